@@ -86,7 +86,7 @@ class Folder:
         self._system = files.system
         self.trash = Trash(files.system) if trash is None else trash
         self.snapshots: Snapshots = FileSnapshots(path, [], files.system)
-        self._names_made = self._names_synced = 0
+        self._names_made, self._names_synced = 1, 0  # a process that crashed may not have synced the names it made
 
     def open(self, index_interval_bytes: int) -> list[Segment]:
         """Return the existing segments, unchecked; the last one is active. Creates the folder if it is missing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -16,10 +17,11 @@ from rota.coordinator.upkeep import CHECKPOINT_EVERY_MS, COMPACTION_PAUSE_MS, RO
 
 
 class Checkpointed(Memory):
-    """Counts, and fails on request."""
+    """Counts its checkpoints and the threads that write them; fails on request."""
 
     def __init__(self) -> None:
         self.times = 0
+        self.threads: set[int] = set()
         self.fails = False
 
     def begin_checkpoint(self) -> Callable[[], None]:
@@ -27,6 +29,7 @@ class Checkpointed(Memory):
 
     def _write(self) -> None:
         self.times += 1
+        self.threads.add(threading.get_ident())
         if self.fails:
             raise StorageFailed("the disk is full")
 
@@ -109,7 +112,7 @@ async def test_an_offline_partition_is_left_alone() -> None:
     assert world.partition("t").offline == "the disk is gone"
 
 
-async def test_checkpoints_are_written_once_a_minute_and_failures_are_tried_again() -> None:
+async def test_checkpoints_are_written_once_a_minute_in_a_thread_and_failures_are_tried_again() -> None:
     world = Kept()
     world.storage.fails = True
     await world.rounds(CHECKPOINT_EVERY_MS // ROUND_MS - 1)
@@ -120,6 +123,7 @@ async def test_checkpoints_are_written_once_a_minute_and_failures_are_tried_agai
     world.upkeep.start()
     await world.rounds(CHECKPOINT_EVERY_MS // ROUND_MS)
     await world.until(lambda: world.storage.times == 2)
+    assert threading.get_ident() not in world.storage.threads
     await world.end()
 
 

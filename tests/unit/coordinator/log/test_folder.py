@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.coordinator.faulty_files import FaultyFiles
 
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
@@ -53,6 +54,52 @@ def test_foreign_files_are_left_alone(tmp_path: Path) -> None:
     assert log.segment_count == 1
     log.close()
     assert len(list(path.iterdir())) == 4
+
+
+def test_names_whose_fsync_failed_are_synced_by_the_next_flush(tmp_path: Path) -> None:
+    """Law A5."""
+    system = FaultyFiles()
+    folder = Folder(tmp_path / "t-0", OpenFiles(system=system), LoadedIndexes())
+    folder.open(100)
+    folder.create(5, 100, 0)
+    system.fail("fsync", "t-0", times=1)
+    with pytest.raises(StorageFailed):
+        folder.begin_sync_names().run()
+    again = folder.begin_sync_names()
+    system.calls.clear()
+    again.run()
+    assert [call.path for call in system.calls if call.call == "fsync"] == [str(folder.path), str(tmp_path)]
+    again.finish()
+    system.calls.clear()
+    folder.begin_sync_names().run()
+    assert system.calls == []
+
+
+def test_a_name_that_is_made_during_an_fsync_is_synced_by_the_next_flush(tmp_path: Path) -> None:
+    system = FaultyFiles()
+    folder = Folder(tmp_path / "t-0", OpenFiles(system=system), LoadedIndexes())
+    folder.open(100)
+    sync = folder.begin_sync_names()
+    sync.run()
+    folder.create(5, 100, 0)
+    sync.finish()
+    system.calls.clear()
+    folder.begin_sync_names().run()
+    assert [call for call in system.calls if call.call == "fsync"]
+
+
+def test_names_that_were_not_synced_before_a_crash_are_synced_before_records_count_as_flushed(tmp_path: Path) -> None:
+    """Law A5. The names of rolled segments and of the folder; the records are recovered and then flushed."""
+    log = DiskLog.open(tmp_path / "t-0", CONFIG)
+    fill(log, 6)
+    assert log.segment_count > 1
+    log.abandon()
+    system = FaultyFiles()
+    again = DiskLog.open(log.path, CONFIG, files=OpenFiles(system=system))
+    again.flush()
+    assert again.recovery_point == 6
+    synced = {call.path for call in system.calls if call.call == "fsync"}
+    assert {str(log.path), str(tmp_path)} <= synced
 
 
 def interrupted(path: Path, at: int, work: Callable[[], object]) -> bool:

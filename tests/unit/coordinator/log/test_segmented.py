@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from tests.unit.coordinator.faulty_files import FaultyFiles
@@ -226,6 +230,52 @@ def test_a_flush_that_succeeded_beside_one_that_failed_counts_for_nothing_later(
         fails.run()
     with pytest.raises(StorageFailed, match="has to be recovered"):
         later.run()
+
+
+class WatchedLock:
+    """A lock that sets `contended` when a thread has to wait for it."""
+
+    def __init__(self, contended: threading.Event) -> None:
+        self._lock, self._contended = threading.Lock(), contended
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            self._contended.set()
+            self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+class FailsLate(FaultyFiles):
+    """The first fsync fails, after `may_fail` is set; `has_begun` says that it has begun."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_begun, self.may_fail = threading.Event(), threading.Event()
+
+    def fsync(self, fd: int) -> None:
+        if not self.has_begun.is_set():
+            self.has_begun.set()
+            self.may_fail.wait()
+            raise OSError(errno.EIO, "injected")
+        super().fsync(fd)
+
+
+def test_no_flush_succeeds_beside_one_that_fails(tmp_path: Path) -> None:
+    """Law A5. The kernel reports a failed write-back to one of two fsyncs of a file that run at the same time."""
+    system = FailsLate()
+    log = DiskLog.open(tmp_path / "t-0", CONFIG, files=OpenFiles(system=system))
+    fill(log, 2)
+    first, second = log.begin_flush(), log.begin_flush()
+    log._syncing = cast("Any", WatchedLock(system.may_fail))
+    with ThreadPoolExecutor(2) as threads:
+        fails = threads.submit(first.run)
+        system.has_begun.wait()
+        waits = threads.submit(second.run)
+        waits.add_done_callback(lambda _: system.may_fail.set())
+        assert isinstance(fails.exception(), StorageFailed)
+        assert isinstance(waits.exception(), StorageFailed)
 
 
 def test_a_rolled_file_is_synced_by_the_descriptor_that_wrote_it(tmp_path: Path) -> None:
