@@ -12,7 +12,7 @@ from rota.coordinator.log.folder import Folder
 from rota.coordinator.log.index_files import LoadedIndexes
 from rota.coordinator.log.segment import RECENT_BATCHES_MAX, RELATIVE_OFFSET_MAX, Segment
 from rota.coordinator.log.store import MemoryStore, OpenFiles
-from rota.protocol.records.batch import headers, stamp
+from rota.protocol.records.batch import BATCH_HEADER_BYTES, headers, stamp
 from rota.protocol.records.errors import CorruptBatch
 from rota.protocol.records.record import write_pairs
 
@@ -36,6 +36,32 @@ def filled(counts: list[int], interval: int = 200) -> Segment:
     for number, count in enumerate(counts):
         append(segment, values(count, timestamp=1000 + number))
     return segment
+
+
+class CountingStore(MemoryStore):
+    """Counts the bytes that are read."""
+
+    __slots__ = ("read_bytes",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read_bytes = 0
+
+    def read(self, position: int, count: int, *, wait: bool = True) -> bytes:
+        data = super().read(position, count, wait=wait)
+        self.read_bytes += len(data)
+        return data
+
+
+def test_of_a_batch_that_does_not_fit_only_the_header_is_read() -> None:
+    """F8."""
+    store = CountingStore()
+    segment = Segment(BASE, store, None, index_interval_bytes=200)
+    append(segment, values(500))
+    size_bytes = segment.size_bytes
+    assert segment.read(0, size_bytes - 1, size_bytes, first_whole=False) == b""
+    assert store.read_bytes == BATCH_HEADER_BYTES
+    assert len(segment.read(0, size_bytes, size_bytes, first_whole=False)) == size_bytes
 
 
 def partition_lookup(segment: Segment) -> list[tuple[int, int, int]]:
