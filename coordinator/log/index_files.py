@@ -118,7 +118,7 @@ class FileIndexes:
         try:
             if segment.aborted:
                 self._system.write_file(path, segment.aborted.to_bytes())
-            else:
+            elif path.exists():
                 self._system.unlink(path)
         except OSError as error:
             raise StorageFailed(f"cannot write {path}: {error}") from error
