@@ -59,8 +59,8 @@ class OffsetIndex:
         return self._positions[at - 1] if at else 0
 
     def ceiling(self, position: int) -> int | None:
-        """Return the last offset of the first indexed batch at `position` or later; None without one."""
-        at = bisect_left(self._positions, position)
+        """Return the last offset of the first indexed batch after `position`; None without one."""
+        at = bisect_right(self._positions, position)
         return self.base_offset + self._offsets[at] if at < len(self) else None
 
     def truncate(self, offset: int) -> None:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.coordinator.log.log_kit import append_marker, append_transactional, fill
 
 from rota.coordinator.log.contract import LogConfig
-from rota.coordinator.log.disk import DiskLog
+from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
 from rota.protocol.records.batch import Codec
 from rota.protocol.records.fast import Record
 from rota.protocol.records.record import write_batch
@@ -104,3 +105,27 @@ def test_a_recovered_log(tmp_path: Path) -> None:
     assert log.log_end_offset == 798
     log.close()
     assert not gaps(dump(*log.path.glob("*.log"), *log.path.glob("*index")))
+
+
+def test_transactions(tmp_path: Path) -> None:
+    """Markers, the index of aborted transactions, and snapshots with an open one; after a compaction as well."""
+    log = DiskLog.open(tmp_path / "topic-0", CONFIG)
+    for number in range(20):
+        append_transactional(log, 7, number, (b"key-%d" % number, b"v" * 500))
+        fill(log, 10, key=b"key")
+        append_marker(log, 7, is_commit=bool(number % 2), coordinator_epoch=3)
+    append_transactional(log, 8, 0, (b"open", b"v"))
+    log.close()
+    said = dump(*log.path.glob("*.log"))
+    assert (said.count("endTxnMarker: COMMIT"), said.count("endTxnMarker: ABORT")) == (10, 10)
+    assert said.count("coordinatorEpoch: 3") == 20
+    aborted = dump(*log.path.glob("*.txnindex"))
+    assert aborted.count("producerId: 7") == 10
+    assert "firstOffset: 24" in aborted
+    assert "lastStableOffset: 36" in aborted
+    assert "currentTxnFirstOffset: OptionalLong[240]" in dump(*log.path.glob("*.snapshot"))
+    log = DiskLog.open(log.path, replace(CONFIG, compact=True), RecoveryCheckpoint(clean=True))
+    assert log.compact(2_000_000, force=True) > 0
+    log.close()
+    said = dump(*log.path.glob("*.log"), *log.path.glob("*index"))
+    assert said.count("endTxnMarker: ABORT") == 10
