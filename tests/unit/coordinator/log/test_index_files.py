@@ -108,3 +108,36 @@ def test_compaction_may_stop_before_any_step(tmp_path: Path, clean: bool) -> Non
         again.close()
         assert not [file.name for file in path.iterdir() if file.suffix in (".swap", ".cleaned", ".deleted", ".tmp")]
     assert at > 10
+
+
+def ended(path: Path) -> DiskLog:
+    """An aborted transaction of the offsets 0 and 1, with a snapshot after its marker."""
+    log = DiskLog.open(path / "t-0", CONFIG)
+    append_transactional(log, 7, 0, (b"a", b"v"))
+    append_marker(log, 7, is_commit=False)
+    log._roll(0)
+    fill(log, 2)
+    return log
+
+
+def test_a_snapshot_makes_no_marker_committed(tmp_path: Path) -> None:
+    """TL2: the high watermark is below the marker."""
+    log = ended(tmp_path)
+    assert log.producers.last_stable_offset(1) == 0
+    log.truncate(3)
+    assert log.producers.last_stable_offset(1) == 0
+    log.close()
+    again = DiskLog.open(log.path, CONFIG, RecoveryCheckpoint(clean=True, high_watermark=1))
+    assert (again.producers.last_stable_offset(1), again.producers.last_stable_offset(3)) == (0, 3)
+
+
+def test_a_truncation_below_the_marker_opens_the_transaction_again(tmp_path: Path) -> None:
+    log = ended(tmp_path)
+    log.truncate(1)
+    assert (aborted(log), log.producers.last_stable_offset(1)) == ([], 0)
+    append_marker(log, 7, is_commit=False)
+    assert aborted(log) == [(7, 0, 1, 2)]
+    log.truncate(1)
+    append_marker(log, 7, is_commit=True)
+    log.close()
+    assert not list(log.path.glob("*.txnindex"))

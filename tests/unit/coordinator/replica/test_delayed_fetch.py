@@ -6,6 +6,7 @@ import pytest
 from tests.unit.coordinator.api.data_world import World, batch
 
 from rota.coordinator.replica.delayed_fetch import DelayedFetch
+from rota.protocol.records.control import Marker
 
 BATCH_BYTES = len(batch(b"a"))
 
@@ -17,7 +18,14 @@ def world() -> World:
     return world
 
 
-def poll(world: World, bytes_missing: int, *, bytes_max: int = 1 << 20, wait_ms: int = 500) -> DelayedFetch[int]:
+def poll(
+    world: World,
+    bytes_missing: int,
+    *,
+    bytes_max: int = 1 << 20,
+    wait_ms: int = 500,
+    read_committed: bool = False,
+) -> DelayedFetch[int]:
     """A poll of both partitions whose answer says how often it was made."""
     made: list[int] = []
 
@@ -26,7 +34,8 @@ def poll(world: World, bytes_missing: int, *, bytes_max: int = 1 << 20, wait_ms:
         return len(made)
 
     watches = [(world.partition(index=index), 0, bytes_max) for index in range(2)]
-    return DelayedFetch(world.node.timers, world.now_ms + wait_ms, bytes_missing, watches, answer)
+    deadline_ms = world.now_ms + wait_ms
+    return DelayedFetch(world.node.timers, deadline_ms, bytes_missing, watches, answer, read_committed=read_committed)
 
 
 def left_nothing(world: World) -> bool:
@@ -114,3 +123,23 @@ async def test_an_exception_in_an_answer_is_raised_to_its_sender(world: World) -
     await asyncio.sleep(0)
     assert isinstance(waiting.value, RuntimeError)
     assert left_nothing(world)
+
+
+async def test_records_of_an_open_transaction_do_not_answer_a_read_committed_fetch(world: World) -> None:
+    partition = world.partition()
+    verification = partition.log.producers.begin_verification(7, 0, 0, 0)
+    first = batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
+    waiting = poll(world, 1, read_committed=True).delayed_reply
+    partition.append(first, 0, verification)
+    world.append(b"behind an open transaction")
+    await asyncio.sleep(0)
+    assert not waiting.answered
+    partition.append_marker(Marker(True, 0), producer_id=7, producer_epoch=0, now_ms=0)
+    await asyncio.sleep(0)
+    assert waiting.answered
+    assert left_nothing(world)
+    partition.append(batch(b"b", producer_id=7, producer_epoch=0, base_sequence=1), 0)
+    failing = poll(world, 1, read_committed=True).delayed_reply
+    partition.fail("the disk is gone")
+    await asyncio.sleep(0)
+    assert failing.answered
