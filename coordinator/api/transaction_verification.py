@@ -1,7 +1,7 @@
 """Produce's part of the verification of transactions (KIP-890): a transaction's first batch waits for its coordinator.
 
 Law
-    TL4  The first batch of a transaction in a partition is written only if the transaction's coordinator has the
+    XL4  The first batch of a transaction in a partition is written only if the transaction's coordinator has the
          partition in the transaction, and no marker was written since it was asked.
 """
 

@@ -7,7 +7,7 @@ Laws
         A producer's last batch stays, if only as a header, so that its last sequence is not forgotten.
         Work is done in slices; what happens to the log in between only ends it early.
         A pass that fails leaves the log as it was.
-    TL5 Records of aborted transactions go, and nothing from the first unstable offset on is touched. A marker, and an
+    XL5 Records of aborted transactions go, and nothing from the first unstable offset on is touched. A marker, and an
         aborted transaction's entry in the index, stay while a pass still meets a batch of their transaction. Then the
         entry goes, and the marker `delete_retention_ms` later, unless it alone has its producer's last epoch.
 """

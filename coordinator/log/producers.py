@@ -7,10 +7,10 @@ Laws
     An older epoch is fenced; a newer one begins at sequence 0.
     A producer without state in the log (new, expired, or its records deleted) may begin at any sequence.
     Beyond `PRODUCERS_PER_LOG_MAX` the log removes the oldest producer without an open transaction.
-    TL1  Replaying the batches of a log gives the state that writing them gave, and the same aborted transactions.
-    TL2  The last stable offset is the high watermark, or the first offset of a transaction that is open or whose marker
+    XL1  Replaying the batches of a log gives the state that writing them gave, and the same aborted transactions.
+    XL2  The last stable offset is the high watermark, or the first offset of a transaction that is open or whose marker
          is above the high watermark. It never decreases while the high watermark does not.
-    TL4  The first batch of a transaction is written only after a verification that began after the last marker.
+    XL4  The first batch of a transaction is written only after a verification that began after the last marker.
 """
 
 from __future__ import annotations

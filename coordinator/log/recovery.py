@@ -2,7 +2,7 @@
 
 Laws
     L2  The log ends after the last batch that is whole, has a good checksum and follows the one before.
-    TL1  Indexes, epochs, producer state and aborted transactions are rebuilt from the batches and equal those before.
+    XL1  Indexes, epochs, producer state and aborted transactions are rebuilt from the batches and equal those before.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Layout of an entry (big endian, 34 bytes): version i16 = 0, producer id i64, fir
 stable offset i64. It is in the segment that has the abort marker, which is the transaction's last offset.
 
 Laws
-    TL3  A read of [first, end) finds each aborted transaction with records there.
+    XL3  A read of [first, end) finds each aborted transaction with records there.
     Entries are in the order of their markers, and their last stable offsets never decrease.
 """
 

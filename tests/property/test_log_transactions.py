@@ -1,4 +1,4 @@
-"""TL1-TL5: transactions in one log, against a model that is a list of batches, through crashes and clean-up.
+"""XL1-XL5: transactions in one log, against a model that is a list of batches, through crashes and clean-up.
 
 The model knows which transaction each record belongs to and how that ended. The log knows it from batches, markers,
 snapshots and indexes only. A reader that follows Kafka's rules for read_committed gets what the model has committed.
@@ -113,7 +113,7 @@ class TransactionMachine(RuleBasedStateMachine):
 
     @rule(producer_id=st.sampled_from(PRODUCERS))
     def write_without_verification(self, producer_id: int) -> None:
-        """TL4: it is refused unless the transaction is open."""
+        """XL4: it is refused unless the transaction is open."""
         log, sequence = self.world.log, self._sequence(producer_id)
         if log.producers.has_open_transaction(producer_id, 0):
             return
@@ -188,7 +188,7 @@ class TransactionMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_last_stable_offset_is_that_of_the_model(self) -> None:
-        """TL2. Also of transactions whose records were deleted or compacted, unless a crash took their snapshot."""
+        """XL2. Also of transactions whose records were deleted or compacted, unless a crash took their snapshot."""
         if not hasattr(self, "batches"):
             return
         first = self._stable(self.batches)
@@ -201,7 +201,7 @@ class TransactionMachine(RuleBasedStateMachine):
 
     @invariant()
     def a_reader_gets_what_is_committed(self) -> None:
-        """TL3, TL5: by the batches, and by the aborted transactions of each read."""
+        """XL3, XL5: by the batches, and by the aborted transactions of each read."""
         if not hasattr(self, "batches"):
             return
         stable = max(self.world.log.producers.last_stable_offset(self.high_watermark), self.start)

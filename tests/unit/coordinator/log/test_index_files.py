@@ -121,7 +121,7 @@ def ended(path: Path) -> DiskLog:
 
 
 def test_a_snapshot_makes_no_marker_committed(tmp_path: Path) -> None:
-    """TL2: the high watermark is below the marker."""
+    """XL2: the high watermark is below the marker."""
     log = ended(tmp_path)
     assert log.producers.last_stable_offset(1) == 0
     log.truncate(3)

@@ -165,7 +165,7 @@ def end(producers: Producers, offset: int, *, epoch: int = 0, is_commit: bool = 
 
 
 class TestTransactions:
-    """TL2, TL4."""
+    """XL2, XL4."""
 
     def test_the_first_batch_needs_the_verification_that_began_last(self) -> None:
         producers, first = Producers(), transactional(0)
