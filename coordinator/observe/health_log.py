@@ -18,7 +18,6 @@ from typing import Final
 import structlog
 
 from rota.coordinator.observe.finding import Finding, Severity
-from rota.coordinator.observe.health import findings
 from rota.coordinator.observe.lag import GroupLag
 from rota.protocol.group_timeline import GroupEvent
 
@@ -76,6 +75,8 @@ class HealthLog:
 
     def _look(self, group_id: str, before: dict[Key, Finding]) -> None:
         now_ms = self._wall_ms()
+        from rota.coordinator.observe.health import findings  # not at the start, which has no groups yet
+
         found = findings(self._events(group_id), self._lag(group_id), now_ms)
         active = {(group_id, finding.code, finding.subject): finding for finding in found}
         for key, finding in active.items():

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from rota.coordinator.observe.health import stuck_partitions
 from rota.coordinator.observe.lag import UNKNOWN, GroupLag, Key, PartitionLag, total
 
 LOOK_AGAIN_MS: Final = 30_000
@@ -90,6 +89,8 @@ class LagWatch:
             look.trends = {
                 key: (count - before.records[key]) / seconds for key, count in records.items() if key in before.records
             }
+        from rota.coordinator.observe.health import stuck_partitions  # not at the start, which has no groups yet
+
         if any(stuck_partitions(self._merged(group_id, lag))):
             self._found(group_id)
 
