@@ -7,14 +7,13 @@ Laws
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from rota.cli.arguments import add_subcommand, subcommands
 from rota.cli.session import Session
-from rota.cli.settings import UsageError, config_of
+from rota.cli.settings import UsageError
 from rota.cli.text import Table
 from rota.client.errors import BrokerError
 
@@ -81,7 +80,7 @@ def _add_operations(parser: ArgumentParser, *, required: bool) -> None:
 async def list_acls(session: Session) -> None:
     from rota.coordinator.security.operations import Operation
 
-    async with _cluster(session) as cluster:
+    async with session.cluster() as cluster:
         found = await _describe(cluster, filter_of(session.options))
     operations = {Operation[_code(each)] for each in session.options.operation or ()}
     _show(session, "acls", [acl for acl in found if not operations or acl.entry.operation in operations])
@@ -105,7 +104,7 @@ async def add_acls(session: Session) -> None:
         for acl in acls
     )
     what = "creating ACLs"
-    async with _cluster(session) as cluster:
+    async with session.cluster() as cluster:
         answer = await cluster.ask_until(AnyNode(), CreateAclsRequest(creations=creations), _no_codes, what=what)
     for result in answer.results:
         _raise_error(result, what)
@@ -123,7 +122,7 @@ async def remove_acls(session: Session) -> None:
         DeleteAclsFilter(**_fields(filter_of(options, operation))) for operation in options.operation or (None,)
     )
     what = "deleting ACLs"
-    async with _cluster(session) as cluster:
+    async with session.cluster() as cluster:
         answer = await cluster.ask_until(AnyNode(), DeleteAclsRequest(filters=filters), _no_codes, what=what)
     removed = []
     for result in answer.filter_results:
@@ -146,7 +145,7 @@ async def explain(session: Session) -> None:
         raise UsageError("explain: name one resource, without --prefixed")
     principal = Principal.parse(options.user if ":" in options.user else f"User:{options.user}")
     super_users, allow_if_none = await _defaults(session)
-    async with _cluster(session) as cluster:
+    async with session.cluster() as cluster:
         acls = await _describe(cluster, AclFilter())
     authorizer = Authorizer(super_users or (), allow_if_no_acl=allow_if_none)
     for each, of_pattern in groupby(acls, key=lambda acl: acl.pattern):
@@ -286,21 +285,6 @@ def _fields(selection: AclFilter) -> dict[str, Any]:
         "operation": selection.operation,
         "permission_type": selection.permission,
     }
-
-
-@asynccontextmanager
-async def _cluster(session: Session) -> AsyncIterator[Cluster]:
-    from rota.client import AdminConfig
-    from rota.client.network.cluster import Cluster
-
-    config = config_of(AdminConfig, session.settings())
-    await session.require_listener(config)
-    cluster = Cluster(config)
-    await cluster.start()
-    try:
-        yield cluster
-    finally:
-        await cluster.close()
 
 
 async def _describe(cluster: Cluster, selection: AclFilter) -> list[Acl]:

@@ -38,6 +38,7 @@ SECTIONS: Final[dict[str, tuple[Command, ...]]] = {
         Command("offsets", "print start, end and offsets at a time of partitions", "rota.cli.offsets"),
         Command("configs", "describe and alter settings of topics, brokers and groups", "rota.cli.configs"),
         Command("acls", "list, add and remove ACLs; explain which one decides", "rota.cli.acls"),
+        Command("users", "list, add and remove SCRAM users", "rota.cli.users"),
         Command("cluster", "print brokers, controller, features, under-replicated partitions", "rota.cli.cluster"),
         Command("bench", "measure produce, consume and heartbeats", "rota.cli.bench"),
         Command("sniff", "print what clients and brokers say to each other", "rota.cli.sniff"),

@@ -26,6 +26,7 @@ from rota.client.errors import AdminFailed, BrokerError, ConfigError, IllegalUse
 
 if TYPE_CHECKING:
     from rota.client import Admin, ClientConfig
+    from rota.client.network.cluster import Cluster
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_UNREACHABLE, EXIT_TIMED_OUT = 0, 1, 2, 3, 4
 EXIT_INTERRUPTED, EXIT_BROKEN_PIPE, EXIT_TERMINATED = 130, 141, 143
@@ -81,6 +82,21 @@ class Session:
         await self.require_listener(config)
         async with Admin(config) as admin:
             yield admin
+
+    @asynccontextmanager
+    async def cluster(self) -> AsyncIterator[Cluster]:
+        """Yield what sends requests that `Admin` has no method for. Raises as `admin`."""
+        from rota.client import AdminConfig
+        from rota.client.network.cluster import Cluster
+
+        config = config_of(AdminConfig, self.settings())
+        await self.require_listener(config)
+        cluster = Cluster(config)
+        await cluster.start()
+        try:
+            yield cluster
+        finally:
+            await cluster.close()
 
     async def require_listener(self, config: ClientConfig) -> None:
         """Return when one of the addresses accepts a connection. Raises Unreachable, which names all."""

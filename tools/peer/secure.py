@@ -70,6 +70,7 @@ class SecureListeners:
             "listener.name.elsewhere.ssl.keystore.type": "PEM",
             "listener.name.sasl_short.connections.max.reauth.ms": str(SESSION_MS),
             **_password_settings(),
+            **_token_settings(),
         }
 
 
@@ -125,7 +126,6 @@ class SecureKafka(SecureListeners):
             "listeners": f"{own['listeners']},CONTROLLER://127.0.0.1:{control}",
             "listener.security.protocol.map": f"{own['listener.security.protocol.map']},CONTROLLER:PLAINTEXT",
             "log.dirs": str(self.folder / "data"),
-            **_token_settings(),
         }
 
 

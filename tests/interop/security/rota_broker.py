@@ -7,19 +7,17 @@ import signal
 import subprocess
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from tests.interop.broker import PROPERTIES, STOP_S, _ready, _rota
-from tools.peer.secure import LISTENERS, PASSWORD, USER, SecureListeners
-
-NAMES: Final = tuple(name for name in LISTENERS if name != "OAUTH")
+from tools.peer.secure import PASSWORD, USER, SecureListeners
 
 
 class SecureRota(SecureListeners):
     """The broker, its certificates and its user USER."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, NAMES)
+        super().__init__(folder)
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:

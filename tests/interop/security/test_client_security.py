@@ -115,9 +115,6 @@ async def test_the_settings_of_a_java_client(broker: SecureListeners, mechanism:
 
 
 async def test_bearer_tokens(broker: SecureListeners) -> None:
-    if "OAUTH" not in broker.ports:
-        return  # Rota has no OAUTHBEARER
-
     async def provider() -> Token:
         return Token(unsecured_token(USER, 60), extensions={"traceId": "123"})
 
