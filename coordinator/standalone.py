@@ -65,7 +65,7 @@ class Standalone:
     def reconfigure(self) -> None:
         """Nothing is replicated."""
 
-    async def hand_over(self, name: str, index: int) -> None:
+    async def hand_over(self, name: str, index: int, *, lost_records: bool = False) -> None:
         """Nobody takes over from a broker that is alone."""
 
     def guard(self, connections: Connections) -> None:

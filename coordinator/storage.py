@@ -22,6 +22,10 @@ class Opening(Protocol):
     def run(self) -> None:
         """Open the log, and recover it if it was not closed in order. Raises StorageFailed."""
 
+    @property
+    def log_end_offset(self) -> int:
+        """The end of the log after `run`."""
+
     def finish(self) -> Log:
         """The log."""
 
@@ -188,6 +192,11 @@ class OpenedLog:
 
     def run(self) -> None:
         """Does nothing."""
+
+    @property
+    def log_end_offset(self) -> int:
+        """The end of the log."""
+        return self._log.log_end_offset
 
     def finish(self) -> Log:
         """The log."""

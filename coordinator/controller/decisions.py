@@ -4,6 +4,8 @@ Each function looks at the present state only, so that a new controller decides 
 One pass over the topics costs a few ms for 10,000 partitions.
 
 Laws
+    ELR2 A broker whose log has lost records is in neither ISR nor ELR as long as the ELR has another member, also a dead
+        one; a failure that lost none leaves the partition available.
     R4  Once its decisions are written and nothing else changes, the controller decides nothing more.
 """
 
@@ -13,7 +15,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from rota.coordinator.controller.election import NO_LEADER, LiveBrokers, elect_preferred, maintain, without_eligibility
+from rota.coordinator.controller.election import (
+    NO_LEADER,
+    LiveBrokers,
+    elect_preferred,
+    maintain,
+    without_eligibility,
+    without_unclean_replica,
+)
 from rota.coordinator.controller.reassignment import complete, is_under_way
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
@@ -111,14 +120,23 @@ def hand_over(topics: Iterable[Topic], live: LiveBrokers, broker_id: int, min_is
 
 
 def hand_over_partition(
-    state: PartitionState, live: LiveBrokers, broker_id: int, minimum: int, *, has_failed: bool = False
+    state: PartitionState,
+    live: LiveBrokers,
+    broker_id: int,
+    minimum: int,
+    *,
+    has_failed: bool = False,
+    lost_records: bool = False,
 ) -> PartitionState | None:
     """Return the state in which the broker does not lead and is not in the ISR; None when it stays as it is.
 
-    `has_failed`: its log has failed, so that it is not in the ELR either.
+    `has_failed`: its log has failed, so that it is not in the ELR either. `lost_records`: recovery found a shorter log,
+    so that the ELR takes the place of an ISR that has no other member, also while the whole ELR is dead.
     """
     stopping = replace(live, stopping=live.stopping | {broker_id})
     after = maintain(state, stopping, minimum) if broker_id in state.isr else None
+    if lost_records:
+        return without_unclean_replica(after or state, broker_id, live, minimum) or after
     return (without_eligibility(after or state, broker_id) if has_failed else None) or after
 
 

@@ -112,7 +112,9 @@ def first_eligible(state: PartitionState, members: tuple[int, ...], live: LiveBr
     return NO_LEADER
 
 
-def without_claim(state: PartitionState, broker: int, live: LiveBrokers, minimum: int = 1) -> PartitionState | None:
+def without_unclean_replica(
+    state: PartitionState, broker: int, live: LiveBrokers, minimum: int = 1
+) -> PartitionState | None:
     """Return the state without that broker in the ISR and the ELR, also as the leader.
 
     The ELR takes the place of an ISR that has no other member. None if the broker is in neither, or alone in them.

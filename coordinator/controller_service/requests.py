@@ -14,7 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rota.coordinator.controller import reassignment
 from rota.coordinator.controller.decisions import Decision, hand_over, hand_over_partition
-from rota.coordinator.controller.election import NO_LEADER, LiveBrokers, elect_preferred, maintain, without_claim
+from rota.coordinator.controller.election import (
+    NO_LEADER,
+    LiveBrokers,
+    elect_preferred,
+    maintain,
+    without_unclean_replica,
+)
 from rota.coordinator.controller_service.state_writer import StateWriter
 from rota.coordinator.metadata import placement
 from rota.coordinator.metadata.store import StoreFailed
@@ -122,7 +128,7 @@ class ClusterRequests:
         def again(topic: Topic, state: PartitionState) -> PartitionState | None:
             if broker_id in state.replicas and broker_id not in (*state.isr, *state.elr):
                 return state
-            return without_claim(state, broker_id, live, self._topics.min_insync_replicas(topic))
+            return without_unclean_replica(state, broker_id, live, self._topics.min_insync_replicas(topic))
 
         decisions = [
             Decision(topic, state, after)
@@ -137,14 +143,19 @@ class ClusterRequests:
             )
         return sum(decision.after != decision.before for decision in decisions)
 
-    async def hand_over_partition(self, name: str, index: int) -> int:
-        """The same for one partition, whose log has failed here: this broker is not in the ELR either."""
+    async def hand_over_partition(self, name: str, index: int, *, lost_records: bool = False) -> int:
+        """The same for one partition, whose log has failed here: this broker is not in the ELR either.
+
+        `lost_records`: recovery found a shorter log; the brokers of the ELR become the ISR if it has no other member.
+        """
         live, broker_id, min_isr = live_brokers(self._topics), self._topics.broker_id, self._topics.min_insync_replicas
         topic = self._topics.get(name)
         state = self._topics.partition(name, index)
 
         def again(topic: Topic, state: PartitionState) -> PartitionState | None:
-            return hand_over_partition(state, live, broker_id, min_isr(topic), has_failed=True)
+            return hand_over_partition(
+                state, live, broker_id, min_isr(topic), has_failed=True, lost_records=lost_records
+            )
 
         if topic is None or state is None or (after := again(topic, state)) is None:
             return 0

@@ -425,6 +425,12 @@ class Opening:
             log.flush()  # what a crash has left was acknowledged: it must not be less readable than before
         self._log = log
 
+    @property
+    def log_end_offset(self) -> int:
+        """The end of the log after `run`."""
+        assert self._log is not None, "run comes first"
+        return self._log.log_end_offset
+
     def finish(self) -> DiskLog:
         """The log, which belongs to the directory from now on."""
         assert self._log is not None, "run comes first"

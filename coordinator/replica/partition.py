@@ -494,6 +494,14 @@ class Partition:
         if failed is self._log:
             self.fail(reason)
 
+    @property
+    def failed_log_end_offset(self) -> int:
+        """The end of the log when the partition went offline: recovery that finds less has lost records.
+
+        0 when the log could not be opened.
+        """
+        return 0 if self._log is None else self._log.log_end_offset
+
     def close(self) -> None:
         """The topic was deleted, or the broker stops: all waits end with NOT_LEADER_OR_FOLLOWER."""
         if self.offline is None:

@@ -62,13 +62,28 @@ class Opening(Protocol):
     def run(self) -> None:
         """Open and recover the log. Raises StorageFailed."""
 
+    @property
+    def log_end_offset(self) -> int:
+        """The end of the log after `run`."""
+
     def finish(self) -> Log:
         """The log."""
 
 
 BeginOpen = Callable[[Topic, int, LogConfig], Opening]
 RemoveLog = Callable[[Topic, int], None]  # raises StorageFailed
-HandOver = Callable[[str, int], Awaitable[object]]  # raises StoreFailed
+
+
+class HandOver(Protocol):
+    """The change of the ISR by which a partition leaves this broker."""
+
+    def __call__(self, name: str, index: int, *, lost_records: bool = False) -> Awaitable[object]:
+        """Elect another member of the ISR and leave it. Raises StoreFailed.
+
+        With `lost_records` the brokers of the ELR become the ISR when it has no other member.
+        """
+
+
 SetStraysAside = Callable[[Container[PartitionKey]], Mapping[PartitionKey, str]]  # raises StorageFailed
 
 
@@ -217,7 +232,9 @@ class Partitions:
     async def _recover(self, topic: Topic, partition: Partition, opening: Opening) -> None:
         """Recover the log in a thread and take the partition online. Raises StorageFailed, StoreFailed."""
         await asyncio.to_thread(opening.run)
-        await self._leave_isr(topic.name, partition.index)  # a fetch in flight at the failure may have added it again
+        lost_records = opening.log_end_offset < partition.failed_log_end_offset
+        # a fetch in flight at the failure may have added it to the ISR again
+        await self._leave_isr(topic.name, partition.index, lost_records=lost_records)
         placed = (self.topics.by_id(topic.topic_id) or topic).partitions[partition.index]
         if placed.leader == self.topics.broker_id:
             await self.topics.bump_leader_epoch(topic.name, partition.index)
@@ -231,10 +248,10 @@ class Partitions:
         logger.info("Partition online again", topic=topic.name, **fields)
         self._on_storage(partition)
 
-    async def _leave_isr(self, name: str, index: int) -> None:
+    async def _leave_isr(self, name: str, index: int, *, lost_records: bool = False) -> None:
         """R1. Raises StoreFailed."""
         if self._hand_over is not None:
-            await self._hand_over(name, index)
+            await self._hand_over(name, index, lost_records=lost_records)
 
     # ---- topics
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from rota.coordinator.controller import reassignment
 from rota.coordinator.controller.decisions import decide_partition, hand_over
-from rota.coordinator.controller.election import LiveBrokers, elect_preferred, without_claim
+from rota.coordinator.controller.election import LiveBrokers, elect_preferred, without_unclean_replica
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
 BROKERS = (1, 2, 3)
@@ -82,7 +82,7 @@ class World:
         if broker not in self.powerless:
             return self
         world = self.kill(broker)
-        after = without_claim(world.state, broker, world.live, self.minimum)
+        after = without_unclean_replica(world.state, broker, world.live, self.minimum)
         return replace(world, state=after or world.state, powerless=self.powerless - {broker})
 
     def write(self) -> World:

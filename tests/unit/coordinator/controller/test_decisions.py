@@ -98,3 +98,17 @@ def test_a_broker_whose_log_failed_is_not_eligible() -> None:
     assert eligible is not None
     assert (eligible.leader_epoch, eligible.isr, eligible.elr) == (stopped.leader_epoch, (2,), ())
     assert hand_over_partition(stopped, brokers, 1, 2) is None
+
+
+def test_a_broker_whose_log_lost_records_makes_way_for_a_dead_eligible_one() -> None:
+    """ELR2. A failure that lost nothing leaves the partition available."""
+    state, brokers = partition(isr=(1,), elr=(2,)), live(1, 3)
+    assert hand_over_partition(state, brokers, 1, 2, has_failed=True) is None
+    after = hand_over_partition(state, brokers, 1, 2, has_failed=True, lost_records=True)
+    assert after is not None
+    assert (after.leader, after.isr, after.elr, after.leader_epoch) == (-1, (2,), (), state.leader_epoch + 1)
+    alone = partition(isr=(1,))
+    assert hand_over_partition(alone, brokers, 1, 2, has_failed=True, lost_records=True) is None, "nobody has more"
+    others = hand_over_partition(partition(isr=(1, 3), elr=(2,)), brokers, 1, 3, has_failed=True, lost_records=True)
+    assert others is not None
+    assert (others.leader, others.isr, others.elr) == (3, (3,), (2,))

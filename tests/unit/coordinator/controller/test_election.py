@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.unit.coordinator.controller.kit import brief, live, partition
 
-from rota.coordinator.controller.election import elect_preferred, maintain, without_claim
+from rota.coordinator.controller.election import elect_preferred, maintain, without_unclean_replica
 
 
 def test_a_partition_with_live_brokers_is_not_changed() -> None:
@@ -88,10 +88,10 @@ def test_the_preferred_leader_is_elected_when_it_can_lead() -> None:
 
 def test_a_claim_is_given_up_if_another_member_has_one() -> None:
     """CM5. Other members may be dead: they still have every record, as far as anybody knows."""
-    assert brief(without_claim(partition(isr=(1, 2)), 2, live())) == (1, (1,), 5)
-    assert brief(without_claim(partition(isr=(1, 2)), 1, live())) == (-1, (2,), 6)
-    assert without_claim(partition(isr=(1,)), 1, live()) is None
-    assert without_claim(partition(isr=(2, 3)), 1, live()) is None
+    assert brief(without_unclean_replica(partition(isr=(1, 2)), 2, live())) == (1, (1,), 5)
+    assert brief(without_unclean_replica(partition(isr=(1, 2)), 1, live())) == (-1, (2,), 6)
+    assert without_unclean_replica(partition(isr=(1,)), 1, live()) is None
+    assert without_unclean_replica(partition(isr=(2, 3)), 1, live()) is None
 
 
 def test_a_member_of_the_elr_is_elected_if_no_isr_member_is_live() -> None:
@@ -139,14 +139,14 @@ def test_an_unclean_election_empties_the_elr() -> None:
 
 def test_the_elr_replaces_an_isr_that_has_lost_its_records() -> None:
     """CM5, ELR1."""
-    given_up = without_claim(partition(isr=(2,), elr=(1, 3)), 2, live(1), 2)
+    given_up = without_unclean_replica(partition(isr=(2,), elr=(1, 3)), 2, live(1), 2)
     assert brief(given_up) == (-1, (1, 3), 6)
     assert given_up is not None
     assert given_up.elr == ()
     assert brief(maintain(given_up, live(1, b2=11), 2)) == (1, (1,), 7)
-    eligible = without_claim(partition(isr=(2,), elr=(1, 3)), 3, live(1), 2)
+    eligible = without_unclean_replica(partition(isr=(2,), elr=(1, 3)), 3, live(1), 2)
     assert eligible is not None
     assert (eligible.leader, eligible.isr, eligible.elr) == (2, (2,), (1,))
-    member = without_claim(partition(isr=(1, 2), elr=()), 1, live(2), 2)
+    member = without_unclean_replica(partition(isr=(1, 2), elr=()), 1, live(2), 2)
     assert member is not None
     assert (member.isr, member.elr) == ((2,), ()), "it may lack records"

@@ -123,6 +123,22 @@ async def test_a_partition_whose_log_failed_is_handed_over_alone(cluster: Member
     assert await cluster[2].requests.hand_over_partition("t", 7) == 0
 
 
+async def test_a_log_that_lost_records_waits_for_the_dead_eligible_replica(cluster: Members) -> None:
+    """ELR2. The dead replica has every committed record, and leads when it is back."""
+    require(cluster, 2)
+    await cluster.create("t", (2, 3))
+    await cluster[3].kill()
+    await cluster.settled()
+    assert (cluster.state().isr, cluster.state().elr) == ((2,), (3,))
+    assert await cluster[2].requests.hand_over_partition("t", 0) == 0, "nothing is known to be lost"
+    assert await cluster[2].requests.hand_over_partition("t", 0, lost_records=True) == 1
+    await cluster.settled()
+    assert (cluster.state().leader, cluster.state().isr, cluster.state().elr) == (-1, (3,), ())
+    await cluster.start(3)
+    await cluster.settled()
+    assert (cluster.state().leader, cluster.state().isr) == (3, (3,))
+
+
 async def test_a_broker_that_lost_power_leaves_each_isr_that_has_another_member(cluster: Members) -> None:
     """CM5. Who leads in its place is up to the controller."""
     await cluster.create("t", (2, 3), (3, 2), (2,), (1, 3))

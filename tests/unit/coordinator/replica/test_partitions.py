@@ -208,6 +208,33 @@ def test_a_failed_log_of_a_topic_under_deletion_is_deleted_and_not_reopened() ->
     assert (begun, removed) == ([], [0, 1])
 
 
+@pytest.mark.parametrize("recovered", [0, 2, 3])
+async def test_a_recovered_log_that_is_shorter_gives_up_its_place_in_the_isr(recovered: int) -> None:
+    """ELR2. A failure that lost nothing, as that of a full disk, keeps it."""
+    world, left = World(), list[bool]()
+
+    def begin_open(_topic: Topic, _index: int, config: LogConfig) -> OpenedLog:
+        log = MemoryLog(config)
+        for _ in range(recovered):
+            log.append(batch(), leader_epoch=0, now_ms=NOW_MS)
+        return OpenedLog(log)
+
+    async def hand_over(_name: str, _index: int, *, lost_records: bool = False) -> None:
+        left.append(lost_records)
+
+    partitions = Partitions(world.topics, world.open_log, config_of, begin_open=begin_open, hand_over=hand_over)
+    await world.topics.create("t", 1)
+    partition = partitions.get("t", 0)
+    assert partition is not None
+    for _ in range(3):
+        partition.append(batch(), now_ms=NOW_MS)
+    partition.fail("no such disk")
+    partitions.reopen_failed(1 << 40)
+    await partitions.stop_reopening()
+    assert partition.offline is None
+    assert left == [False, recovered < 3]
+
+
 def test_a_changed_config_is_in_force_at_once(world: World) -> None:
     run_eagerly(world.topics.create("t", 1))
     run_eagerly(world.topics.alter_config("t", {"retention.bytes": "77"}))
