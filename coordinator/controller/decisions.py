@@ -4,8 +4,8 @@ Each function looks at the present state only, so that a new controller decides 
 One pass over the topics costs a few ms for 10,000 partitions.
 
 Laws
-    ELR2 A broker whose log has lost records is in neither ISR nor ELR as long as the ELR has another member, also a dead
-        one; a failure that lost none leaves the partition available.
+    ELR2 A broker whose log has lost records is in neither ISR nor ELR as long as the ELR has another member, dead or
+        alive; a failure that lost none leaves the partition available.
     R4  Once its decisions are written and nothing else changes, the controller decides nothing more.
 """
 

@@ -19,7 +19,14 @@ from typing import Final
 
 import structlog
 
-from rota.coordinator.controller.decisions import AllowsUnclean, balance, decide_each, decide_partition, unsettled
+from rota.coordinator.controller.decisions import (
+    AllowsUnclean,
+    Decision,
+    balance,
+    decide_each,
+    decide_partition,
+    unsettled,
+)
 from rota.coordinator.controller.election import LiveBrokers
 from rota.coordinator.controller.fencing import Fencing
 from rota.coordinator.controller_service.ownership import Controller, ControllerNode
@@ -71,7 +78,7 @@ class ControllerService:
     ) -> None:
         self._topics, self._config, self._timers, self._now_ms = topics, config, timers, now_ms
         self._node = ControllerNode(topics.store, topics.broker_id, wall_ms)
-        self._writer = StateWriter(topics)
+        self._writer = StateWriter(topics, self._unwritten)
         self._fencing = Fencing()
         self._controller: Controller | None = None
         self._is_outdated = True  # `_controller` has to be read again
@@ -274,6 +281,12 @@ class ControllerService:
             self._fenced[broker_id] = epochs[broker_id]
             self._fencing.fenced(broker_id, self._now_ms())
             log.warning("Broker fenced", broker=broker_id, broker_epoch=epochs[broker_id])
+
+    def _unwritten(self, decision: Decision) -> None:
+        """CT4. Decide on that topic again soon, also if no watch reports a change of it."""
+        if self._stale is not None:
+            self._stale.add(decision.topic.name)
+        self._wake_at("retry", self._now_ms() + RETRY_MS)
 
     async def _balance(self, live: LiveBrokers, controller: Controller) -> None:
         """Elect preferred leaders."""

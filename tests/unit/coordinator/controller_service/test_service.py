@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,7 +11,9 @@ from tests.unit.coordinator.controller_service.members import Members
 
 from rota.coordinator.controller.fencing import HOLD_MS
 from rota.coordinator.controller_service.service import PARTITIONS_PER_SLICE, RETRY_MS
+from rota.coordinator.controller_service.state_writer import ATTEMPTS_MAX
 from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata.store import BadVersion, Op, Set
 from rota.coordinator.metadata.topic import PartitionState
 
 
@@ -24,6 +26,27 @@ async def cluster() -> AsyncIterator[Members]:
 
 def brief(state: PartitionState) -> tuple[int, tuple[int, ...]]:
     return state.leader, state.isr
+
+
+async def test_a_partition_that_could_not_be_written_is_decided_again_after_a_while(cluster: Members) -> None:
+    """SW2. Nothing in the image changes meanwhile that would wake the controller."""
+    await cluster.create()
+    commit, refused = cluster[1].store.commit, list[str]()
+
+    async def refuse(ops: Sequence[Op]) -> None:
+        for op in ops:
+            if isinstance(op, Set) and op.path == znodes.state_path("t", 0) and len(refused) < ATTEMPTS_MAX:
+                refused.append(op.path)
+                raise BadVersion(op.path)
+        await commit(ops)
+
+    cluster[1].store.commit = refuse  # type: ignore[method-assign]
+    await cluster[3].kill()
+    await cluster.settled()
+    assert len(refused) == ATTEMPTS_MAX
+    assert brief(cluster.state()) == (1, (1, 2, 3))
+    await cluster.pass_ms(RETRY_MS)
+    assert brief(cluster.state()) == (1, (1, 2))
 
 
 class TestOwnership:
