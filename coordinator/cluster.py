@@ -140,10 +140,7 @@ class Cluster:
             self._replication.reconfigure()
 
     async def hand_over(self, name: str, index: int, *, lost_records: bool = False) -> None:
-        """Let another member of that partition's ISR lead it, and leave the ISR. Raises StoreFailed.
-
-        `lost_records`: if the ISR has no other member, the brokers of the ELR become the ISR, dead or alive.
-        """
+        """Let another member of that partition's ISR lead it, and leave the ISR (`HandOver`). Raises StoreFailed."""
         await ClusterRequests(self.topics).hand_over_partition(name, index, lost_records=lost_records)
 
     def guard(self, connections: Connections) -> None:
