@@ -94,6 +94,23 @@ def test_only_replicas_of_this_broker_are_opened(world: World) -> None:
     assert world.partitions.get("t", 1) is not None
 
 
+def test_a_follower_starts_at_the_high_watermark_of_the_checkpoint() -> None:
+    def open_log(topic: Topic, index: int, config: LogConfig) -> Log:
+        log = MemoryLog(config)
+        for _ in range(3):
+            log.append(batch(), leader_epoch=0, now_ms=NOW_MS)
+        log.high_watermark_checkpoint = 2
+        return log
+
+    topics = some_topics(EmbeddedStore())
+    topics.brokers = {broker: BrokerRegistration(broker_id=broker) for broker in (1, 2)}
+    partitions = Partitions(topics, open_log, config_of)
+    run_eagerly(topics.create("t", assignment=[(0, [2, 1])]))
+    partition = partitions.get("t", 0)
+    assert partition is not None
+    assert (partition.is_leader, partition.high_watermark, partition.log.log_end_offset) == (False, 2, 3)
+
+
 def test_a_deleted_topic_answers_waiting_requests_and_is_removed(world: World) -> None:
     topic = run_eagerly(world.topics.create("t", 1))
     assert isinstance(topic, Topic)
