@@ -1,4 +1,4 @@
-"""The shards together: who answers, what loading says, what all groups hear, what is told in the log."""
+"""All shards of a broker: error codes, loading, standbys, broadcasts to all groups, lines in the log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from tests.unit.coordinator.runtime.toy import Number, ToyWorld
+from tests.unit.coordinator.runtime.toy import Number, Remind, ToyWorld
 
 from rota.coordinator.group.machine import Group
 from rota.coordinator.log.errors import StorageFailed
@@ -273,6 +273,34 @@ def test_a_standby_answers_every_request_with_not_coordinator() -> None:
     assert standby.runtime.ready("a") is ErrorCode.NOT_COORDINATOR
     assert list(standby.runtime.machines()) == []
     assert not standby.runtime.is_loading
+
+
+def test_a_standby_applies_committed_records_only() -> None:
+    toy = ToyWorld().lead()
+    toy.ask_for_flushes()
+    toy.put("a", 1, 7)
+    toy.settle()
+    standby = ToyWorld(toy.partitions)
+    standby.runtime.follow(0)
+    standby.settle()
+    assert standby.numbers() == {}
+    toy.flush()
+    standby.runtime.log_grew(0)
+    standby.settle()
+    assert standby.numbers() == {"a": {1: 7}}
+
+
+def test_a_timer_of_a_machine_that_was_dropped_with_its_shard_steps_nothing() -> None:
+    toy = ToyWorld().lead()
+    toy.put("a", 1, 7)
+    toy.settle()
+    shard = toy.shard("a")
+    reply = shard.submit(shard.machines["a"], Remind(shard.token(), toy.now_ms + 1), lambda code: code)
+    toy.runtime.resign(0)
+    assert reply.value is ErrorCode.NOT_COORDINATOR
+    for call in toy.timers.due(toy.now_ms + 1):
+        call()
+    assert toy.numbers() == {}
 
 
 def test_a_standby_that_leads_reads_the_rest_only() -> None:

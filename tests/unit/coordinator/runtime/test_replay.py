@@ -1,13 +1,19 @@
-"""G5: what comes back from the log is what was there, however the log was cut into slices or compacted."""
+"""G5: replaying a log gives the state that was written, in slices of any size and after a compaction."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from tests.unit.coordinator.runtime.toy import Counter, Number, Texts
 
 from rota.coordinator.group.machine import Group
+from rota.coordinator.log.contract import LogConfig
+from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.runtime import replay as replay_module
+from rota.coordinator.runtime.contract import Encoded, Hosting, RecordType
 from rota.coordinator.runtime.replay import Replay
 
 
@@ -39,6 +45,49 @@ def test_compaction_changes_nothing(world: Any) -> None:
         partition.log.compact(world.now_ms, force=True)
     world.start()
     assert states(world) == before
+
+
+@dataclass(slots=True)
+class Deadline(Number):
+    """A record of another type, in the same topic."""
+
+
+class TwoTypes(Texts):
+    """Keys that begin with `!` are those of a Deadline."""
+
+    def encode(self, records: Iterable[Number]) -> list[Encoded]:
+        marked = [
+            replace(record, name=f"!{record.name}") if isinstance(record, Deadline) else record for record in records
+        ]
+        return super().encode(marked)
+
+    def decode(self, key: bytes, value: bytes | None) -> Number | None:
+        found = super().decode(key.removeprefix(b"!"), value)
+        if found is None or not key.startswith(b"!"):
+            return found
+        return Deadline(found.name, found.slot, found.value)
+
+
+class Reminder(Counter):
+    """The machine of Deadlines."""
+
+
+def test_each_record_type_has_its_own_machines() -> None:
+    codec, log = TwoTypes(), MemoryLog(LogConfig())
+    hosting: Hosting[Counter] = Hosting(
+        "two",
+        codec,
+        {
+            Number: RecordType(lambda record: record.name, Counter),
+            Deadline: RecordType(lambda record: record.name.upper(), Reminder),
+        },
+    )
+    log.append_pairs(codec.encode([Number("a", 1, 7), Deadline("b", 2, 8)]), leader_epoch=0, now_ms=0)
+    replay = Replay(hosting, {})
+    while not replay.advance(log, log.log_end_offset):
+        pass
+    found = {name: (type(machine), machine.slots) for name, machine in replay.machines.items()}
+    assert found == {"a": (Counter, {1: 7}), "B": (Reminder, {2: 8})}
 
 
 def test_a_removed_group_stays_removed(world: Any) -> None:
