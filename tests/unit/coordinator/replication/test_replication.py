@@ -10,6 +10,7 @@ import pytest
 from tests.unit.coordinator.replication.cluster import Cluster
 
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.replica.fetch_sessions import FetchSessions
 from rota.coordinator.replication.fetcher import FetcherStops
 from rota.coordinator.replication.replication import fetch_settings
 from rota.protocol.errors import ErrorCode
@@ -257,3 +258,21 @@ async def test_a_throttled_follower_that_is_in_sync_stays_in_sync() -> None:
             assert (await cluster[1].produce(b"v" * 100)).error_code == 0
         assert cluster.state().isr == (1, 2)
         await cluster.same_logs()
+
+
+async def test_six_replicas_stay_in_sync_without_fetch_sessions() -> None:
+    """F4. The leader has no place for a session: each fetch of its followers names every partition."""
+    async with Cluster(size=6, partitions=3) as cluster:
+        for member in cluster.members.values():
+            member.node.fetch_sessions = FetchSessions(0)
+        for leader in (1, 2):
+            for index in range(3):
+                cluster.elect(leader, index=index)
+            for number in range(30):
+                response = await cluster[leader].produce(b"%d" % number, index=number % 3)
+                assert response.error_code == ErrorCode.NONE
+            for index in range(3):
+                await cluster.same_logs(index)
+                await cluster.in_sync(1, 2, 3, 4, 5, 6, index=index)
+            followers = [cluster[broker] for broker in range(1, 7) if broker != leader]
+            assert all(each.replication._fetchers[leader, 0]._session.is_refused for each in followers)
