@@ -98,6 +98,16 @@ class ConsumerConfig(ClientConfig):
     group_instance_id: str | None = setting(
         "a name that survives restarts: static membership (KIP-345)", None, instance
     )
+    group_protocol: str = setting(
+        "classic: the members assign; consumer: the coordinator assigns, without stopping the group (KIP-848)",
+        "classic",
+        one_of("classic", "consumer"),
+    )
+    group_remote_assignor: str | None = setting(
+        "the coordinator's assignor with group_protocol=consumer: uniform or range; None: the coordinator's choice",
+        None,
+        wire_text(1),
+    )
     session_timeout_ms: int = setting("ms without a heartbeat after which a member is removed", 45_000, between(1))
     heartbeat_interval_ms: int = setting("ms between two heartbeats of a member", 3_000, between(1))
     max_poll_interval_ms: int = setting("ms without a poll after which a member leaves the group", 300_000, between(1))
@@ -138,9 +148,21 @@ class ConsumerConfig(ClientConfig):
             raise refused("heartbeat_interval_ms", self.heartbeat_interval_ms, "less than session_timeout_ms")
         if self.group_id is None and self.group_instance_id is not None:
             raise refused("group_instance_id", self.group_instance_id, "None without a group_id")
+        self._check_protocol()
         if not self.partition_assignment_strategy:
             raise refused("partition_assignment_strategy", (), "at least one assignor")
         reset_after_ms(self.auto_offset_reset)
+
+    def _check_protocol(self) -> None:
+        """Raises ConfigError for a setting that the group protocol does not have."""
+        defaults = {field.name: field.default for field in fields(type(self))}
+        if self.group_protocol == "classic":
+            if self.group_remote_assignor is not None:
+                raise refused("group_remote_assignor", self.group_remote_assignor, "None with group_protocol=classic")
+            return
+        for name in ("partition_assignment_strategy", "heartbeat_interval_ms", "session_timeout_ms"):
+            if getattr(self, name) != defaults[name]:
+                raise refused(name, getattr(self, name), "unset with group_protocol=consumer: the brokers decide it")
 
     @property
     def commits_by_itself(self) -> bool:

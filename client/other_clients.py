@@ -58,7 +58,7 @@ _JAVA: Final = "a class of Java, without a counterpart"
 _STORES: Final = "stores are PEM or PKCS12, in files or as text: ssl.truststore.…, ssl.keystore.…"
 _TOKENS: Final = "sasl.oauth.token.provider returns the token; its Token has extensions and an end"
 _BYTES: Final = "keys and values are bytes: encode before sending, decode after reading"
-_PROTOCOL: Final = "groups use the classic protocol"
+_PROTOCOL: Final = "the type of a group of consumers is consumer; group.protocol chooses how it assigns"
 
 COUNTERPARTS: Final[dict[str, Counterpart]] = {
     # librdkafka: all clients
@@ -175,7 +175,6 @@ FAMILIES: Final = (
     (r"sasl\.login\..*|sasl\.client\.callback\.handler\.class|security\.providers|ssl\.(provider|engine.*)", _JAVA),
     (r"ssl\.(keymanager|trustmanager|secure\.random)\..*", _JAVA),
     (r"(ssl|https)\..*", _STORES),
-    (r"group\.(protocol|remote\.assignor)", _PROTOCOL),
     (r"transaction(al)?\..*", _TRANSACTIONS),
     (r"interceptor\.classes", "there are no interceptors"),
     (r"metrics?\..*|metric\.reporters|enable\.metrics\.push", _METRICS),

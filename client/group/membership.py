@@ -1,4 +1,5 @@
-"""The membership of a consumer: performs the effects of the pure machine (machine.py) on a Cluster.
+"""The membership of a consumer: performs the effects of the pure machine on a Cluster (machine.py for the classic
+protocol, epoch_member.py for the consumer protocol of KIP-848).
 
 Laws
     Partitions are revoked and assigned only inside `poll` and `close`, never while the user works on records.
@@ -16,6 +17,7 @@ import random
 import re
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, assert_never
 
 from rota.client.config import ConsumerConfig
@@ -23,9 +25,11 @@ from rota.client.errors import IllegalUse, KafkaError, Unreachable
 from rota.client.group import effects as out
 from rota.client.group import events
 from rota.client.group.assignors.base import Assignor
+from rota.client.group.epoch_member import new_epoch_member
+from rota.client.group.epoch_member import step as epoch_step
 from rota.client.group.hooks import BeforeLeaving, Hooks, call_hook
 from rota.client.group.machine import step
-from rota.client.group.state import new_member
+from rota.client.group.state import Member, new_member
 from rota.client.group.states import MemberState
 from rota.client.log import logger
 from rota.client.network.cluster import Cluster
@@ -53,7 +57,7 @@ class Membership:
         """`wake()` is called when `poll` has something to do: the consumer may be waiting for records."""
         self._cluster, self._hooks, self._wake = cluster, hooks, wake
         self._group = config.group_id or ""
-        self._member = new_member(config, assignors)
+        self._member, self._machine = _machine_of(config, assignors)
         self._events: deque[events.Event] = deque()
         self._stepping = False
         self._progress = asyncio.Event()
@@ -229,7 +233,7 @@ class Membership:
         self._stepping = True
         try:
             while self._events:
-                for effect in step(self._member, self._events.popleft(), self._now_ms()):
+                for effect in self._machine(self._events.popleft(), self._now_ms()):
                     self._perform(effect)
         except Exception as mistake:  # noqa: BLE001  # a bug: waiting callers must not wait for ever
             _log.error("a membership failed", group=self._group, state=self.state, exc_info=mistake)
@@ -374,6 +378,17 @@ class Membership:
         if self._member.closing is not None:
             self._raised, error = self._raised or error, None
         self._step(events.HookDone(run.ticket, error))
+
+
+def _machine_of(
+    config: ConsumerConfig, assignors: Sequence[Assignor]
+) -> tuple[Member, Callable[[events.Event, int], list[out.Effect]]]:
+    """Return the member's state, and the machine of its protocol."""
+    if config.group_protocol == "consumer":
+        member = new_epoch_member(config)
+        return member, partial(epoch_step, member)
+    classic = new_member(config, assignors)
+    return classic, partial(step, classic)
 
 
 def _as_kafka_error(error: Exception) -> KafkaError:

@@ -37,4 +37,7 @@ POLL_EXPIRED: Final = (
 LEAVING: Final = "Sending LeaveGroup request to coordinator"  # reason, node
 LEFT: Final = "Left group"  # code
 NOT_LEFT: Final = "LeaveGroup request failed"  # cause
+REJOIN_IGNORED: Final = (
+    "The coordinator assigns: a member of the consumer protocol cannot request a rebalance"  # reason
+)
 CLOSED: Final = "Membership closed"

@@ -7,9 +7,9 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from rota.client.config import ConsumerConfig
 from rota.client.errors import KafkaError
@@ -82,6 +82,7 @@ class Closing:
 class Member:
     """One member. Tickets number requests, hooks and metadata refreshes; None: none is under way."""
 
+    ways: ClassVar[Mapping[MemberState, frozenset[MemberState]]] = TRANSITIONS
     config: ConsumerConfig
     assignors: dict[str, Assignor]
     protocol: RebalanceProtocol
@@ -168,7 +169,7 @@ class Member:
     # ---- operations of the branches
 
     def move(self, state: MemberState) -> None:
-        assert state in TRANSITIONS[self.state], f"{self.state.name} -> {state.name}"
+        assert state in self.ways[self.state], f"{self.state.name} -> {state.name}"
         self.state = state
 
     def note(self, level: str, event: str, **fields: object) -> None:

@@ -84,6 +84,39 @@ _WAYS: Final[Mapping[MemberState, Mapping[MemberState, str]]] = {
     S.CLOSED: {},
 }
 
+# of a member by the consumer protocol (KIP-848): epoch_member.py
+_EPOCH_WAYS: Final[Mapping[MemberState, Mapping[MemberState, str]]] = {
+    S.DOWN: {S.JOINING: "poll; nothing is held", S.LEAVING: "close"},
+    S.JOINING: {
+        S.DOWN: "refused for good, poll timeout, or thrown out",
+        S.ASSIGNING: "joined: the member epoch and the assignment came",
+        S.LEAVING: "close",
+    },
+    S.ASSIGNING: {
+        S.DOWN: "thrown out, poll timeout, or the session ran out",
+        S.STABLE: "taken over",
+        S.REDISCOVERING: "taken over, and the coordinator is lost",
+        S.LEAVING: "close",
+    },
+    S.STABLE: {
+        S.DOWN: "thrown out, poll timeout, or the session ran out",
+        S.ASSIGNING: "a heartbeat brought another assignment, or its topics became known",
+        S.REDISCOVERING: "connection lost, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, heartbeat not answered in time",
+        S.LEAVING: "close",
+    },
+    S.REDISCOVERING: {
+        S.DOWN: "no heartbeat was answered within the session timeout, thrown out, or poll timeout",
+        S.ASSIGNING: "the topics of the assignment became known",
+        S.STABLE: "a heartbeat was answered",
+        S.LEAVING: "close",
+    },
+    S.LEAVING: {S.CLOSED: "left, not a member, or out of time"},
+    S.CLOSED: {},
+}
+
+EPOCH_TRANSITIONS: Final[Mapping[MemberState, frozenset[MemberState]]] = {
+    old: frozenset(ways) for old, ways in _EPOCH_WAYS.items()
+}
 TRANSITIONS: Final[Mapping[MemberState, frozenset[MemberState]]] = {old: frozenset(ways) for old, ways in _WAYS.items()}
 CAUSES: Final[Mapping[tuple[MemberState, MemberState], str]] = {
     (old, new): cause for old, ways in _WAYS.items() for new, cause in ways.items()
@@ -101,6 +134,9 @@ def document() -> str:
     """docs/CLIENT_STATES.md."""
     meanings = "\n".join(f"| {state.name} | {state.value} |" for state in MemberState)
     ways = "\n".join(f"| {old.name} | {new.name} | {cause} |" for (old, new), cause in CAUSES.items())
+    epoch_ways = "\n".join(
+        f"| {old.name} | {new.name} | {cause} |" for old, ways in _EPOCH_WAYS.items() for new, cause in ways.items()
+    )
     return f"""# States of a member
 
 Generated from `client/group/states.py`. Renew it with
@@ -120,6 +156,17 @@ Generated from `client/group/states.py`. Renew it with
 
 Thrown out: a heartbeat, join, sync or commit was answered with ILLEGAL_GENERATION (22; the member id is kept),
 UNKNOWN_MEMBER_ID (25) or FENCED_INSTANCE_ID (82; for good). Callbacks run only inside `poll` and `close`.
+
+## With `group_protocol="consumer"` (KIP-848)
+
+The coordinator assigns; a heartbeat joins, reports and leaves.
+
+| from | to | when |
+|---|---|---|
+{epoch_ways}
+
+Thrown out: a heartbeat was answered with FENCED_MEMBER_EPOCH (110), UNKNOWN_MEMBER_ID (25), GROUP_ID_NOT_FOUND (69) or
+FENCED_INSTANCE_ID (82; for good).
 """
 
 

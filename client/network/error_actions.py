@@ -206,6 +206,22 @@ ACTIONS: Final[dict[str, tuple[CodesByAction, ...]]] = {
         },
     ),
     "Heartbeat": (_COORDINATED, _MEMBER),
+    "ConsumerGroupHeartbeat": (
+        _COORDINATED,
+        {
+            ErrorAction.REJOIN: (E.FENCED_MEMBER_EPOCH, E.UNKNOWN_MEMBER_ID, E.GROUP_ID_NOT_FOUND),
+            ErrorAction.FATAL: (
+                E.FENCED_INSTANCE_ID,
+                E.UNRELEASED_INSTANCE_ID,
+                E.GROUP_MAX_SIZE_REACHED,
+                E.INVALID_REGULAR_EXPRESSION,
+                E.INVALID_REQUEST,
+                E.TOPIC_AUTHORIZATION_FAILED,
+                E.UNSUPPORTED_ASSIGNOR,
+                E.UNSUPPORTED_VERSION,
+            ),
+        },
+    ),
     "LeaveGroup": (
         _COORDINATED,
         {ErrorAction.FATAL: (E.UNKNOWN_MEMBER_ID, E.FENCED_INSTANCE_ID, E.ILLEGAL_GENERATION)},

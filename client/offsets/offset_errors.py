@@ -49,6 +49,8 @@ def commit_refused(
             f"{message}: another member has joined with group_instance_id {group.group_instance_id!r}. Two members "
             f"must not have the same one: this consumer has to stop"
         )
+    elif over is ErrorCode.STALE_MEMBER_EPOCH and group.generation_id >= 0:  # the member has a newer epoch by now
+        error = RebalanceInProgress(f"{message}: the member epoch of {member} is old. Poll, then commit again")
     elif over is not None:
         error = commit_failed(group, partitions, f"{over.name} for member {member}")
     elif ErrorCode.REBALANCE_IN_PROGRESS in codes:

@@ -107,8 +107,10 @@ async def readers(bootstrap: str, group: str, **defaults: object) -> AsyncIterat
     async with AsyncExitStack() as stack:
 
         async def join(topics: str | re.Pattern[str], *, polls: bool = True, **settings: object) -> Reader:
-            given = {"bootstrap_servers": bootstrap, "group_id": group, "heartbeat_interval_ms": 100}
-            config = ConsumerConfig(**{**given, "session_timeout_ms": 10_000, **defaults, **settings})
+            given = {"bootstrap_servers": bootstrap, "group_id": group}
+            if (defaults | settings).get("group_protocol") != "consumer":  # for that one the coordinator decides them
+                given |= {"heartbeat_interval_ms": 100, "session_timeout_ms": 10_000}
+            config = ConsumerConfig(**{**given, **defaults, **settings})
             cluster = Cluster(config)
             await cluster.start()
             stack.push_async_callback(cluster.close)

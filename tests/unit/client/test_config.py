@@ -40,6 +40,8 @@ KAFKAS: dict[type, dict[str, Any]] = {
     },
     ConsumerConfig: {
         "group.id": None,
+        "group.protocol": "classic",
+        "group.remote.assignor": None,
         "group.instance.id": None,
         "session.timeout.ms": 45_000,
         "heartbeat.interval.ms": 3_000,
@@ -220,7 +222,7 @@ def test_an_invalid_value_is_refused_with_the_name_of_the_setting(
         ("groupid", "did you mean group.id?"),
         ("key.deserializer", "keys and values are bytes"),
         ("sasl.kerberos.service.name", "the SASL mechanisms are PLAIN"),
-        ("group.protocol", "groups use the classic protocol"),
+        ("group.protocol.type", "group.protocol chooses"),
         ("qwertzuiop", "known: allow.auto.create.topics, auto.commit.interval.ms"),
     ],
 )
@@ -357,3 +359,18 @@ def test_a_callable_is_a_custom_partitioner() -> None:
 def test_another_partitioner_is_refused_with_the_nearest_name(given: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         ProducerConfig(bootstrap_servers=B, partitioner=given)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"group_protocol": "share"}, "group_protocol"),
+        ({"group_remote_assignor": "range"}, "group_remote_assignor"),
+        ({"group_protocol": "consumer", "heartbeat_interval_ms": 100}, "heartbeat_interval_ms"),
+        ({"group_protocol": "consumer", "session_timeout_ms": 10_000}, "session_timeout_ms"),
+        ({"group_protocol": "consumer", "partition_assignment_strategy": ("sticky",)}, "partition_assignment_strategy"),
+    ],
+)
+def test_settings_of_the_other_group_protocol_are_refused(wrong: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        ConsumerConfig(bootstrap_servers="h:1", group_id="g", **wrong)

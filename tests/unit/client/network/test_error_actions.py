@@ -21,7 +21,14 @@ def test_an_error_code_has_one_action_per_group(name: str, group: CodesByAction)
 def test_rejoin_and_reset_belong_to_group_and_fetch_apis() -> None:
     """REJOIN and RESET mean something for a member and a position alone."""
     rejoin = {name for name, groups in ACTIONS.items() if any(group.get(ErrorAction.REJOIN) for group in groups)}
-    assert rejoin == {"OffsetCommit", "OffsetFetch", "JoinGroup", "Heartbeat", "SyncGroup"}
+    assert rejoin == {
+        "ConsumerGroupHeartbeat",
+        "OffsetCommit",
+        "OffsetFetch",
+        "JoinGroup",
+        "Heartbeat",
+        "SyncGroup",
+    }
     assert {name for name, groups in ACTIONS.items() if any(group.get(ErrorAction.RESET) for group in groups)} == {
         "Fetch"
     }

@@ -21,6 +21,7 @@ OFFSETS = {FIRST: OffsetAndMetadata(1), SECOND: OffsetAndMetadata(2, "note")}
         (ErrorCode.UNKNOWN_MEMBER_ID, CommitFailed),
         (ErrorCode.GROUP_ID_NOT_FOUND, CommitFailed),
         (ErrorCode.REBALANCE_IN_PROGRESS, RebalanceInProgress),
+        (ErrorCode.STALE_MEMBER_EPOCH, RebalanceInProgress),
         (ErrorCode.FENCED_INSTANCE_ID, FencedInstance),
         (ErrorCode.GROUP_AUTHORIZATION_FAILED, BrokerError),
         (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UnknownTopic),
