@@ -6,9 +6,10 @@ Laws
     R2  The ISR is never empty: when none of its members is alive, it stays as it is and the partition has no leader.
     R3  A leadership ends with the registration that it was given to: a broker that registered again is elected again
         before it leads, also when it is the only replica.
-    ELR1 Whoever leaves the ISR below min.insync.replicas stays eligible (KIP-966): its log has every committed record,
-        as nothing is committed before the ELR is empty again. It leads when nobody of the ISR can. Who may have lost
-        records is in neither, as long as another broker is; an unclean election empties the ELR.
+    ELR1 A replica that leaves the ISR below min.insync.replicas enters the ELR (KIP-966). It has every committed
+        record, because nothing is committed until the ELR is empty again. It leads when no member of the ISR can. A
+        broker that may have lost records leaves ISR and ELR if another broker is in them. An unclean election empties
+        the ELR.
 
 The leader epoch stays when only the ISR shrinks (KAFKA-15021): followers and clients need no new metadata for it.
 Source: Kafka's PartitionChangeBuilder, KIP-966 and KIP-841 (a broker that shuts down or died leaves the ISR), KIP-903.
@@ -28,11 +29,12 @@ NO_EPOCH: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class LiveBrokers:
-    """The brokers that can lead: the epoch of each live broker's registration.
+    """The live brokers: `epochs` has the epoch of each broker's registration.
 
-    `controller_epoch` is that of the controller that decides; -1 for another broker, which leaves the epoch as it is.
-    `stopping` are in a controlled shutdown: they lead only what nobody else can. `restarted` have registered again
-    since the controller last looked: they leave each ISR that has another live member, as after a death.
+    `controller_epoch`: the epoch of the deciding controller; with -1 partitions keep their controller epoch.
+    `stopping`: brokers in a controlled shutdown. They lead a partition only if no other broker can.
+    `restarted`: brokers that have registered again since the controller's last decision. They leave each ISR that has
+    another live member, as dead brokers do.
     """
 
     epochs: Mapping[int, int]
@@ -41,16 +43,16 @@ class LiveBrokers:
     controller_epoch: int = NO_EPOCH
 
     def leads(self, state: PartitionState) -> bool:
-        """Whether the leader is alive in the registration that it was elected in."""
+        """Return whether the leader is alive in the registration in which it was elected."""
         return state.leader != NO_LEADER and self.epochs.get(state.leader) == state.leader_broker_epoch
 
 
 def maintain(
     state: PartitionState, live: LiveBrokers, minimum: int = 1, *, unclean: bool = False
 ) -> PartitionState | None:
-    """Return the state that the partition should have now; None when it has it already.
+    """Return the state that the partition should have now, or None if it has that state.
 
-    `minimum` is min.insync.replicas.
+    `minimum` is min.insync.replicas; `unclean` allows a leader that is not in the ISR or the ELR.
     """
     isr = surviving_isr(state, live)
     after = state if isr == state.isr else state.with_isr(isr, minimum)
@@ -66,7 +68,7 @@ def maintain(
 
 
 def elect(state: PartitionState, leader: int, isr: tuple[int, ...], live: LiveBrokers) -> PartitionState:
-    """Return the state with that leader, in a new leader epoch."""
+    """Return the state with this leader and ISR, in a new leader epoch."""
     return replace(
         state,
         leader=leader,
@@ -82,20 +84,22 @@ def _controller_epoch(state: PartitionState, live: LiveBrokers) -> int:
 
 
 def surviving_isr(state: PartitionState, live: LiveBrokers) -> tuple[int, ...]:
-    """Return the ISR without the members that are dead, restarted or stopping; never empty (R2).
+    """Return the ISR without its dead, restarted and stopping members. It is never empty (R2).
 
-    A member whose earlier life led counts as restarted. Brokers that have all committed records are preferred in this
-    order: members that stay, members that restarted, the first of the ELR that stays, members that stop, the first of
-    the ELR.
+    A member that led the partition in an earlier registration counts as restarted. The result is the first of these
+    that is not empty: members that neither restarted nor stop, members that do not stop, one live member of the ELR
+    that does not stop, live members, one live member of the ELR, the ISR as it is.
     """
-    alive = tuple([broker for broker in state.isr if broker in live.epochs and broker in state.replicas])
-    staying = tuple([broker for broker in alive if broker not in live.stopping]) if live.stopping else alive
-    whole = tuple([broker for broker in staying if not _has_restarted(state, broker, live)])
-    if whole or staying or not state.elr:
-        return whole or staying or alive or state.isr
+    live_members = tuple([broker for broker in state.isr if broker in live.epochs and broker in state.replicas])
+    staying = (
+        tuple([broker for broker in live_members if broker not in live.stopping]) if live.stopping else live_members
+    )
+    not_restarted = tuple([broker for broker in staying if not _has_restarted(state, broker, live)])
+    if not_restarted or staying or not state.elr:
+        return not_restarted or staying or live_members or state.isr
     eligible = [broker for broker in state.replicas if broker in state.elr and broker in live.epochs]
-    stayers = [broker for broker in eligible if broker not in live.stopping]
-    return tuple(stayers[:1]) or alive or tuple(eligible[:1]) or state.isr
+    eligible_staying = [broker for broker in eligible if broker not in live.stopping]
+    return tuple(eligible_staying[:1]) or live_members or tuple(eligible[:1]) or state.isr
 
 
 def _has_restarted(state: PartitionState, broker: int, live: LiveBrokers) -> bool:
@@ -105,7 +109,7 @@ def _has_restarted(state: PartitionState, broker: int, live: LiveBrokers) -> boo
 
 
 def first_eligible(state: PartitionState, members: tuple[int, ...], live: LiveBrokers) -> int:
-    """Return the first replica in the order of the assignment that is alive and among `members`; NO_LEADER if none."""
+    """Return the first live replica, in the order of the assignment, that is in `members`; NO_LEADER if none is."""
     for broker in state.replicas:
         if broker in members and broker in live.epochs:
             return broker

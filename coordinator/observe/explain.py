@@ -38,7 +38,8 @@ class Outcome:
 class Rebalance:
     """One rebalance. A number that is not known is -1, a text empty; times are ms since the epoch.
 
-    `guilty` are the members that triggered it, `waited_for` those that joined last (with `wait_ms`), slowest first.
+    `triggered_by` has the members that triggered it, `waited_for` those that joined last (with `wait_ms`), slowest
+    first.
     """
 
     started_ms: int
@@ -51,7 +52,7 @@ class Rebalance:
     reason: str
     client_reason: str | None
     previous_state: str
-    guilty: tuple[EventMember, ...]
+    triggered_by: tuple[EventMember, ...]
     joins_ms: int  # how long the group waited for its members to join
     waited_for: tuple[EventMember, ...]
     assignment_ms: int  # how long the members waited for the leader's assignment
@@ -105,7 +106,7 @@ def _rebalance(events: Sequence[GroupEvent], interrupted_by: GroupEvent | None) 
         reason=start.reason,
         client_reason=start.client_reason,
         previous_state=start.previous_state,
-        guilty=start.members,
+        triggered_by=start.members,
         joins_ms=NONE if joins is None else joins.duration_ms,
         waited_for=() if generation is None else generation.members,
         assignment_ms=NONE if assigned is None else assigned.duration_ms,
@@ -149,7 +150,7 @@ def _leader(assigned: GroupEvent | None, generation: GroupEvent | None) -> Event
 
 
 def sentences(rebalance: Rebalance) -> tuple[str, ...]:
-    """Return sentences on the trigger, the wait for joins, the assignment, the moved partitions and the result."""
+    """Return sentences about the trigger, the wait for joins, the assignment, the moved partitions and the result."""
     lines = (_why(rebalance), _joins(rebalance), *_meanwhile(rebalance), _assignment(rebalance))
     return tuple(line for line in (*lines, _moved(rebalance), _result(rebalance)) if line)
 
@@ -161,14 +162,14 @@ def _why(rebalance: Rebalance) -> str:
 
 
 def _cause(rebalance: Rebalance) -> str:
-    members = members_named(rebalance.guilty)
+    members = members_named(rebalance.triggered_by)
     causes = {
         Trigger.MEMBER_JOINED: f"{members} joined",
         Trigger.MEMBER_LEFT: f"{members} left",
         Trigger.MEMBER_EXPIRED: f"the session of {members} ended: no heartbeat came in time",
         Trigger.METADATA_CHANGED: f"{members} joined again with another subscription ({SUBSCRIPTION})",
         Trigger.LEADER_REJOINED: f"the leader, {members}, joined again ({LEADER_REASONS})",
-        Trigger.STATIC_MEMBER_REPLACED: f"{members} took the place of the member with the same group.instance.id",
+        Trigger.STATIC_MEMBER_REPLACED: f"{members} replaced the member with the same group.instance.id",
         Trigger.SYNC_TIMEOUT: f"{members} joined and did not fetch its assignment in time",
         Trigger.ASSIGNMENT_TOO_LARGE: f"the assignment of {members} is too large to be stored",
         Trigger.LOADED_UNASSIGNED: "its coordinator stopped before the members had their assignment",
@@ -190,7 +191,7 @@ def _joins(rebalance: Rebalance) -> str:
 
 
 def _meanwhile(rebalance: Rebalance) -> Iterable[str]:
-    guilty = {member.member_id for member in rebalance.guilty}
+    triggered_by = {member.member_id for member in rebalance.triggered_by}
     for members, verb in (
         (rebalance.joined, "joined meanwhile"),
         (rebalance.left, "left meanwhile"),
@@ -198,7 +199,7 @@ def _meanwhile(rebalance: Rebalance) -> Iterable[str]:
         (rebalance.not_rejoined, "did not join again within the rebalance timeout and lost membership"),
         (rebalance.not_synced, "did not fetch the assignment in time and lost membership"),
     ):
-        others = tuple(member for member in members if member.member_id not in guilty)
+        others = tuple(member for member in members if member.member_id not in triggered_by)
         if others:
             yield f"{sentence(members_named(others))} {verb}."
 
@@ -246,23 +247,23 @@ def _result(rebalance: Rebalance) -> str:
         case Outcome.EMPTY:
             return "No member is left: the group is empty."
         case Outcome.INTERRUPTED:
-            return "It was not finished: another rebalance or a new coordinator came first."
+            return "It did not finish: another rebalance started, or the group got a new coordinator."
         case _:
             return "It is still under way."
 
 
 def event_sentence(event: GroupEvent) -> str:
     """Return one event as a sentence, without its time."""
-    members, count = members_named(event.members), event.count
-    client_reason = f' ("{event.client_reason}")' if event.client_reason else ""
+    members, first = members_named(event.members), members_named(event.members[:1])
+    client_reason, times = f' ("{event.client_reason}")' if event.client_reason else "", plural(event.count, "time")
     texts = {
         EventType.MEMBER_JOINED: f"{members} joined{client_reason}",
-        EventType.STATIC_MEMBER_REPLACED: f"{members_named(event.members[:1])} took the place of its instance",
+        EventType.STATIC_MEMBER_REPLACED: f"{first} replaced the member with the same group.instance.id",
         EventType.STATIC_MEMBER_KEPT: f"{members} kept its assignment: no rebalance",
         EventType.MEMBER_REFUSED: f"{members} was refused ({error_name(event)}): {event.reason}",
         EventType.REBALANCE_STARTED: f"a rebalance started: {event.reason or event.trigger}{client_reason}",
-        EventType.LEADER_ELECTED: f"{members_named(event.members[:1])} became leader: the old one did not join in time",
-        EventType.NOBODY_REJOINED: "the rebalance goes on: no member has joined",
+        EventType.LEADER_ELECTED: f"{first} became the leader: the previous one did not join in time",
+        EventType.NOBODY_REJOINED: "the rebalance continues: no member has joined yet",
         EventType.MEMBERS_NOT_REJOINED: f"{members} did not join again in time and lost membership",
         EventType.GENERATION_STARTED: f"generation {event.generation} began with {_count_of_members(event)}",
         EventType.ASSIGNED: f"the leader's assignment of generation {event.generation} arrived",
@@ -270,9 +271,9 @@ def event_sentence(event: GroupEvent) -> str:
         EventType.EMPTIED: "the group became empty",
         EventType.MEMBER_LEFT: f"{members} left{client_reason}",
         EventType.MEMBER_EXPIRED: f"the session of {members} ended",
-        EventType.REQUESTS_REFUSED: f"{event.operation} of {members} was refused {count} times: {error_name(event)}",
+        EventType.REQUESTS_REFUSED: f"{event.operation} of {members} was refused {times}: {error_name(event)}",
         EventType.LOADED: f"broker {event.broker} loaded the group",
-        EventType.OFFSETS_EXPIRED: f"{count} offsets expired",
+        EventType.OFFSETS_EXPIRED: f"{plural(event.count, 'offset')} expired",
         EventType.DELETED: "the group was deleted",
     }
     text = next((text for event_type, text in texts.items() if event_type == event.type), f"event {event.type}")
@@ -283,7 +284,7 @@ def _count_of_members(event: GroupEvent) -> str:
     return plural(event.member_count, "member")
 
 
-# ---- words
+# ---- text
 
 
 def error_name(event: GroupEvent) -> str:
@@ -295,7 +296,7 @@ def error_name(event: GroupEvent) -> str:
 
 
 def member_named(member: EventMember) -> str:
-    """Return the words for a member: its instance or client id, and its host."""
+    """Return the name of a member as text: its instance id or client id, and its host."""
     if member.instance_id is not None:
         name = f"static member {member.instance_id}"
     else:
@@ -304,7 +305,7 @@ def member_named(member: EventMember) -> str:
 
 
 def members_named(members: Sequence[EventMember]) -> str:
-    """Return the words for some members; beyond NAMED_MAX they are counted."""
+    """Return the names of the members as text: the first NAMED_MAX, and the number of the others."""
     if not members:
         return "a member"
     shown = [member_named(member) for member in members[:NAMED_MAX]]
@@ -315,7 +316,7 @@ def members_named(members: Sequence[EventMember]) -> str:
 
 
 def partitions_named(topics: Sequence[MovedPartitions], count: int) -> str:
-    """Return the words for partitions, as `orders-0 orders-1`; `count` is how many there are in all."""
+    """Return `count` partitions as text, as `orders-0 orders-1`; those that are not listed are counted."""
     names = [f"{topic.topic}-{partition}" for topic in topics for partition in topic.partitions]
     shown = names[: 2 * NAMED_MAX]
     more = count - len(shown)
@@ -323,7 +324,7 @@ def partitions_named(topics: Sequence[MovedPartitions], count: int) -> str:
 
 
 def seconds(duration_ms: int) -> str:
-    """Return a duration in words."""
+    """Return a duration as text: `20 ms` or `1.5 s`."""
     return f"{duration_ms} ms" if abs(duration_ms) < 1_000 else f"{duration_ms / 1_000:.1f} s"
 
 

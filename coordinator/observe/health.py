@@ -235,8 +235,8 @@ def _never_stable(facts: Facts) -> Iterator[Finding]:
     lasted_ms = facts.now_ms - run[0].started_ms
     if lasted_ms < facts.limits.unsettled_ms:
         return
-    guilty = max(_by_member([rebalance.events[0] for rebalance in run]), key=lambda pair: len(pair[1]), default=None)
-    most = f"; most of them by {member_named(guilty[0])} ({len(guilty[1])})" if guilty is not None else ""
+    frequent = max(_by_member([rebalance.events[0] for rebalance in run]), key=lambda pair: len(pair[1]), default=None)
+    most = f"; most of them by {member_named(frequent[0])} ({len(frequent[1])})" if frequent is not None else ""
     yield _finding(
         Code.NEVER_STABLE,
         Severity.ERROR,

@@ -228,7 +228,7 @@ def _rebalance_attributes(group_id: str, rebalance: Rebalance) -> dict[str, str 
         "rota.rebalance.outcome": rebalance.outcome,
         "rota.rebalance.generation": rebalance.generation,
         "rota.rebalance.members": rebalance.member_count,
-        "rota.rebalance.guilty": [member.member_id for member in rebalance.guilty],
+        "rota.rebalance.triggered_by": [member.member_id for member in rebalance.triggered_by],
         "rota.rebalance.waited_for": [member.member_id for member in rebalance.waited_for],
         "rota.rebalance.joins_ms": rebalance.joins_ms,
         "rota.rebalance.assignment_ms": rebalance.assignment_ms,

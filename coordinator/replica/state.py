@@ -1,4 +1,4 @@
-"""One partition as a replica: leader, follower or offline. Pure: each method is an event, what it returns are effects.
+"""One partition as a replica: leader, follower or offline. Pure: each method handles an event and returns effects.
 
 Laws
     L1  The high watermark only grows, except when a follower truncates its log or a failed log is opened again.
@@ -7,8 +7,8 @@ Laws
         A replica of the ISR that fetches below the high watermark has lost committed records, as in a power cut: it
         leaves the ISR, or the ELR, at once, so that it is not elected.
     L4  The high watermark does not move while the ISR is smaller than min.insync.replicas, or the ELR is not empty
-        (KIP-966): whoever is in the ELR has every committed record, whatever the minimum is set to meanwhile. That
-        minimum is never more than the number of replicas.
+        (KIP-966): so each member of the ELR has every committed record, even if min.insync.replicas is changed. The
+        minimum in force is at most the number of replicas.
     L5  Every wait completes exactly once: when its offset is reached, at its deadline, or when the replica no longer
         leads. Waits that reach their offset complete in the order of their offsets.
 
@@ -45,14 +45,14 @@ _LEADER, _NONE = Role.LEADER, ErrorCode.NONE  # bound once: each append looks at
 
 @dataclass(frozen=True, slots=True)
 class HighWatermarkMoved:
-    """`ReplicaState.high_watermark` has a new value: fetches may read on."""
+    """`ReplicaState.high_watermark` has increased: fetches can return more records."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShrinkIsr:
     """Ask the controller for this smaller ISR; `isr_changed` or `isr_refused` answers.
 
-    `lacking` have lost committed records: they are to leave the ELR, too.
+    The replicas in `lacking` have lost committed records and must leave the ELR, too.
     """
 
     isr: frozenset[int]
@@ -78,7 +78,7 @@ MOVED: Final = (HighWatermarkMoved(),)
 
 @dataclass(slots=True)
 class FetchState:
-    """What a leader knows of one follower, from its fetches. Times in ms."""
+    """The state of one follower as the leader knows it from its fetches. Times in ms."""
 
     last_caught_up_ms: int = NEVER_MS
     log_end_offset: int = UNKNOWN_OFFSET
@@ -86,9 +86,10 @@ class FetchState:
     last_fetch_leader_end_offset: int = UNKNOWN_OFFSET
 
     def fetched(self, offset: int, leader_end_offset: int, now_ms: int) -> None:
-        """The follower has everything before `offset`.
+        """Note a fetch at `offset`: the follower has all records before it.
 
-        It was caught up now if that is the leader's end, or at its last fetch if that is what the leader had then.
+        The follower is caught up if `offset` is the leader's log end offset; it was caught up at its previous fetch if
+        `offset` is the leader's log end offset of that time.
         """
         if offset >= leader_end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
@@ -98,7 +99,7 @@ class FetchState:
         self.last_fetch_ms, self.last_fetch_leader_end_offset = now_ms, leader_end_offset
 
     def left_isr(self) -> None:
-        """The follower is not in the ISR any more; what it had fetched before counts no more."""
+        """Note that the follower left the ISR: forget its log end offset and when it was caught up."""
         self.last_caught_up_ms, self.log_end_offset = NEVER_MS, UNKNOWN_OFFSET
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_ms_max: int) -> bool:
@@ -106,7 +107,7 @@ class FetchState:
 
 
 class ReplicaState(Generic[T]):
-    """`T` names a wait; it comes back in `Complete`. At first it follows nobody; `become_leader` follows."""
+    """A replica, at first a follower without a leader. `T` is the type of the tokens of waits, as in `Complete`."""
 
     __slots__ = (
         "_committed",
@@ -160,7 +161,7 @@ class ReplicaState(Generic[T]):
         self.log_end_offset, self.high_watermark = log_end_offset, high_watermark
         self._use_log(log_start_offset, log_end_offset, flushed_offset)
 
-    # ---- what others ask
+    # ---- queries
 
     @property
     def has_waits(self) -> bool:
@@ -168,17 +169,17 @@ class ReplicaState(Generic[T]):
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When `tick` has a wait to expire; None when nothing waits."""
+        """Return the earliest deadline of a wait; None if there is no wait."""
         deadlines = [at for at in (self._committed.deadline_ms(), self._flushed.deadline_ms()) if at is not None]
         return min(deadlines, default=None)
 
     @property
     def has_followers(self) -> bool:
-        """Whether this is a leader with other replicas."""
+        """Return whether this is a leader of a partition with other replicas."""
         return bool(self._followers)
 
     def fetch_state(self, replica_id: int) -> FetchState | None:
-        """None for a broker that is no follower of this leader."""
+        """Return the fetch state of a follower; None if the broker is no follower of this leader."""
         return self._followers.get(replica_id)
 
     # ---- the role
@@ -186,9 +187,9 @@ class ReplicaState(Generic[T]):
     def become_leader(
         self, leader_epoch: int, replicas: Iterable[int], isr: Iterable[int], now_ms: int, elr: Iterable[int] = ()
     ) -> Effects[T]:
-        """Lead from now on, with that ISR and ELR. An older epoch than the current one changes nothing.
+        """Become the leader with this ISR and ELR. An older epoch than the current one changes nothing.
 
-        The current epoch again brings a new ISR or new replicas; an ISR change that is not answered yet stays pending.
+        A call with the current epoch updates replicas, ISR and ELR; a pending ISR change stays pending.
         """
         if leader_epoch < self.leader_epoch or self.role is Role.OFFLINE:
             return _NOTHING
@@ -209,19 +210,19 @@ class ReplicaState(Generic[T]):
         return [*self._empty_elr(), *self._advance()] if self.elr else self._advance()
 
     def become_follower(self, leader_epoch: int) -> Effects[T]:
-        """Another broker leads in that epoch. An older epoch than the current one changes nothing."""
+        """Follow the leader of this epoch. An older epoch than the current one changes nothing."""
         if leader_epoch < self.leader_epoch or self.role is Role.OFFLINE:
             return _NOTHING
         self.role, self.leader_epoch = Role.FOLLOWER, leader_epoch
         return self._stop_leading(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def fail(self, error: ErrorCode = ErrorCode.KAFKA_STORAGE_ERROR) -> Effects[T]:
-        """The log cannot be used any more. `error` is what the waits get."""
+        """Go offline, because the log cannot be used any more. All waits complete with `error`."""
         self.role = Role.OFFLINE
         return self._stop_leading(error)
 
     def reopen(self, log_start_offset: int, log_end_offset: int, flushed_offset: int) -> None:
-        """The log of an offline replica is there again, with what its recovery has found. It follows nobody yet."""
+        """Use the recovered log of an offline replica. The replica is a follower until it gets a role."""
         assert self.role is Role.OFFLINE, "only a log that failed is opened again"
         self.role = Role.FOLLOWER
         self._use_log(log_start_offset, log_end_offset, flushed_offset)
@@ -240,7 +241,7 @@ class ReplicaState(Generic[T]):
     # ---- the log
 
     def appended(self, log_end_offset: int) -> Effects[T]:
-        """The log has grown."""
+        """Handle an append: the log ends at `log_end_offset` now."""
         self.log_end_offset = log_end_offset
         if self._is_alone and not self.flushes and not self._committed and log_end_offset > self.high_watermark:
             self.high_watermark = log_end_offset  # every append of a broker that is alone
@@ -248,33 +249,33 @@ class ReplicaState(Generic[T]):
         return self._advance()
 
     def flushed(self, offset: int) -> Effects[T]:
-        """Everything before `offset` is on the medium."""
+        """Handle a flush: all records before `offset` are on the medium."""
         self.flushed_offset = max(self.flushed_offset, min(offset, self.log_end_offset))
         if not self._flushed:
             return self._advance()
         return [*self._flushed.reach(self.flushed_offset), *self._advance()]
 
     def truncated(self, log_start_offset: int, log_end_offset: int) -> None:
-        """A follower's log has lost what its leader does not have."""
+        """Handle a truncation of a follower's log, to its new start and end."""
         assert self.role is Role.FOLLOWER, "a leader's log is never truncated"
         self._use_log(log_start_offset, log_end_offset, self.flushed_offset)
 
     def log_start_moved(self, log_start_offset: int) -> Effects[T]:
-        """Records were deleted; what was deleted counts as committed."""
+        """Handle a deletion of records before `log_start_offset`. Deleted records count as committed."""
         self.log_start_offset = max(self.log_start_offset, log_start_offset)
         if log_start_offset <= self.high_watermark:
             return _NOTHING
         return self._move_to(log_start_offset)
 
     def leader_committed(self, high_watermark: int) -> Effects[T]:
-        """A follower hears its leader's high watermark."""
+        """Take the high watermark of a follower's leader, at most up to the log end offset."""
         offset = min(high_watermark, self.log_end_offset)
         if self.role is not Role.FOLLOWER or offset <= self.high_watermark:
             return _NOTHING
         return self._move_to(offset)
 
     def configure(self, *, flushes: bool, min_insync_replicas: int) -> Effects[T]:
-        """New settings: whether flushing bounds the high watermark, and min.insync.replicas."""
+        """Apply settings: whether flushing bounds the high watermark, and min.insync.replicas."""
         self.flushes, self._min_insync = flushes, min_insync_replicas
         self._check_min_isr()
         reached = [] if flushes else self._flushed.reach(self.log_end_offset)
@@ -283,7 +284,7 @@ class ReplicaState(Generic[T]):
     # ---- the followers
 
     def follower_fetched(self, replica_id: int, offset: int, now_ms: int) -> Effects[T]:
-        """A follower asks for `offset`, so it has everything before it. Unknown followers change nothing."""
+        """Handle a follower's fetch at `offset`: it has all records before it. Unknown followers change nothing."""
         follower = self._followers.get(replica_id)
         if follower is None or offset > self.log_end_offset:
             return _NOTHING
@@ -300,7 +301,7 @@ class ReplicaState(Generic[T]):
         return [ExpandIsr(self._pending_isr), *self._advance()]
 
     def isr_changed(self, isr: Iterable[int], now_ms: int, elr: Iterable[int] | None = None) -> Effects[T]:
-        """The controller has written this ISR and ELR. None: `become_leader` has brought the ELR already."""
+        """Handle the acceptance of an ISR change. With `elr` None the ELR of the last `become_leader` stays."""
         if self.role is not Role.LEADER:
             return _NOTHING
         self._pending_isr, self._now_ms = None, max(self._now_ms, now_ms)
@@ -310,19 +311,19 @@ class ReplicaState(Generic[T]):
         return self._advance()
 
     def _use_isr(self, isr: Iterable[int]) -> None:
-        """Take over an ISR. Who has left it counts as caught up only after its next fetch: it may be dead."""
+        """Set the ISR. A follower that has left it counts as caught up only after its next fetch: it may be dead."""
         before, self.isr = self.isr, frozenset(isr)
         for replica_id in before - self.isr:
             if replica_id in self._followers:
                 self._followers[replica_id].left_isr()
 
     def isr_refused(self) -> Effects[T]:
-        """The controller did not take the ISR that was asked for; the next fetch or tick asks again."""
+        """Handle the refusal of an ISR change; the next fetch or tick requests a change again."""
         self._pending_isr = None
         return self._advance()
 
     def tick(self, now_ms: int) -> Effects[T]:
-        """Look at the time: waits expire, followers that lag too long leave the ISR."""
+        """Handle the time: complete expired waits; request an ISR without the followers that lag too long."""
         self._now_ms = max(self._now_ms, now_ms)
         effects: list[Effect[T]] = [*self._empty_elr(), *self._advance()]
         effects += self._committed.expire(now_ms)
@@ -348,7 +349,7 @@ class ReplicaState(Generic[T]):
         return len(self.isr) >= min(self._min_insync, len(self.replicas))
 
     def _empty_elr(self) -> Effects[T]:
-        """Ask for the same ISR without ELR when min.insync.replicas is lower than when the ISR shrank."""
+        """Request the same ISR without ELR if the ISR is large enough, as after a lower min.insync.replicas."""
         if not self.elr or self._pending_isr is not None or not self._is_isr_large_enough():
             return _NOTHING
         self._pending_isr = self.isr
@@ -357,7 +358,7 @@ class ReplicaState(Generic[T]):
     # ---- waits
 
     def committed_error(self, offset: int) -> ErrorCode | None:
-        """How a wait for the high watermark to reach `offset` ends at once; None when it has to wait."""
+        """Return the code with which a wait for the high watermark to reach `offset` ends now; None if it must wait."""
         if self.role is not _LEADER:
             return self.role_error()
         if offset > self.high_watermark:
@@ -365,7 +366,7 @@ class ReplicaState(Generic[T]):
         return _NONE if self.has_min_isr else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def flushed_error(self, offset: int) -> ErrorCode | None:
-        """How a wait for the leader's own medium ends at once; None when it has to wait."""
+        """Return the code with which a wait for the leader's flush up to `offset` ends now; None if it must wait."""
         if self.role is not _LEADER:
             return self.role_error()
         return None if self.flushes and offset > self.flushed_offset else _NONE
@@ -379,14 +380,14 @@ class ReplicaState(Generic[T]):
         self._flushed.add(offset, deadline_ms, token)
 
     def role_error(self) -> ErrorCode:
-        """Why a replica that is no leader refuses what only a leader does: NOT_LEADER_OR_FOLLOWER, or offline."""
+        """Return the code of a leader's operation on a replica that does not lead."""
         is_offline = self.role is Role.OFFLINE
         return ErrorCode.KAFKA_STORAGE_ERROR if is_offline else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     # ---- the high watermark
 
     def _advance(self) -> Effects[T]:
-        """Move the high watermark to the lowest offset that its bounds allow, if that is higher."""
+        """Move the high watermark up to the lowest of its bounds, if that is higher."""
         if not self.has_min_isr:  # or no leader
             return _NOTHING
         offset = self.log_end_offset
@@ -399,7 +400,7 @@ class ReplicaState(Generic[T]):
         return self._move_to(offset) if offset > self.high_watermark else _NOTHING
 
     def _bounds(self, replica_id: int) -> bool:
-        """Whether the high watermark waits for this follower: in the ISR, joining it, or caught up and about to."""
+        """Return whether a follower bounds the high watermark: in the ISR, joining it, or caught up."""
         joining = self._pending_isr is not None and replica_id in self._pending_isr
         return replica_id in self.isr or joining or self._is_caught_up(self._followers[replica_id])
 

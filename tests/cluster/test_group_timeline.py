@@ -48,7 +48,7 @@ async def test_after_a_failover_the_new_coordinator_has_the_timeline() -> None:
         events = timeline(brokers)
         assert [event.sequence for event in events] == list(range(len(events)))
         assert {event.broker for event in events} == {old, new}
-        assert [(each.trigger, each.guilty[0].client_id) for each in rebalances(events)][:2] == [
+        assert [(each.trigger, each.triggered_by[0].client_id) for each in rebalances(events)][:2] == [
             (Trigger.MEMBER_JOINED, "alpha"),
             (Trigger.MEMBER_JOINED, "beta"),
         ]

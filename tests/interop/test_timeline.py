@@ -150,7 +150,7 @@ def _tells_the_truth(events: list[GroupEvent]) -> None:
     assert [event.sequence for event in events] == list(range(len(events)))
     # kafka-python's leader joins again when it reads the topic's metadata only after its first JoinGroup
     found = [each for each in rebalances(events) if each.trigger != Trigger.LEADER_REJOINED]
-    assert [(each.trigger, each.guilty[0].client_id.split("-")[0]) for each in found] == [
+    assert [(each.trigger, each.triggered_by[0].client_id.split("-")[0]) for each in found] == [
         (Trigger.MEMBER_JOINED, "alpha"),
         (Trigger.MEMBER_JOINED, "beta"),
         (Trigger.MEMBER_LEFT, "beta"),

@@ -57,7 +57,7 @@ def rebalance_of_two() -> Timeline:
 def test_a_rebalance_has_its_trigger_its_phases_and_the_moved_partitions() -> None:
     (rebalance,) = rebalances(rebalance_of_two().events)
     assert (rebalance.outcome, rebalance.from_generation, rebalance.generation) == (Outcome.STABLE, 4, 5)
-    assert [who.member_id for who in rebalance.guilty] == ["b-1"]
+    assert [who.member_id for who in rebalance.triggered_by] == ["b-1"]
     assert (rebalance.joins_ms, rebalance.assignment_ms) == (2_000, 30)
     assert [who.member_id for who in rebalance.waited_for] == ["a-1"]
     assert rebalance.leader is not None

@@ -131,7 +131,7 @@ async def test_a_rebalance_has_one_span_from_its_start_to_its_end() -> None:
     assert (span.start_time, span.end_time) == (written[0].time_ms * 1_000_000, written[2].time_ms * 1_000_000)
     assert span.attributes is not None
     assert span.attributes["rota.rebalance.trigger"] == "member-expired"
-    assert span.attributes["rota.rebalance.guilty"] == ("m1-a",)
+    assert span.attributes["rota.rebalance.triggered_by"] == ("m1-a",)
     assert span.attributes["rota.rebalance.joins_ms"] == 500
     assert [each.name for each in span.events] == ["rebalance-started", "generation-started", "assigned"]
 
