@@ -217,7 +217,7 @@ def hosting(config: Callable[[], GroupConfig]) -> Hosting[Group]:
         return Group(group_id, config())
 
     of_group: RecordType[Group] = RecordType(_group_id, create)
-    return Hosting("group", RecordCodec(), {GroupRecord: of_group, OffsetRecord: of_group})
+    return Hosting("group", RecordCodec(), {GroupRecord: of_group, OffsetRecord: of_group}, lambda group: group)
 
 
 def _group_id(record: Any) -> str:

@@ -10,7 +10,7 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple, TypeVar
 
@@ -33,6 +33,13 @@ NONE = ErrorCode.NONE
 ZERO_ID = bytes(16)
 P = TypeVar("P", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)  # the same, up to v7 and from v8
 Offsets = Mapping[tuple[str, int], OffsetValue]
+
+
+IsUnstable = Callable[[str, int], bool]  # (topic, partition): may a transaction still change its offset?
+
+
+def _is_stable(topic: str, partition: int) -> bool:
+    return False
 
 
 class RequestedTopic(NamedTuple):
@@ -58,19 +65,26 @@ def offset_fetch(
     if isinstance(shard, ErrorCode):
         return _single(call, requested, {}, shard)
     group = shard.machines.get(request.group_id)
-    body = _single(call, requested, {} if group is None else group.offsets, NONE)
+    unstable = group.is_unstable if group is not None and request.require_stable else _is_stable
+    body = _single(call, requested, {} if group is None else group.offsets, NONE, unstable)
     return shard.when_committed(body, lambda code: _single(call, requested, {}, code))
 
 
 def _single(
-    call: Call, requested: list[RequestedTopic] | None, offsets: Offsets, code: ErrorCode
+    call: Call,
+    requested: list[RequestedTopic] | None,
+    offsets: Offsets,
+    code: ErrorCode,
+    is_unstable: IsUnstable = _is_stable,
 ) -> OffsetFetchResponse:
     """Return the response up to v7. Version 1 has no group error: each partition gets it."""
     topics = tuple(
         OffsetFetchResponseTopic(
             name=topic.name or "",
             partitions=tuple(
-                _partition(OffsetFetchResponsePartition, index, offsets.get((topic.name or "", index)), code)
+                _unstable(OffsetFetchResponsePartition, index)
+                if is_unstable(topic.name or "", index)
+                else _partition(OffsetFetchResponsePartition, index, offsets.get((topic.name or "", index)), code)
                 for index in topic.partitions
             ),
         )
@@ -83,7 +97,7 @@ def _many(
     node: Node, call: Call, request: OffsetFetchRequest
 ) -> OffsetFetchResponse | DelayedReply[OffsetFetchResponse]:
     """Return the response from v8 on. Delayed until the last of the shards has written its pending commits."""
-    bodies = [_group(node, call, group_request) for group_request in request.groups]
+    bodies = [_group(node, call, group_request, request.require_stable) for group_request in request.groups]
     waiting = [body for body in bodies if isinstance(body, DelayedReply)]
     if not waiting:
         return OffsetFetchResponse(groups=tuple(bodies))  # type: ignore[arg-type]
@@ -106,18 +120,20 @@ def _many(
 
 
 def _group(
-    node: Node, call: Call, group_request: OffsetFetchRequestGroup
+    node: Node, call: Call, group_request: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup | DelayedReply[OffsetFetchResponseGroup]:
     shard = node.groups.ready(group_request.group_id)
     if isinstance(shard, ErrorCode):
         return OffsetFetchResponseGroup(group_id=group_request.group_id, error_code=shard)
     group = shard.machines.get(group_request.group_id)
     offsets: Offsets = {} if group is None else group.offsets
+    unstable = group.is_unstable if group is not None and require_stable else _is_stable
     requested = (
         _topics_with_offsets(offsets) if group_request.topics is None else _requested_topics(node, call, group_request)
     )
     body = OffsetFetchResponseGroup(
-        group_id=group_request.group_id, topics=tuple(_topic(node, call, topic, offsets) for topic in requested)
+        group_id=group_request.group_id,
+        topics=tuple(_topic(node, call, topic, offsets, unstable) for topic in requested),
     )
     return shard.when_committed(
         body, lambda code: OffsetFetchResponseGroup(group_id=group_request.group_id, error_code=code)
@@ -135,7 +151,9 @@ def _requested_topics(node: Node, call: Call, group_request: OffsetFetchRequestG
     return requested
 
 
-def _topic(node: Node, call: Call, topic: RequestedTopic, offsets: Offsets) -> OffsetFetchResponseTopics:
+def _topic(
+    node: Node, call: Call, topic: RequestedTopic, offsets: Offsets, is_unstable: IsUnstable
+) -> OffsetFetchResponseTopics:
     topic_id = topic.topic_id
     if call.version >= 10 and topic_id == ZERO_ID and topic.name is not None:
         known = node.topics.get(topic.name)
@@ -145,7 +163,9 @@ def _topic(node: Node, call: Call, topic: RequestedTopic, offsets: Offsets) -> O
         name=topic.name or "",
         topic_id=topic_id,
         partitions=tuple(
-            _partition(OffsetFetchResponsePartitions, index, _of_topic(offsets, topic, index), code)
+            _unstable(OffsetFetchResponsePartitions, index)
+            if is_unstable(topic.name or "", index)
+            else _partition(OffsetFetchResponsePartitions, index, _of_topic(offsets, topic, index), code)
             for index in topic.partitions
         ),
     )
@@ -169,6 +189,11 @@ def _partition(shape: type[P], index: int, value: OffsetValue | None, code: Erro
         metadata=value.metadata,
         error_code=code,
     )
+
+
+def _unstable(shape: type[P], index: int) -> P:
+    """Return the answer of a partition with a pending offset, for a client that requires stable ones (KIP-447)."""
+    return shape(partition_index=index, committed_offset=-1, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT)
 
 
 def _topics_with_offsets(offsets: Offsets) -> list[RequestedTopic]:

@@ -38,6 +38,7 @@ SERVES: Final[dict[int, str]] = {
     22: "init_producer_id",
     23: "offset_for_leader_epoch",
     27: "write_txn_markers",
+    28: "txn_offset_commit",
     29: "describe_acls",
     30: "create_acls",
     31: "delete_acls",

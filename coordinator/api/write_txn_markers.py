@@ -5,10 +5,13 @@ v1 flexible · v2 transaction version (KIP-1228)
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.log.contract import AppendRefused, StorageFailed
+from rota.coordinator.group_coordinator import OFFSETS_TOPIC
+from rota.coordinator.log.contract import Appended, AppendRefused, StorageFailed
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.partition_lookup import PartitionLookup
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -92,20 +95,28 @@ class _MarkerWriting:
             return self._partition_lookup.missing((name, index))
         if partition.is_leader and not partition.state.has_min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS
+        write = partial(
+            partition.append_marker,
+            Marker(marker.transaction_result, marker.coordinator_epoch),
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            now_ms=self._node.wall_ms(),
+            is_v2=marker.transaction_version >= EPOCH_BUMP_SINCE,
+        )
         try:
-            appended = partition.append_marker(
-                Marker(marker.transaction_result, marker.coordinator_epoch),
-                producer_id=marker.producer_id,
-                producer_epoch=marker.producer_epoch,
-                now_ms=self._node.wall_ms(),
-                is_v2=marker.transaction_version >= EPOCH_BUMP_SINCE,
-            )
+            end = self._end_in_groups(marker, index, write) if name == OFFSETS_TOPIC else write().last_offset + 1
         except AppendRefused as refusal:
             return refusal.code
         except StorageFailed:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        self._await(partition, appended.last_offset + 1, result)
+        if end is None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER  # transaction coordinators know no code of group coordinators
+        self._await(partition, end, result)
         return ErrorCode.NONE
+
+    def _end_in_groups(self, marker: WritableTxnMarker, index: int, write: Callable[[], Appended]) -> int | None:
+        """Write the marker and end the transaction in the groups of an offsets partition. None: they are not loaded."""
+        return self._node.groups.write_marker(index, marker.producer_id, write, is_commit=marker.transaction_result)
 
     def _await(self, partition: Partition, offset: int, result: WritableTxnMarkerPartitionResult) -> None:
         """Wait until the marker is committed; then `result` has the error code."""

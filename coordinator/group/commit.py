@@ -9,8 +9,8 @@ Laws
 from __future__ import annotations
 
 from rota.coordinator.group import notes
-from rota.coordinator.group.effects import AppendAndReply, Effect, OffsetsDropped, Step
-from rota.coordinator.group.events import Commit, DropOffsets
+from rota.coordinator.group.effects import AppendAndReply, AppendInTransaction, Effect, OffsetsDropped, Step
+from rota.coordinator.group.events import Commit, DropOffsets, TransactionalCommit
 from rota.coordinator.group.state import ClassicGroup
 from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
@@ -36,7 +36,30 @@ def commit(group: ClassicGroup, event: Commit, now_ms: int, wall_ms: int) -> lis
     return [AppendAndReply(event.records, event.token, _NONE)]
 
 
-def _note_refusal(group: ClassicGroup, event: Commit, error: ErrorCode, step: Step) -> None:
+def commit_in_transaction(group: ClassicGroup, event: TransactionalCommit, step: Step) -> None:
+    """Decide on a TxnOffsetCommit (KIP-447): the offsets are pending until the transaction ends."""
+    error = _check_in_transaction(group, event)
+    if error is not _NONE:
+        _note_refusal(group, event, error, step)
+        step.refuse(event.token, error)
+        return
+    group.replay_in_transaction(event.producer_id, event.records)
+    step.effects.append(AppendInTransaction(event.records, event.producer_id, event.producer_epoch, event.token, _NONE))
+
+
+def _check_in_transaction(group: ClassicGroup, event: TransactionalCommit) -> ErrorCode:
+    """A zombie is fenced by its member id and generation; a producer of before KIP-447 sends neither."""
+    if event.generation < 0 and not event.member_id and event.instance_id is None:
+        return _NONE
+    if group.is_vacant:
+        return ErrorCode.ILLEGAL_GENERATION
+    error = group.check_member(event.member_id, event.instance_id)
+    if error is _NONE and event.generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    return error
+
+
+def _note_refusal(group: ClassicGroup, event: Commit | TransactionalCommit, error: ErrorCode, step: Step) -> None:
     """Count the refusal in a group that exists: commits to any other leave nothing behind."""
     if group.is_vacant:
         return

@@ -13,12 +13,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rota.coordinator.group.events import NO_MEMBER, InstanceId, MemberId, OffsetRecord, OffsetValue, Token
-from rota.coordinator.runtime.contract import Append, AppendAndReply, Arm, Disarm, Effect, Note, Reply
+from rota.coordinator.runtime.contract import (
+    Append,
+    AppendAndReply,
+    AppendInTransaction,
+    Arm,
+    Disarm,
+    Effect,
+    Note,
+    Reply,
+)
 from rota.protocol.errors import ErrorCode
 
 __all__ = [
     "Append",
     "AppendAndReply",
+    "AppendInTransaction",
     "Arm",
     "Body",
     "Disarm",

@@ -133,6 +133,19 @@ class Commit:
 
 
 @dataclass(slots=True)
+class TransactionalCommit:
+    """TxnOffsetCommit of valid partitions: the offsets count when the producer's transaction commits."""
+
+    token: Token
+    member_id: MemberId
+    instance_id: InstanceId | None
+    generation: int
+    records: Sequence[OffsetRecord]  # with values
+    producer_id: int
+    producer_epoch: int
+
+
+@dataclass(slots=True)
 class DropOffsets:
     """OffsetDelete: forget these partitions, unless the group subscribes to their topic."""
 
@@ -162,5 +175,5 @@ class TopicsDeleted:
     deleted_ms: int  # for offsets that do not know their topic id
 
 
-Request = Join | Sync | Heartbeat | Leave | Commit | DropOffsets | DeleteGroup
+Request = Join | Sync | Heartbeat | Leave | Commit | TransactionalCommit | DropOffsets | DeleteGroup
 Event = Request | ExpireOffsets | TopicsDeleted | TimerFired

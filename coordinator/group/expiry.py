@@ -37,7 +37,7 @@ def delete(group: ClassicGroup, event: DeleteGroup, step: Step) -> None:
     elif group.state is not GroupState.EMPTY:
         step.refuse(event.token, ErrorCode.NON_EMPTY_GROUP)
     else:
-        offsets = list(group.offsets)
+        offsets = list(dict.fromkeys((*group.offsets, *(group.pending or ()))))
         _drop(group, offsets, step)
         _end(group, step, offsets=len(offsets))
         step.reply(event.token, ErrorCode.NONE)

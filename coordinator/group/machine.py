@@ -30,6 +30,7 @@ from rota.coordinator.group.events import (
     Sync,
     TimerFired,
     TopicsDeleted,
+    TransactionalCommit,
 )
 from rota.coordinator.group.members import member_from
 from rota.coordinator.group.state import ClassicGroup, GroupConfig
@@ -83,6 +84,8 @@ class Group(ClassicGroup):
                 leave.leave(self, event, step)
             case TimerFired():
                 self._timer_fired(event.key, step)
+            case TransactionalCommit():
+                commit.commit_in_transaction(self, event, step)
             case DropOffsets():
                 commit.drop(self, event, step)
             case DeleteGroup():

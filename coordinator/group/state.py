@@ -15,6 +15,7 @@ from rota.coordinator.group import notes
 from rota.coordinator.group.effects import GroupRecord, GroupValue, Joined, OffsetRecord, OffsetValue, Step, Synced
 from rota.coordinator.group.events import NO_MEMBER, InstanceId, MemberId
 from rota.coordinator.group.members import UNARMED, Member, Members, utf8_bytes
+from rota.coordinator.group.pending_offsets import PendingOffsets
 from rota.coordinator.group.refusals import Refusal, Refusals
 from rota.coordinator.group.subscription import CONSUMER, topics_of
 from rota.coordinator.group.transitions import TRANSITIONS, GroupState
@@ -80,6 +81,7 @@ class ClassicGroup:
     hard: GroupValue | None = None
     generation: int = 0
     offsets: dict[tuple[str, int], OffsetValue] = field(default_factory=dict)
+    pending: PendingOffsets | None = None  # offsets of transactions; None before the first one
     # soft: lost in a crash, rebuilt by `Group.loaded`
     had_offsets: bool = False  # some were dropped; as in Kafka that alone does not end the group
     state: GroupState = GroupState.EMPTY
@@ -100,6 +102,8 @@ class ClassicGroup:
     def replay(self, record: GroupRecord | OffsetRecord) -> None:
         """Take one record in. A value of None removes its key."""
         if type(record) is OffsetRecord:
+            if self.pending:
+                self.pending.written(record.topic, record.partition)
             if record.value is None:
                 self.offsets.pop((record.topic, record.partition), None)
             else:
@@ -114,10 +118,25 @@ class ClassicGroup:
         offsets = self.offsets
         for record in records:
             value = record.value
-            if value is None:
+            if value is None or self.pending:
                 self.replay(record)
             else:
                 offsets[record.topic, record.partition] = value
+
+    def replay_in_transaction(self, producer_id: int, records: Iterable[OffsetRecord]) -> None:
+        """Take in offsets that count when the producer's transaction commits."""
+        if self.pending is None:
+            self.pending = PendingOffsets()
+        self.pending.add(producer_id, records)
+
+    def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """Take in the marker of the producer's transaction."""
+        if self.pending is not None:
+            self.offsets |= self.pending.end(producer_id, is_commit=is_commit)
+
+    def is_unstable(self, topic: str, partition: int) -> bool:
+        """Return whether a transaction may still change the offset of this partition."""
+        return self.pending is not None and self.pending.is_pending(topic, partition)
 
     def record_group(self, value: GroupValue | None, step: Step) -> None:
         """Decide the group's next record: remember it and append it. None ends the group."""
@@ -233,7 +252,7 @@ class ClassicGroup:
     @property
     def is_vacant(self) -> bool:
         """Return True when there is nothing to remember: the runtime may drop the object."""
-        if self.hard is not None or self.offsets or self.had_offsets or self.members.pending:
+        if self.hard is not None or self.offsets or self.had_offsets or self.members.pending or self.pending:
             return self.state is _DEAD
         return self.state is _EMPTY or self.state is _DEAD
 

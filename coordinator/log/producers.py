@@ -170,6 +170,10 @@ class Producers:
             verification.lowest_sequence = min(verification.lowest_sequence, sequence)
         return verification
 
+    def is_current(self, verification: Verification | None) -> bool:
+        """Return whether no marker was written since the verification began."""
+        return verification is not None and self._verifications.get(verification.producer_id) is verification
+
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, *, is_v2: bool = False) -> None:
         """Raise AppendRefused if a marker has an old epoch or comes from a former transaction coordinator.
 
@@ -213,7 +217,7 @@ class Producers:
         if self.has_open_transaction(header.producer_id, header.producer_epoch):
             return
         known = self._verifications.get(header.producer_id)
-        if known is None or known is not verification:
+        if known is None or not self.is_current(verification):
             raise AppendRefused(ErrorCode.INVALID_TXN_STATE, "the batch is not part of an ongoing transaction")
         if known.epoch == header.producer_epoch and header.base_sequence > known.lowest_sequence:
             raise _out_of_order(f"sequence {header.base_sequence} before {known.lowest_sequence}")

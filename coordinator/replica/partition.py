@@ -49,6 +49,8 @@ from rota.coordinator.replica.waits import Complete
 from rota.coordinator.scheduling.timers import TimerHeap
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.control import Marker
+from rota.protocol.records.fast import Record
+from rota.protocol.records.record import write_batch
 
 log = structlog.get_logger("rota.partition")
 
@@ -257,18 +259,30 @@ class Partition:
     def _not_led(self) -> AppendRefused:
         return AppendRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic}-{self.index} is not led here")
 
-    def append_pairs(self, pairs: list[Pair], now_ms: int, leader_epoch: int | None = None) -> Appended:
-        """Append records of this broker as one batch. Raises StorageFailed (offline from now on).
+    def append_pairs(
+        self,
+        pairs: list[Pair],
+        now_ms: int,
+        leader_epoch: int | None = None,
+        producer: tuple[int, int] | None = None,
+    ) -> Appended:
+        """Append records of this broker as one batch, in the transaction of `producer` (id, epoch) if there is one.
 
-        StorageFailed is also raised, and nothing written, if this broker does not lead the partition or leads it in
-        another epoch than `leader_epoch`.
+        Raises StorageFailed (offline from now on). It is also raised, and nothing written, if this broker does not lead
+        the partition or leads it in another epoch than `leader_epoch`.
         """
         if self.offline is None and (
             self.state.role is not _LEADER or leader_epoch not in (None, self.state.leader_epoch)
         ):
             raise NotLeader(f"{self.topic}-{self.index} is not led here in epoch {leader_epoch}")
         try:
-            appended = self.log.append_pairs(pairs, leader_epoch=self.state.leader_epoch, now_ms=now_ms)
+            log, epoch = self.log, self.state.leader_epoch
+            if producer is None:
+                appended = log.append_pairs(pairs, leader_epoch=epoch, now_ms=now_ms)
+            else:
+                records = [Record(0, now_ms, key, value) for key, value in pairs]
+                batch = write_batch(records, producer_id=producer[0], producer_epoch=producer[1], is_transactional=True)
+                appended = log.append_trusted(batch, leader_epoch=epoch, now_ms=now_ms)
         except StorageFailed as error:
             self.fail(str(error))
             raise

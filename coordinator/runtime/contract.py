@@ -7,6 +7,8 @@ machines; transactions will be.
 Laws
     G1  A machine's durable state is written by `replay` alone, in normal work as on loading.
     G5  A record is the whole value of its key, so that compaction may drop every older one.
+    XL6 Records of a transaction change nothing that a machine shows before their marker is applied, by the same calls
+        in normal work, on a standby and on loading.
 """
 
 from __future__ import annotations
@@ -70,6 +72,18 @@ class AppendAndReply:
 
 
 @dataclass(slots=True)
+class AppendInTransaction:
+    """An AppendAndReply of records that count when the transaction of this producer commits."""
+
+    records: Sequence[Any]
+    producer_id: int
+    producer_epoch: int
+    token: Token
+    body: Any
+    when_durable: bool = True
+
+
+@dataclass(slots=True)
 class Arm:
     """Set (or move) the machine's timer `key` to `at_ms`. Keys are the machine's own: the runtime adds its id."""
 
@@ -96,7 +110,7 @@ class Note:
     timeline: dict[str, Any] = field(default_factory=dict)
 
 
-Effect = Append | AppendAndReply | Reply | Arm | Disarm | Note
+Effect = Append | AppendAndReply | AppendInTransaction | Reply | Arm | Disarm | Note
 
 # ---- machines
 
@@ -155,10 +169,24 @@ class RecordType(Generic[M]):
     create: Callable[[str], M]  # from the id, when no machine of that id is hosted
 
 
+class TransactionalMachine(Protocol):
+    """A machine with records that belong to transactions."""
+
+    def replay_in_transaction(self, producer_id: int, records: Iterable[Any]) -> None:
+        """Apply records that count when the transaction of this producer commits."""
+
+    def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """Apply the end of the producer's transaction."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hosting(Generic[M]):
-    """What one runtime hosts: `name` (of its timers), the codec of its topic, and its record types by class."""
+    """What one runtime hosts: `name` (of its timers), the codec of its topic, and its record types by class.
+
+    `transactional` returns the machine as one with records of transactions; None: there are none in this topic.
+    """
 
     name: str
     codec: Codec
     record_types: Mapping[type[Any], RecordType[M]]
+    transactional: Callable[[M], TransactionalMachine] | None = None

@@ -7,6 +7,8 @@ Laws
     A1  A failure of one partition stops one shard; its load is repeated until it succeeds.
     CO1 Loading and following run in slices of a few milliseconds.
     Records of one loop tick are written together: every shard with new records is flushed once at the end of the tick.
+
+The file is longer than 400 lines because one class hosts all shards.
 """
 
 from __future__ import annotations
@@ -52,8 +54,17 @@ class HostPartition(Protocol):
     def high_watermark(self) -> int:
         """Return the offset after the last committed record. Raises StorageFailed while offline."""
 
-    def append_pairs(self, pairs: list[Pair], now_ms: int, leader_epoch: int | None = None) -> Appended:
-        """Write records of this broker as one batch. Raises StorageFailed, also if the leader epoch is another one."""
+    def append_pairs(
+        self,
+        pairs: list[Pair],
+        now_ms: int,
+        leader_epoch: int | None = None,
+        producer: tuple[int, int] | None = None,
+    ) -> Appended:
+        """Write records of this broker as one batch, in the transaction of `producer` (id, epoch) if there is one.
+
+        Raises StorageFailed, also if the leader epoch is another one.
+        """
 
     def is_committed(self, offset: int) -> bool:
         """Return whether `when_committed` would call with NONE at once."""
@@ -209,7 +220,7 @@ class CoordinatorRuntime(Generic[M]):
             return
         self._drop(shard)
         shard.state = ShardState.CATCHING_UP
-        self._standbys[index] = Replay(self.hosting, shard.machines)
+        self._standbys[index] = Replay(self.hosting, shard.machines, shard.transactions)
         self.log_grew(index)
 
     def is_standby(self, index: int) -> bool:
@@ -232,7 +243,7 @@ class CoordinatorRuntime(Generic[M]):
     # ---- loading, in slices
 
     def _load(self, shard: Shard[M]) -> None:
-        replay = self._standbys.pop(shard.index, None) or Replay(self.hosting, shard.machines)
+        replay = self._standbys.pop(shard.index, None) or Replay(self.hosting, shard.machines, shard.transactions)
         self._behind.pop(shard.index, None)
         try:
             end = self._partition(shard.index).log.log_end_offset
@@ -241,7 +252,7 @@ class CoordinatorRuntime(Generic[M]):
             return
         if replay.offset > end:  # the log was truncated below what the standby had replayed
             shard.abandon(ErrorCode.NOT_COORDINATOR)
-            replay = Replay(self.hosting, shard.machines)
+            replay = Replay(self.hosting, shard.machines, shard.transactions)
         shard.state = ShardState.CATCHING_UP
         self._loading[shard.index] = self._load_slices(shard, replay, end)
         self._schedule_load()
@@ -313,13 +324,36 @@ class CoordinatorRuntime(Generic[M]):
         for shard in unflushed:
             shard.flush()
 
-    def append(self, shard: Shard[Any], records: list[Encoded]) -> tuple[int, bool]:
+    def append(
+        self, shard: Shard[Any], records: list[Encoded], producer: tuple[int, int] | None = None
+    ) -> tuple[int, bool]:
         partition, wall_ms, end = self._partition(shard.index), self.wall_ms(), NO_OFFSET
         for portion in portions(records):
-            end = partition.append_pairs(portion, wall_ms, shard.leader_epoch).last_offset + 1
+            if producer is None:
+                end = partition.append_pairs(portion, wall_ms, shard.leader_epoch).last_offset + 1
+            else:
+                end = partition.append_pairs(portion, wall_ms, shard.leader_epoch, producer).last_offset + 1
         if end == NO_OFFSET:
             end = partition.log.log_end_offset
         return end, partition.is_committed(end)
+
+    def write_marker(
+        self, index: int, producer_id: int, write: Callable[[], Appended], *, is_commit: bool
+    ) -> int | None:
+        """End a producer's transaction in a shard: `write` appends the marker to its partition.
+
+        Returns the offset after the marker; None, and nothing is written, while the shard is not ready here.
+        Raises what `write` raises.
+        """
+        shard = self.shards[index]
+        if shard.state is not _READY:
+            return None
+
+        def append() -> tuple[int, bool]:
+            end = write().last_offset + 1
+            return end, self._partition(index).is_committed(end)
+
+        return shard.write_marker(producer_id, append, is_commit=is_commit)
 
     def when_committed(self, shard: Shard[Any], offset: int, done: Callable[[ErrorCode], None]) -> None:
         self._partition(shard.index).when_committed(offset, self.now_ms() + self._commit_timeout_ms, done)

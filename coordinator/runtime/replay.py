@@ -10,15 +10,35 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Generic, Protocol
+from typing import Final, Generic, NamedTuple, Protocol
 
 from rota.coordinator.runtime.contract import Hosting, M
-from rota.protocol.records.batch import headers
+from rota.protocol.records.batch import BatchHeader, headers
+from rota.protocol.records.control import read_marker
 from rota.protocol.records.record import read_records
 
 SLICE_BYTES: Final = 256 * 1024
 APPLY_RECORDS_MAX: Final = 128
 APPLY_BYTES_MAX: Final = 256 * 1024  # a slice ends with the record that exceeds it: one record may be larger
+
+
+class _Pending(NamedTuple):
+    """A record of a transaction, which no other record replaces before the transaction has ended."""
+
+    producer_id: int
+    offset: int
+    key: bytes
+
+
+class _Ended(NamedTuple):
+    """The marker of a transaction."""
+
+    producer_id: int
+    offset: int
+    is_commit: bool
+
+
+Key = bytes | _Pending | _Ended
 
 
 class Readable(Protocol):
@@ -39,14 +59,18 @@ class Readable(Protocol):
 class Replay(Generic[M]):
     """Reads a log from its start and applies its records to `machines`, in order. Reading is ahead of applying."""
 
-    __slots__ = ("_applying", "_hosting", "_newest", "machines", "offset", "records_read")
+    __slots__ = ("_applying", "_hosting", "_newest", "machines", "offset", "records_read", "transactions")
 
-    def __init__(self, hosting: Hosting[M], machines: dict[str, M]) -> None:
+    def __init__(
+        self, hosting: Hosting[M], machines: dict[str, M], transactions: dict[int, set[str]] | None = None
+    ) -> None:
+        """`transactions` are the machines with pending records, by producer id."""
         self._hosting, self.machines = hosting, machines
+        self.transactions: dict[int, set[str]] = {} if transactions is None else transactions
         self.offset = 0  # of the next record to read
         self.records_read = 0
-        self._newest: dict[bytes, bytes | None] = {}  # read, not applied: the last value of each key
-        self._applying: Iterator[tuple[bytes, bytes | None]] | None = None
+        self._newest: dict[Key, bytes | None] = {}  # read, not applied: the last value of each key
+        self._applying: Iterator[tuple[Key, bytes | None]] | None = None
 
     def is_at(self, end: int) -> bool:
         """Return whether all records before offset `end` are applied."""
@@ -72,7 +96,11 @@ class Replay(Generic[M]):
             if header.base_offset >= end:
                 self.offset = end
                 return
-            if not header.is_control:
+            if header.is_control:
+                self._take_marker(data, position, header)
+            elif header.is_transactional:
+                self._take_pending(data, position, header)
+            else:
                 self._take(data, position)
             self.offset = header.next_offset
         assert batches or not data, f"the log returned no whole batch at offset {start}"
@@ -87,6 +115,18 @@ class Replay(Generic[M]):
                 newest.pop(record.key, None)  # the order of the last writes, as in the leader
                 newest[record.key] = record.value
 
+    def _take_pending(self, data: bytes, position: int, header: BatchHeader) -> None:
+        """Take records of a transaction. Each is applied: a later one may belong to a transaction that is aborted."""
+        for record in read_records(data, position):
+            self.records_read += 1
+            if record.key is not None:
+                self._newest[_Pending(header.producer_id, record.offset, record.key)] = record.value
+
+    def _take_marker(self, data: bytes, position: int, header: BatchHeader) -> None:
+        marker = read_marker(data, position)
+        if marker is not None:
+            self._newest[_Ended(header.producer_id, header.base_offset, marker.is_commit)] = None
+
     def _apply(self) -> None:
         if self._applying is None:
             self._applying, self._newest = iter(self._newest.items()), {}
@@ -97,12 +137,29 @@ class Replay(Generic[M]):
                 self._applying = None
                 return
             key, value = record
-            self._apply_record(key, value)
+            self._apply_entry(key, value)
             size += len(key) + len(value or b"")
             if size > APPLY_BYTES_MAX:
                 return
 
-    def _apply_record(self, key: bytes, value: bytes | None) -> None:
+    def _apply_entry(self, key: Key, value: bytes | None) -> None:
+        if isinstance(key, bytes):
+            self._apply_record(key, value)
+        elif isinstance(key, _Pending):
+            self._apply_record(key.key, value, key.producer_id)
+        else:
+            self._end_transaction(key.producer_id, is_commit=key.is_commit)
+
+    def _end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        for machine_id in self.transactions.pop(producer_id, ()):
+            machine = self.machines.get(machine_id)
+            if machine is not None and self._hosting.transactional is not None:
+                self._hosting.transactional(machine).end_transaction(producer_id, is_commit=is_commit)
+                if machine.is_vacant:
+                    del self.machines[machine_id]
+
+    def _apply_record(self, key: bytes, value: bytes | None, producer_id: int | None = None) -> None:
+        """Apply a record, in the transaction of the producer if there is one."""
         record = self._hosting.codec.decode(key, value)
         if record is None:
             return
@@ -113,6 +170,10 @@ class Replay(Generic[M]):
             if record.value is None:
                 return
             machine = self.machines[machine_id] = record_type.create(machine_id)
+        if producer_id is not None and self._hosting.transactional is not None:
+            self.transactions.setdefault(producer_id, set()).add(machine_id)
+            self._hosting.transactional(machine).replay_in_transaction(producer_id, (record,))
+            return
         machine.replay(record)
         if record.value is None and machine.is_vacant:
             del self.machines[machine_id]

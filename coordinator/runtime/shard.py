@@ -22,6 +22,7 @@ from rota.coordinator.log.errors import NotLeader
 from rota.coordinator.runtime.contract import (
     Append,
     AppendAndReply,
+    AppendInTransaction,
     Arm,
     Disarm,
     Effect,
@@ -68,8 +69,10 @@ class Shell(Protocol):
     def schedule_flush(self, shard: Shard[Any]) -> None:
         """Call `shard.flush()` at the end of this loop tick."""
 
-    def append(self, shard: Shard[Any], records: list[Encoded]) -> tuple[int, bool]:
-        """Write the records (there may be none). Raises StorageFailed.
+    def append(
+        self, shard: Shard[Any], records: list[Encoded], producer: tuple[int, int] | None = None
+    ) -> tuple[int, bool]:
+        """Write the records (there may be none), in the transaction of `producer` (id, epoch). Raises StorageFailed.
 
         Returns the end offset of the log, and whether it is committed already, as on a partition without followers.
         """
@@ -112,6 +115,7 @@ class Shard(Generic[M]):
         "machines",
         "state",
         "term",
+        "transactions",
     )
 
     def __init__(self, index: int, shell: Shell, hosting: Hosting[M]) -> None:
@@ -120,6 +124,7 @@ class Shard(Generic[M]):
         self.leader_epoch = NO_EPOCH  # the newest known one, of this or another leader
         self.is_leader = False
         self.machines: dict[str, M] = {}
+        self.transactions: dict[int, set[str]] = {}  # the machines with pending records, by producer id
         self.term = 0  # grows when the shard is abandoned: an earlier write must not answer for a later one
         self._tokens = count(1)
         self._requests: dict[Token, tuple[DelayedReply[Any], Refusal]] = {}  # stepped and not answered
@@ -158,10 +163,15 @@ class Shard(Generic[M]):
 
     def perform(self, machine: M, effects: Iterable[Effect]) -> None:
         """Perform the effects of one step. Replies are sent last: an answer may serve the connection's next request."""
-        replies: list[Reply | AppendAndReply] = []  # their requests stay in `_requests`, which `abandon` answers
+        replies: list[
+            Reply | AppendAndReply | AppendInTransaction
+        ] = []  # their requests stay in `_requests`, which `abandon` answers
         for effect in effects:
             if type(effect) is AppendAndReply:  # by identity, for speed: the effect of a commit
                 self._append(effect.records)
+            elif type(effect) is AppendInTransaction:
+                self.transactions.setdefault(effect.producer_id, set()).add(machine.machine_id)
+                self._append((effect,))
             elif type(effect) is not Reply:
                 self._perform(machine, effect)
                 continue
@@ -187,7 +197,7 @@ class Shard(Generic[M]):
                 self._shell.cancel_timer(self._timer(machine, effect.key))
             case Note():
                 self._shell.emit_event(machine.machine_id, effect)
-            case AppendAndReply() | Reply():
+            case AppendAndReply() | AppendInTransaction() | Reply():
                 raise AssertionError("performed already")
             case _:
                 assert_never(effect)
@@ -231,7 +241,7 @@ class Shard(Generic[M]):
     def _write(self, records: list[Any]) -> None:
         write = self._in_flight[-1]
         try:
-            end, is_committed = self._shell.append(self, self._hosting.codec.encode(records))
+            end, is_committed = self._append_runs(records)
             if is_committed and self._in_flight and self._in_flight[0] is write:
                 self._in_flight.popleft()
                 answer(write)
@@ -241,6 +251,40 @@ class Shard(Generic[M]):
             self._shell.storage_failed(self, cause)
         except Exception as mistake:  # noqa: BLE001  # the other shards are flushed in this tick, too
             self._shell.step_failed(self, mistake)
+
+    def _append_runs(self, records: list[Any]) -> tuple[int, bool]:
+        """Write the records in their order; those of a transaction are a batch of their own."""
+        encode, append, run = self._hosting.codec.encode, self._shell.append, list[Any]()
+        for record in records:
+            if type(record) is not AppendInTransaction:
+                run.append(record)
+                continue
+            if run:
+                append(self, encode(run))
+                run = []
+            end = append(self, encode(record.records), (record.producer_id, record.producer_epoch))
+        return append(self, encode(run)) if run or not records else end
+
+    def write_marker(self, producer_id: int, write: Callable[[], tuple[int, bool]], *, is_commit: bool) -> int:
+        """End a producer's transaction: `write` appends the marker, and returns as `Shell.append` does.
+
+        Returns the end offset of the log. What `write` raises changes nothing.
+        """
+        self.flush()  # records that were decided before the marker are before it in the log
+        end, is_committed = write()
+        self._end_transaction(producer_id, is_commit=is_commit)
+        if not is_committed:
+            reads: list[PendingReply] = []  # that wait for the marker
+            self._in_flight.append(reads)
+            self._await_commit(reads, end)
+        return end
+
+    def _end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        for machine_id in self.transactions.pop(producer_id, ()):
+            machine = self.machines.get(machine_id)
+            if machine is not None and self._hosting.transactional is not None:
+                self._hosting.transactional(machine).end_transaction(producer_id, is_commit=is_commit)
+                self._keep_or_drop(machine)
 
     def _await_commit(self, write: list[PendingReply], end: int) -> None:
         self._shell.when_committed(self, end, partial(self._committed, write, end, self.term))
@@ -273,6 +317,7 @@ class Shard(Generic[M]):
         self.state = ShardState.DOWN
         in_flight, requests = self._in_flight, self._requests
         self._records, self._in_flight, self._requests, self.machines = [], deque(), {}, {}
+        self.transactions = {}
         for write in in_flight:
             answer(refused(write, code))
         answer([(delayed_reply, refusal(code), refusal) for delayed_reply, refusal in requests.values()])

@@ -47,6 +47,13 @@ from rota.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from rota.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 
 DENIED: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
 TOPIC_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -199,6 +206,41 @@ def offset_commit(access: RequestAccess, request: OffsetCommitRequest, serve: Se
     return after(
         serve(replace(request, topics=tuple(allowed))),
         lambda response: replace(response, topics=(*response.topics, *refused)),
+    )
+
+
+def txn_offset_commit(access: RequestAccess, request: TxnOffsetCommitRequest, serve: Serve) -> Any:
+    """WRITE on the transactional id, READ on the group and on each topic."""
+    if not access.authorize(_O.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return TxnOffsetCommitResponse(topics=_not_committed_in_transaction(request.topics, error))
+    if not access.authorize(_O.READ, GROUP, request.group_id):
+        return TxnOffsetCommitResponse(topics=_not_committed_in_transaction(request.topics, DENIED))
+    allowed, denied = access.split(_O.READ, TOPIC, request.topics, lambda topic: topic.name)
+    if not denied:
+        return serve(request)
+    access.call.counters.add_error(TOPIC_DENIED)
+    refused = _not_committed_in_transaction(denied, TOPIC_DENIED)
+    if not allowed:
+        return TxnOffsetCommitResponse(topics=refused)
+    return after(
+        serve(replace(request, topics=tuple(allowed))),
+        lambda response: replace(response, topics=(*response.topics, *refused)),
+    )
+
+
+def _not_committed_in_transaction(
+    topics: Sequence[TxnOffsetCommitRequestTopic], code: ErrorCode
+) -> tuple[TxnOffsetCommitResponseTopic, ...]:
+    return tuple(
+        TxnOffsetCommitResponseTopic(
+            name=topic.name,
+            partitions=tuple(
+                TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+                for each in topic.partitions
+            ),
+        )
+        for topic in topics
     )
 
 

@@ -69,6 +69,7 @@ ACCESS: Final[dict[int, Rule]] = {
     22: Rule(((_O.WRITE, _TRANSACTION), (_O.IDEMPOTENT_WRITE, CLUSTER), (_O.WRITE, TOPIC)), "cluster"),
     23: _topics((_O.DESCRIBE, TOPIC), (_O.CLUSTER_ACTION, CLUSTER)),
     27: _cluster(_O.CLUSTER_ACTION, _O.ALTER),
+    28: _groups((_O.WRITE, _TRANSACTION), (_O.READ, GROUP), (_O.READ, TOPIC)),
     29: _cluster(_O.DESCRIBE),
     30: _cluster(_O.ALTER),
     31: _cluster(_O.ALTER),

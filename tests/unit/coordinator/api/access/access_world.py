@@ -92,6 +92,11 @@ from rota.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from rota.protocol.messages.sync_group import SyncGroupRequest
+from rota.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from rota.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from rota.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -358,6 +363,17 @@ def write_txn_markers(version: int) -> Iterator[Any]:
                 coordinator_epoch=0,
             ),
         )
+    )
+
+
+def txn_offset_commit(version: int) -> Iterator[Any]:
+    partitions = (TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1),)
+    yield TxnOffsetCommitRequest(
+        transactional_id="tx",
+        group_id=GROUP,
+        producer_id=7,
+        producer_epoch=0,
+        topics=(TxnOffsetCommitRequestTopic(name=TOPIC, partitions=partitions),),
     )
 
 

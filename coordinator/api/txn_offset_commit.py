@@ -1,0 +1,202 @@
+"""TxnOffsetCommit, key 28, versions 0-5.
+
+v2 leader epoch (KIP-320) · v3 flexible, member and generation (KIP-447) · v4 TRANSACTION_ABORTABLE (KIP-890)
+v5 adds the offsets partition to the transaction by itself (KIP-890)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from rota.coordinator.api.node import Call, Node
+from rota.coordinator.group.events import InstanceId, MemberId, OffsetRecord, OffsetValue, TransactionalCommit
+from rota.coordinator.group.machine import Group
+from rota.coordinator.group_coordinator import OFFSETS_TOPIC
+from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.log.producers import Producers, Verification
+from rota.coordinator.runtime.shard import Shard
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+ADDS_SINCE: Final = (
+    5  # the coordinator adds the offsets partition to the transaction; before, the producer has added it
+)
+ABORTABLE_SINCE: Final = 4
+NO_SEQUENCE: Final = -1
+_E: Final = ErrorCode
+_UNAVAILABLE: Final = frozenset(
+    {
+        _E.COORDINATOR_LOAD_IN_PROGRESS,
+        _E.COORDINATOR_NOT_AVAILABLE,
+        _E.NOT_COORDINATOR,
+        _E.NETWORK_EXCEPTION,
+        _E.REQUEST_TIMED_OUT,
+    }
+)
+Key = tuple[int, int]  # position of the topic in the request, partition index
+Refused = dict[Key, ErrorCode]
+Reply = TxnOffsetCommitResponse | DelayedReply[TxnOffsetCommitResponse]
+
+
+def txn_offset_commit(node: Node, call: Call, request: TxnOffsetCommitRequest) -> Reply:
+    """Append the offsets to the group's partition: they count when the producer's transaction commits.
+
+    The first commit of a transaction waits for the transaction's coordinator (KIP-890).
+    """
+    refused: Refused = {}
+    records = _records(node, request, refused)
+    respond = partial(_response, request, refused)
+    if not records:
+        return respond(_E.NONE)
+    shard = node.groups.ready(request.group_id)
+    if isinstance(shard, ErrorCode):
+        return respond(shard)
+    producers = _producers(node, shard)
+    if producers is None:
+        return respond(_E.NOT_COORDINATOR)
+    write = partial(_write, node, request, records, respond)
+    if producers.has_open_transaction(request.producer_id, request.producer_epoch):
+        return write(shard)
+    if node.verify_transaction is None:
+        return respond(_E.INVALID_PRODUCER_ID_MAPPING)
+    verification = producers.begin_verification(
+        request.producer_id, request.producer_epoch, NO_SEQUENCE, node.wall_ms(), is_v2=call.version >= ADDS_SINCE
+    )
+    asked = node.verify_transaction(
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        [(OFFSETS_TOPIC, shard.index)],
+        adds=call.version >= ADDS_SINCE,
+    )
+    return _write_verified(node, call, request, asked, verification, respond, write)
+
+
+def _write_verified(
+    node: Node,
+    call: Call,
+    request: TxnOffsetCommitRequest,
+    asked: DelayedReply[dict[tuple[str, int], ErrorCode]],
+    verification: Verification,
+    respond: Callable[[ErrorCode], TxnOffsetCommitResponse],
+    write: Callable[[Shard[Group]], Reply],
+) -> Reply:
+    """Write when the coordinator has answered, if no marker was written meanwhile."""
+    reply = DelayedReply[TxnOffsetCommitResponse](mutes=True)
+
+    def answer(errors: Mapping[tuple[str, int], ErrorCode]) -> None:
+        error = commit_error(next(iter(errors.values()), _E.NONE), call.version)
+        shard = node.groups.ready(request.group_id)
+        if error is _E.NONE and isinstance(shard, ErrorCode):
+            error = shard
+        if error is not _E.NONE or isinstance(shard, ErrorCode):
+            reply.answer(respond(error))
+            return
+        producers = _producers(node, shard)
+        if producers is None or not (
+            producers.is_current(verification)
+            or producers.has_open_transaction(request.producer_id, request.producer_epoch)
+        ):
+            reply.answer(respond(_E.INVALID_TXN_STATE))
+            return
+        written = write(shard)
+        if isinstance(written, DelayedReply):
+            written.then(reply.answer)
+        else:
+            reply.answer(written)
+
+    asked.then(answer)
+    return reply
+
+
+def commit_error(error: ErrorCode, version: int) -> ErrorCode:
+    """Return a transaction coordinator's error as TxnOffsetCommit of this version answers it."""
+    if error is _E.PRODUCER_FENCED:
+        return _E.INVALID_PRODUCER_EPOCH
+    if error is _E.TRANSACTION_ABORTABLE and version < ABORTABLE_SINCE:
+        return _E.INVALID_TXN_STATE
+    if error in _UNAVAILABLE or (error is _E.CONCURRENT_TRANSACTIONS and version < ADDS_SINCE):
+        return _E.COORDINATOR_LOAD_IN_PROGRESS
+    return error
+
+
+def _producers(node: Node, shard: Shard[Group]) -> Producers | None:
+    """Return the producers of the shard's partition; None while it has no log here."""
+    partition = node.partitions.get(OFFSETS_TOPIC, shard.index)
+    try:
+        return None if partition is None else partition.log.producers
+    except StorageFailed:
+        return None
+
+
+def _write(
+    node: Node,
+    request: TxnOffsetCommitRequest,
+    records: list[OffsetRecord],
+    respond: Callable[[ErrorCode], TxnOffsetCommitResponse],
+    shard: Shard[Group],
+) -> Reply:
+    producers = _producers(node, shard)
+    known = None if producers is None else producers.get(request.producer_id)
+    if known is not None and known.epoch > request.producer_epoch:
+        return respond(_E.INVALID_PRODUCER_EPOCH)
+    group = shard.machines.get(request.group_id)
+    if group is None:
+        if request.generation_id >= 0:
+            return respond(_E.ILLEGAL_GENERATION)
+        group = node.groups.group(shard, request.group_id)
+    instance_id = request.group_instance_id
+    event = TransactionalCommit(
+        token=shard.token(),
+        member_id=MemberId(request.member_id),
+        instance_id=None if instance_id is None else InstanceId(instance_id),
+        generation=request.generation_id,
+        records=records,
+        producer_id=request.producer_id,
+        producer_epoch=request.producer_epoch,
+    )
+    return shard.submit(group, event, lambda code: code).map(respond)
+
+
+def _records(node: Node, request: TxnOffsetCommitRequest, refused: Refused) -> list[OffsetRecord]:
+    """Return a record for each valid offset; add an error to `refused` for each other one."""
+    wall_ms, records = node.wall_ms(), list[OffsetRecord]()
+    for position, requested in enumerate(request.topics):
+        topic = node.topics.get(requested.name)
+        for partition in requested.partitions:
+            index, metadata = partition.partition_index, partition.committed_metadata or ""
+            if topic is None or not 0 <= index < len(topic.partitions):
+                refused[position, index] = _E.UNKNOWN_TOPIC_OR_PARTITION
+            elif len(metadata) > node.config.offset_metadata_max_bytes:
+                refused[position, index] = _E.OFFSET_METADATA_TOO_LARGE
+            else:
+                offset, epoch = partition.committed_offset, partition.committed_leader_epoch
+                value = OffsetValue(offset, epoch, metadata, wall_ms, None, topic.topic_id)
+                records.append(OffsetRecord(request.group_id, topic.name, index, value))
+    return records
+
+
+def _response(request: TxnOffsetCommitRequest, refused: Refused, code: ErrorCode) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=tuple(
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=each.partition_index,
+                        error_code=refused.get((position, each.partition_index), code),
+                    )
+                    for each in topic.partitions
+                ),
+            )
+            for position, topic in enumerate(request.topics)
+        )
+    )

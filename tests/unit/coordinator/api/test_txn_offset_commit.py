@@ -1,0 +1,201 @@
+"""Offsets in transactions: pending until the marker, fenced by member and generation, the same after a restart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.coordinator.api.group_world import GroupWorld
+
+from rota.coordinator.api.offset_commit import offset_commit
+from rota.coordinator.api.offset_fetch import offset_fetch
+from rota.coordinator.api.txn_offset_commit import commit_error, txn_offset_commit
+from rota.coordinator.api.write_txn_markers import write_txn_markers
+from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
+from rota.coordinator.runtime.routing import shard_of
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from rota.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from rota.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from rota.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+
+E = ErrorCode
+SHARD = shard_of("g", 4)
+
+
+class TransactionWorld(GroupWorld):
+    """The transaction coordinator answers `errors`, or when a test says so if `answers` is false."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.errors: dict[tuple[str, int], E] = {}
+        self.questions: list[tuple[Any, ...]] = []
+        self.waiting: list[DelayedReply[Any]] = []
+        self.answers = True
+        self.node.verify_transaction = self._verify
+
+    def _verify(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Any, *, adds: bool
+    ) -> DelayedReply[Any]:
+        self.questions.append((transactional_id, producer_id, producer_epoch, list(partitions), adds))
+        reply: DelayedReply[Any] = DelayedReply()
+        if self.answers:
+            reply.answer(self.errors)
+        self.waiting.append(reply)
+        return reply
+
+    def commit(self, offset: int, *, version: int = 4, producer_id: int = 7, epoch: int = 0, **member: Any) -> E:
+        response = self.ask(txn_offset_commit, request(offset, producer_id, epoch, **member), version)
+        return E(response.topics[0].partitions[0].error_code)
+
+    def plain_commit(self, offset: int) -> None:
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+        topic = OffsetCommitRequestTopic(name="t", partitions=(partition,))
+        self.ask(offset_commit, OffsetCommitRequest(group_id="g", topics=(topic,)), 7)
+
+    def end(self, *, is_commit: bool, producer_id: int = 7, epoch: int = 0) -> E:
+        marker = WritableTxnMarker(
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            transaction_result=is_commit,
+            topics=(WritableTxnMarkerTopic(name=CONSUMER_OFFSETS, partition_indexes=(SHARD,)),),
+            coordinator_epoch=0,
+        )
+        response = self.ask(write_txn_markers, WriteTxnMarkersRequest(markers=(marker,)), 1)
+        return E(response.markers[0].topics[0].partitions[0].error_code)
+
+    def fetch(self, *, stable: bool = False) -> tuple[int, E]:
+        topics = (OffsetFetchRequestTopic(name="t", partition_indexes=(0,)),)
+        found = self.ask(offset_fetch, OffsetFetchRequest(group_id="g", topics=topics, require_stable=stable), 7)
+        (partition,) = found.topics[0].partitions
+        return partition.committed_offset, E(partition.error_code)
+
+    def restart(self, epoch: int) -> None:
+        """The shard is loaded again from its log."""
+        self.node.groups.lead(SHARD, epoch)
+        for _ in range(8):
+            self.turn()
+
+
+def request(offset: int, producer_id: int = 7, epoch: int = 0, **member: Any) -> TxnOffsetCommitRequest:
+    partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    return TxnOffsetCommitRequest(
+        transactional_id="tx",
+        group_id="g",
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        topics=(TxnOffsetCommitRequestTopic(name="t", partitions=(partition,)),),
+        **member,
+    )
+
+
+@pytest.fixture
+def world() -> TransactionWorld:
+    world = TransactionWorld()
+    world.open()
+    return world
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_offsets_are_pending_until_the_marker(world: TransactionWorld, is_commit: bool, is_restarted: bool) -> None:
+    world.plain_commit(1)
+    assert world.commit(5) is E.NONE
+    assert world.questions == [("tx", 7, 0, [(CONSUMER_OFFSETS, SHARD)], False)]
+    if is_restarted:
+        world.restart(1)
+    assert world.fetch() == (1, E.NONE)
+    assert world.fetch(stable=True) == (-1, E.UNSTABLE_OFFSET_COMMIT)
+    assert world.end(is_commit=is_commit) is E.NONE
+    expected = 5 if is_commit else 1
+    assert world.fetch(stable=True) == (expected, E.NONE)
+    world.restart(2)
+    assert world.fetch(stable=True) == (expected, E.NONE)
+
+
+def test_a_later_commit_wins_over_the_pending_one(world: TransactionWorld) -> None:
+    assert world.commit(5) is E.NONE
+    world.plain_commit(9)
+    assert world.end(is_commit=True) is E.NONE
+    assert world.fetch() == (9, E.NONE)
+    world.restart(1)
+    assert world.fetch() == (9, E.NONE)
+
+
+def test_a_group_with_nothing_but_a_pending_offset_is_kept(world: TransactionWorld) -> None:
+    assert world.commit(5) is E.NONE
+    assert world.fetch(stable=True) == (-1, E.UNSTABLE_OFFSET_COMMIT)
+    assert world.end(is_commit=False) is E.NONE
+    assert "g" not in world.node.groups.shards[SHARD].machines
+
+
+def test_the_coordinator_is_asked_once_and_its_refusal_is_answered(world: TransactionWorld) -> None:
+    world.errors = {(CONSUMER_OFFSETS, SHARD): E.TRANSACTION_ABORTABLE}
+    assert (world.commit(5, version=3), world.commit(5, version=5)) == (E.INVALID_TXN_STATE, E.TRANSACTION_ABORTABLE)
+    assert world.questions[-1][-1], "version 5 adds the partition"
+    world.errors = {}
+    assert (world.commit(5), world.commit(6)) == (E.NONE, E.NONE)
+    assert len(world.questions) == 3
+    world.end(is_commit=True)
+    assert world.fetch() == (6, E.NONE)
+
+
+def test_a_marker_meanwhile_refuses_the_commit(world: TransactionWorld) -> None:
+    world.answers = False
+    reply = world.serve(txn_offset_commit, request(5), 4)
+    world.end(is_commit=False)
+    world.waiting[0].answer({})
+    assert reply.value.topics[0].partitions[0].error_code == E.INVALID_TXN_STATE
+
+
+def test_zombies_are_fenced(world: TransactionWorld) -> None:
+    """KIP-447: by member and generation; and by the epoch of the producer."""
+    member = world.member()
+    current = {"member_id": member.member_id, "generation_id": member.generation_id}
+    assert world.commit(5, **current) is E.NONE
+    assert world.commit(5, **{**current, "generation_id": member.generation_id - 1}) is E.ILLEGAL_GENERATION
+    assert world.commit(5, **{**current, "member_id": "other"}) is E.UNKNOWN_MEMBER_ID
+    assert world.commit(5) is E.NONE, "a producer of before KIP-447"
+    world.end(is_commit=True, epoch=1)
+    assert world.commit(5, epoch=0) is E.INVALID_PRODUCER_EPOCH
+
+
+def test_partitions_that_do_not_exist_are_refused_alone(world: TransactionWorld) -> None:
+    partitions = tuple(TxnOffsetCommitRequestPartition(partition_index=n, committed_offset=5) for n in (0, 99))
+    wanted = request(5)
+    wanted.topics = (TxnOffsetCommitRequestTopic(name="t", partitions=partitions),)
+    response = world.ask(txn_offset_commit, wanted, 4)
+    assert [each.error_code for each in response.topics[0].partitions] == [E.NONE, E.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+def test_markers_of_groups_that_are_not_loaded_are_sent_again(world: TransactionWorld) -> None:
+    world.node.groups.resign(SHARD, 7)
+    assert world.end(is_commit=True) is E.NOT_LEADER_OR_FOLLOWER
+    assert world.commit(5) is E.NOT_COORDINATOR
+
+
+@pytest.mark.parametrize(
+    ("error", "version", "answered"),
+    [
+        (E.PRODUCER_FENCED, 5, E.INVALID_PRODUCER_EPOCH),
+        (E.COORDINATOR_NOT_AVAILABLE, 5, E.COORDINATOR_LOAD_IN_PROGRESS),
+        (E.CONCURRENT_TRANSACTIONS, 4, E.COORDINATOR_LOAD_IN_PROGRESS),
+        (E.CONCURRENT_TRANSACTIONS, 5, E.CONCURRENT_TRANSACTIONS),
+        (E.INVALID_PRODUCER_ID_MAPPING, 5, E.INVALID_PRODUCER_ID_MAPPING),
+    ],
+)
+def test_older_producers_get_a_code_that_they_know(error: E, version: int, answered: E) -> None:
+    assert commit_error(error, version) is answered

@@ -1,0 +1,54 @@
+"""XL6: pending offsets against a model that keeps the records of the log and decides at each marker."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rota.coordinator.group.events import OffsetRecord, OffsetValue
+from rota.coordinator.group.machine import Group, GroupConfig
+
+KEYS = (("t", 0), ("t", 1))
+PRODUCERS = (5, 6)
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("pending"), st.sampled_from(PRODUCERS), st.sampled_from(KEYS)),
+        st.tuples(st.just("written"), st.just(-1), st.sampled_from(KEYS)),
+        st.tuples(st.just("removed"), st.just(-1), st.sampled_from(KEYS)),
+        st.tuples(st.sampled_from(("commit", "abort")), st.sampled_from(PRODUCERS), st.just(KEYS[0])),
+    ),
+    max_size=20,
+)
+
+
+@given(steps)
+def test_the_last_record_that_counts_wins(script: list[tuple[str, int, tuple[str, int]]]) -> None:
+    group = Group("g", GroupConfig())
+    counting: dict[tuple[str, int], tuple[int, int | None]] = {}  # place of the record in the log, and its offset
+    pending: dict[int, dict[tuple[str, int], int]] = {}
+    for place, (what, producer_id, (topic, partition)) in enumerate(script, 1):
+        key = topic, partition
+        if what in ("commit", "abort"):
+            group.end_transaction(producer_id, is_commit=what == "commit")
+            for each, written in pending.pop(producer_id, {}).items():
+                if what == "commit" and written > counting.get(each, (0, None))[0]:
+                    counting[each] = written, written
+        elif what == "pending":
+            group.replay_in_transaction(producer_id, [OffsetRecord("g", topic, partition, value(place))])
+            pending.setdefault(producer_id, {})[key] = place
+        elif what == "written":
+            group.replay_offsets([OffsetRecord("g", topic, partition, value(place))])
+            counting[key] = place, place
+        else:
+            group.replay(OffsetRecord("g", topic, partition, None))
+            counting[key] = place, None
+        expected = {each: offset for each, (_, offset) in counting.items() if offset is not None}
+        assert {each: found.offset for each, found in group.offsets.items()} == expected
+        unstable = {each for offsets in pending.values() for each in offsets}
+        assert {each for each in KEYS if group.is_unstable(*each)} == unstable
+        assert group.is_vacant == (not expected and not unstable and not group.had_offsets)
+
+
+def value(offset: int) -> OffsetValue:
+    return OffsetValue(offset, -1, "", 0, None, None)
