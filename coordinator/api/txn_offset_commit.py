@@ -46,7 +46,9 @@ Refused = dict[Key, ErrorCode]
 Reply = TxnOffsetCommitResponse | DelayedReply[TxnOffsetCommitResponse]
 
 
-def txn_offset_commit(node: Node, call: Call, request: TxnOffsetCommitRequest) -> Reply:
+def txn_offset_commit(
+    node: Node, call: Call, request: TxnOffsetCommitRequest
+) -> TxnOffsetCommitResponse | DelayedReply[TxnOffsetCommitResponse]:
     """Append the offsets to the group's partition: they count when the producer's transaction commits.
 
     The first commit of a transaction waits for the transaction's coordinator (KIP-890).
