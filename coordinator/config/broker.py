@@ -189,6 +189,9 @@ class BrokerConfig:
     rota_http_listener: str
     rota_http_allowed_hosts: tuple[str, ...]
     rota_http_read_only: bool | None
+    rota_http_tls: bool
+    rota_http_login: bool
+    rota_http_metrics_public: bool
     rota_tracing_otlp_endpoint: str
     rota_tracing_sample_ratio: float
 
@@ -203,6 +206,7 @@ class BrokerConfig:
     listens: tuple[Endpoint, ...]  # of `listeners`, without those of a metadata quorum
     security: Mapping[str, ListenerSecurity]  # of the addresses in `listens`, by listener name
     http: Endpoint | None  # of `rota.http.listener`
+    http_security: ListenerSecurity  # its TLS
     super_user_names: frozenset[str]  # of `super.users`
     advertises: tuple[Endpoint, ...]  # of `advertised.listeners`; empty: each client keeps the address that it used
 
@@ -256,7 +260,11 @@ class BrokerConfig:
             each.listener: security_of(each.listener, self.listener_security_protocol_map, values, given)
             for each in self.listens
         }
+        protocol = "SSL" if self.rota_http_tls else "PLAINTEXT"
+        self.http_security = security_of("HTTP", f"HTTP:{protocol}", values, given)
         if not self.rota_allow_plaintext_beyond_loopback:
+            if self.http is not None and self.rota_http_login:
+                check_is_private(self.http, self.http_security, "rota.http.listener")
             for each in self.listens:
                 check_is_private(each, self.security[each.listener])
 

@@ -622,10 +622,28 @@ _ROTA = (
         "Host names that HTTP requests may use, beside addresses, localhost and the listener's own (DNS rebinding).",
     ),
     _D(
+        "rota.http.tls",
+        _T.BOOLEAN,
+        "false",
+        "TLS for console, API and metrics: the broker's ssl.* properties, or those of listener.name.http.ssl.*.",
+    ),
+    _D(
+        "rota.http.login",
+        _T.BOOLEAN,
+        "false",
+        "Console, API and metrics need a login of a SCRAM user; ACLs decide who may read (DESCRIBE) and act (ALTER).",
+    ),
+    _D(
+        "rota.http.metrics.public",
+        _T.BOOLEAN,
+        "false",
+        "Serve /metrics without a login where rota.http.login is set.",
+    ),
+    _D(
         "rota.http.read.only",
         _T.BOOLEAN,
         None,
-        "Refuse the console's actions; unset: true with an authorizer or beyond the loopback interface.",
+        "Refuse the console's actions; unset: true with an authorizer or beyond the loopback, without rota.http.login.",
     ),
     _D(
         "rota.tracing.otlp.endpoint",

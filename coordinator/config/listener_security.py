@@ -141,13 +141,13 @@ def _check_oauth(security: ListenerSecurity) -> None:
         )
 
 
-def check_is_private(endpoint: Endpoint, security: ListenerSecurity) -> None:
+def check_is_private(endpoint: Endpoint, security: ListenerSecurity, name: str = "listeners") -> None:
     """SC2. Check that other hosts do not reach a listener in plain text. Raises ConfigRefused."""
     if not security.has_tls and not endpoint.is_loopback:
         setting = "rota.allow.plaintext.beyond.loopback"
         raise ConfigRefused(
-            "listeners",
-            f"Configuration listeners: {endpoint} is {security.protocol}, in plain text, and other hosts reach it: "
+            name,
+            f"Configuration {name}: {endpoint} is {security.protocol}, in plain text, and other hosts reach it: "
             f"they could read everything, passwords too. Use SSL or SASL_SSL, "
             f"listen on 127.0.0.1, or set {setting}=true",
         )

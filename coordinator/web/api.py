@@ -22,12 +22,14 @@ from rota.coordinator.web import actions, api_cluster, api_groups, api_topics
 from rota.coordinator.web.api_client_metrics import client_metrics, client_values
 from rota.coordinator.web.asks import ApiError, Asks
 from rota.coordinator.web.events import Events
-from rota.coordinator.web.guard import BODY_SECONDS_MAX
+from rota.coordinator.web.guard import BODY_SECONDS_MAX, SESSION, host_of
 from rota.coordinator.web.site import Site
 from rota.transport.errors import KafkaError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+
+    from rota.coordinator.web.login import Login
 
 log = structlog.get_logger("rota.http")
 
@@ -38,8 +40,8 @@ PAGE_RECORDS: Final = 50
 INT64_MAX: Final = (1 << 63) - 1
 RECORDS_HIDDEN: Final = (
     "records are not shown: the console has no login and checks no ACLs, and this broker has an authorizer "
-    "(authorizer.class.name). Use `rota consume`, or set rota.http.read.only=false to let everybody who reaches the "
-    "console read and act as the broker"
+    "(authorizer.class.name). Use `rota consume`, set rota.http.login=true, or "
+    "rota.http.read.only=false to let everybody who reaches the console read and act as the broker"
 )
 
 Read = Callable[["Request"], Awaitable[dict[str, Any]]]
@@ -49,14 +51,15 @@ Action = Callable[[Asks, actions.Body], Awaitable[dict[str, Any]]]
 class Api:
     """The API of one broker."""
 
-    def __init__(self, site: Site, asks: Asks, events: Events, lag: Lag) -> None:
+    def __init__(self, site: Site, asks: Asks, events: Events, lag: Lag, login: Login | None = None) -> None:
+        self._login = login
         self._site, self._asks, self._events, self._lags = site, asks, events, lag
 
     def routes(self) -> list[Route]:
         """Return the table of paths."""
         asks = self._asks
         reads: dict[str, Read] = {
-            "cluster": lambda request: api_cluster.cluster(self._site, asks),
+            "cluster": self._cluster,
             "topics": lambda request: api_topics.topics(asks),
             "topic": lambda request: api_topics.topic(asks, parameter(request, "topic")),
             "records": self._records,
@@ -84,12 +87,31 @@ class Api:
             Route("/api/openapi.json", _openapi, methods=["GET"]),
         ]
 
+    async def _cluster(self, request: Request) -> dict[str, Any]:
+        document = await api_cluster.cluster(self._site, self._asks)
+        session = request.scope.get(SESSION)
+        if self._login is not None and session is not None:
+            is_operator = self._login.role(session, host_of(request.scope)).value == "operator"
+            document["is_read_only"] = document["is_read_only"] or not is_operator
+        return document
+
+    def _check_may_read(self, request: Request) -> None:
+        """WB18, WB21. Raises ApiError where the records of a topic are not shown."""
+        if self._site.hides_records:
+            raise ApiError(403, RECORDS_HIDDEN)
+        session, topic = request.scope.get(SESSION), parameter(request, "topic")
+        if (
+            self._login is not None
+            and session is not None
+            and not self._login.may_read(session, host_of(request.scope), topic)
+        ):
+            raise ApiError(403, f"you may not read records of {topic!r}: it needs READ on the topic")
+
     async def _lag(self, request: Request) -> dict[str, Any]:
         return as_json(await self._lags.of(parameter(request, "group")))
 
     async def _records(self, request: Request) -> dict[str, Any]:
-        if self._site.hides_records:
-            raise ApiError(403, RECORDS_HIDDEN)
+        self._check_may_read(request)
         return await api_topics.records(
             self._asks,
             parameter(request, "topic"),
@@ -113,7 +135,11 @@ class Api:
                 result = await do(self._asks, body)
             except (ApiError, KafkaError) as error:
                 return failed(error)
-            log.info("Action of the console", action=name, **{key: body[key] for key in LOGGED if key in body})
+            session = request.scope.get(SESSION)
+            user = None if session is None else str(session.principal)
+            log.info(
+                "Action of the console", action=name, user=user, **{key: body[key] for key in LOGGED if key in body}
+            )
             return JSONResponse(result, headers=NO_STORE)
 
         return serve

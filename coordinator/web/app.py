@@ -17,10 +17,13 @@ from rota.coordinator.web.health import Health
 from rota.coordinator.web.lag_source import LagSource
 from rota.coordinator.web.metrics import Metrics
 from rota.coordinator.web.samples import LAG_KEPT_MS
+from rota.coordinator.web.session_api import SessionApi
 from rota.coordinator.web.site import Site
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
+
+    from rota.coordinator.web.login import Login
 
 
 class App:
@@ -31,9 +34,10 @@ class App:
         self.asks, self.events = Asks(site.node), Events(site)
         self.lag = Lag(LagSource(self.asks), now_ms=site.node.now_ms, wall_ms=site.node.wall_ms)
         site.node.groups.lag_watch.known = lambda group_id: self.lag.known(group_id, LAG_KEPT_MS)
-        self.routes = _routes(site, self.asks, self.events, self.lag)
+        self.login = login = open_login(site)
+        self.routes = _routes(site, self.asks, self.events, self.lag, login)
         hosts = {*config.rota_http_allowed_hosts, config.http.host if config.http is not None else ""}
-        self.serve: ASGIApp = Guard(Starlette(routes=self.routes), hosts, is_read_only=site.is_read_only)
+        self.serve: ASGIApp = Guard(Starlette(routes=self.routes), hosts, is_read_only=site.is_read_only, login=login)
 
     def stop(self) -> None:
         """End the streams of events, and close connections to other brokers."""
@@ -41,12 +45,22 @@ class App:
         self.asks.stop()
 
 
-def _routes(site: Site, asks: Asks, events: Events, lag: Lag) -> list[Route]:
+def open_login(site: Site) -> Login | None:
+    """Return the login of the console; None when everybody may use it (rota.http.login)."""
+    if not site.node.config.rota_http_login:
+        return None
+    from rota.coordinator.web.login import Login
+
+    return Login(site.node, is_secure=site.node.config.rota_http_tls)
+
+
+def _routes(site: Site, asks: Asks, events: Events, lag: Lag, login: Login | None) -> list[Route]:
     health = Health(site)
     return [
         Route("/metrics", Metrics(site, lag).serve, methods=["GET"]),
         Route("/healthz", health.healthz, methods=["GET"]),
         Route("/readyz", health.readyz, methods=["GET"]),
-        *Api(site, asks, events, lag).routes(),
+        *Api(site, asks, events, lag, login).routes(),
+        *SessionApi(login).routes(),
         *console.routes(),
     ]

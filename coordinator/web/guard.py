@@ -6,6 +6,8 @@ Laws
     WB2 An action needs the header `X-Rota-Action`, a body of type application/json and, where the browser says where
         the request comes from, this very site: no other site can act for a user (CSRF).
     WB3 A read-only console refuses every action.
+    WB20 Where a login is needed, API and metrics are served with a session or a password alone, an action with a
+        session of an operator and the token of that session.
     WB4 Bodies, headers, connections and the time that a peer takes are bounded. An action whose body comes in chunks is
         refused, whatever length it says: it is the chunks that would count.
 """
@@ -13,6 +15,7 @@ Laws
 from __future__ import annotations
 
 import asyncio
+import hmac
 import ipaddress
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
@@ -20,11 +23,16 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from rota.coordinator.web.login import Login, Session
+
 BODY_BYTES_MAX: Final = 64 * 1024
 SEND_SECONDS_MAX: Final = 30.0  # until a peer has taken what was sent
 BODY_SECONDS_MAX: Final = 10.0
 METHODS: Final = frozenset({"GET", "HEAD", "POST"})
 ACTION_HEADER: Final = "x-rota-action"
+SESSION_PATHS: Final = "/session"
+EVENTS_PATH: Final = "/api/events"
+SESSION: Final = "rota.session"  # in the scope of a request that a session serves
 CONTENT_POLICY: Final = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -69,6 +77,38 @@ def _action_refusal(headers: Headers, host: str, is_read_only: bool) -> tuple[in
     return None
 
 
+def host_of(scope: Scope) -> str:
+    """Return the address of the peer."""
+    client = scope.get("client")
+    return "" if client is None else str(client[0])
+
+
+async def login_refusal(login: Login, scope: Scope, headers: Headers) -> tuple[int, str] | None:
+    """WB20. Return (HTTP status, reason) of a request that its user may not make; note the session in the scope."""
+    from rota.coordinator.web.login import LoginRefused, Role
+
+    path, host = scope["path"], host_of(scope)
+    if not path.startswith("/api/") and (path != "/metrics" or login.are_metrics_public):
+        return None
+    session = login.session_of(headers)
+    if session is None and scope["method"] != "POST" and "authorization" in headers:
+        try:
+            session = await login.of_basic(headers["authorization"], host)
+        except LoginRefused as refused:
+            return refused.status, str(refused)
+    if session is None:
+        return 401, "log in"
+    role = login.role(session, host)
+    if role is Role.NONE or (scope["method"] == "POST" and role is not Role.OPERATOR):
+        return 403, "you may not do this: reading needs DESCRIBE on the cluster, acting ALTER"
+    if scope["method"] == "POST" and not hmac.compare_digest(
+        headers.get(ACTION_HEADER, "").encode(), session.action_token.encode()
+    ):
+        return 403, "the header X-Rota-Action is not the token of the session"
+    scope[SESSION] = session
+    return None
+
+
 def is_known_host(host: str, hosts: Collection[str]) -> bool:
     """Return whether this Host header is an address, `localhost` or one of `hosts`."""
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() and not host.endswith("]") else host
@@ -83,19 +123,25 @@ def is_known_host(host: str, hosts: Collection[str]) -> bool:
 class Guard:
     """An ASGI application around another one."""
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str], *, is_read_only: bool) -> None:
-        self._app, self._is_read_only = app, is_read_only
+    def __init__(self, app: ASGIApp, hosts: Collection[str], *, is_read_only: bool, login: Login | None = None) -> None:
+        self._app, self._is_read_only, self._login = app, is_read_only, login
         self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refused = refusal(scope["method"], headers, self._hosts, is_read_only=self._is_read_only)
+        is_read_only = self._is_read_only and not scope["path"].startswith(SESSION_PATHS)
+        refused = refusal(scope["method"], headers, self._hosts, is_read_only=is_read_only)
+        if refused is None and self._login is not None:
+            refused = await login_refusal(self._login, scope, headers)
 
         async def bounded_send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), *SECURITY_HEADERS]
+            elif scope["path"] == EVENTS_PATH and self._has_ended(scope.get(SESSION), host_of(scope)):
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+                raise ConnectionAbortedError("the session has ended")
             async with asyncio.timeout(SEND_SECONDS_MAX):
                 await send(message)
 
@@ -103,6 +149,12 @@ class Guard:
             await _refuse(bounded_send, *refused)
             return
         await self._app(scope, receive, bounded_send)
+
+    def _has_ended(self, session: Session | None, host: str) -> bool:
+        """WB20. Return whether a stream of events has outlived its session."""
+        if self._login is None or session is None:
+            return False
+        return not self._login.is_valid(session) or self._login.role(session, host).value == "none"
 
 
 async def _refuse(send: Send, status: int, reason: str) -> None:

@@ -28,7 +28,8 @@ class Http:
             return ""
         address = self._server.address
         host = "localhost" if address.host in EVERY_INTERFACE else address.host
-        return f"http://[{host}]:{address.port}/" if ":" in host else f"http://{host}:{address.port}/"
+        scheme = "https" if self.site.node.config.rota_http_tls else "http"
+        return f"{scheme}://[{host}]:{address.port}/" if ":" in host else f"{scheme}://{host}:{address.port}/"
 
     async def stop(self) -> None:
         """Close the listener and its connections."""

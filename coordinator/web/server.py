@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Final
+import ssl
+from typing import Any, Final
 
 import structlog
 from uvicorn import Config
@@ -26,6 +27,7 @@ HEADER_BYTES_MAX: Final = 16 * 1024
 KEEP_ALIVE_SECONDS: Final = 30
 IDLE_CHECK_SECONDS: Final = 10.0  # a peer that sends no whole request and reads nothing for two such periods is closed
 STOP_SECONDS_MAX: Final = 2.0
+HANDSHAKE_SECONDS_MAX: Final = 10.0
 BACKLOG: Final = 64
 TOO_MANY: Final = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
@@ -93,19 +95,43 @@ class HttpServer:
             h11_max_incomplete_event_size=HEADER_BYTES_MAX,
         )
         config.load()
-        self._servers = [await self._serve(config, bound) for bound in sockets]
+        tls = self._tls_context()
+        self._servers = [await self._serve(config, bound, tls) for bound in sockets]
         self.site.loop_watch.start()
         self.address = Endpoint(endpoint.listener, endpoint.host, sockets[0].getsockname()[1])
-        if not is_loopback(endpoint.host):
+        if not is_loopback(endpoint.host) and not self.site.node.config.rota_http_login:
             log.warning("The console is reachable from other machines, and has no login", listener=str(self.address))
 
-    async def _serve(self, config: Config, bound: socket.socket) -> asyncio.Server:
+    def _tls_context(self) -> ssl.SSLContext | None:
+        """Return the context of the listener, which looks for new certificates at each handshake; None without TLS.
+
+        Raises ConfigRefused.
+        """
+        config = self.site.node.config
+        if not config.rota_http_tls:
+            return None
+        from rota.coordinator.security.tls import ListenerTls
+
+        tls = ListenerTls(config.http_security)
+
+        def began(connection: Any, _: str | None, context: ssl.SSLContext) -> None:
+            tls.refresh(config.http_security)
+            connection.context = tls.context
+
+        first = tls.context
+        first.sni_callback = began
+        return first
+
+    async def _serve(self, config: Config, bound: socket.socket, tls: ssl.SSLContext | None) -> asyncio.Server:
         loop = asyncio.get_running_loop()
 
         def connected() -> LimitedProtocol:
             return LimitedProtocol(config=config, server_state=self._state, app_state={}, _loop=loop)
 
-        return await loop.create_server(connected, sock=bound, backlog=BACKLOG)
+        handshake_seconds = None if tls is None else HANDSHAKE_SECONDS_MAX
+        return await loop.create_server(
+            connected, sock=bound, backlog=BACKLOG, ssl=tls, ssl_handshake_timeout=handshake_seconds
+        )
 
     async def stop(self) -> None:
         """Stop accepting; end the event streams; close the remaining connections after STOP_SECONDS_MAX."""

@@ -38,12 +38,14 @@ class Site:
         config = self.node.config
         if config.rota_http_read_only is not None:
             return config.rota_http_read_only
+        if config.rota_http_login:
+            return False  # WB21: what a user may do is decided for each request
         return self.node.authorizer is not None or config.http is None or not is_loopback(config.http.host)
 
     @property
     def hides_records(self) -> bool:
         """Whether records are not shown: with ACLs, which the console does not check, unless it may act as well."""
-        return self.node.authorizer is not None and self.is_read_only
+        return self.node.authorizer is not None and self.is_read_only and not self.node.config.rota_http_login
 
 
 def not_ready(site: Site) -> Iterator[str]:

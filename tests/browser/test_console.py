@@ -207,3 +207,24 @@ def test_a_read_only_console_offers_no_action(chromium: Browser) -> None:
             actions = page.locator("main button").filter(has_text=re.compile("Create|Reset|Delete|Remove"))
             expect(actions).to_have_count(0)
         page.close()
+
+
+def test_a_user_logs_in_acts_and_logs_out(chromium: Browser) -> None:
+    settings = {"rota_http_login": "true", "rota_scram_bootstrap_users": "alice=planted"}
+    with broker_process(**settings) as served, chromium.new_context() as context:
+        page = context.new_page()
+        page.goto(served.url)
+        page.get_by_label("User").fill("alice")
+        page.get_by_label("Password").fill("wrong")
+        page.get_by_role("dialog").get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("alert")).to_have_text("the user or the password is wrong")
+        page.get_by_label("Password").fill("planted")
+        page.get_by_role("dialog").get_by_role("button", name="Log in").click()
+        expect(page.locator("#user")).to_have_text("alice (operator)")
+        page.goto(f"{served.url}/#/topics")
+        page.get_by_role("button", name="Create a topic").click()
+        page.get_by_label("Name").fill("made-by-alice")
+        page.get_by_role("dialog").get_by_role("button", name="Create").click()
+        expect(page.get_by_role("link", name="made-by-alice")).to_be_visible()
+        page.get_by_role("button", name="Log out").click()
+        expect(page.get_by_label("Password")).to_be_visible()

@@ -1,5 +1,7 @@
 // Which page is shown, and when it is loaded again: on the broker's events, and every few seconds while it is visible.
 
+import { logIn, logOut, session } from "./api.js";
+import { ask } from "./dialogs.js";
 import { h, replace } from "./dom.js";
 import { cluster } from "./pages/cluster.js";
 import { topic } from "./pages/topic.js";
@@ -12,7 +14,7 @@ const PAGES = { "": cluster, topics, topic, groups, group };
 const SECTION = { "": "cluster", topics: "topics", topic: "topics", groups: "groups", group: "groups" };
 
 const main = document.getElementById("main");
-let page = null, waiting = null, loading = false, again = false;
+let started = false, page = null, waiting = null, loading = false, again = false;
 
 function open() {
   if (location.hash && !location.hash.startsWith("#/")) return;
@@ -30,6 +32,7 @@ function open() {
 }
 
 async function load() {
+  if (!started) return;
   if (loading) { again = true; return; }
   loading = true;
   const shown = page;
@@ -73,8 +76,29 @@ document.getElementById("theme").addEventListener("click", () => {
   localStorage.setItem("theme", document.documentElement.dataset.theme);
 });
 
-addEventListener("hashchange", () => { open(); if (location.hash.startsWith("#/")) main.focus(); });
+addEventListener("hashchange", () => { if (!started) return; open(); if (location.hash.startsWith("#/")) main.focus(); });
 setInterval(() => { if (!document.hidden) load(); }, POLL_MS);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) load(); });
-open();
-listen();
+async function start() {
+  const me = await session();
+  if (me.needs_login) return logInFirst();
+  if (me.user) {
+    document.getElementById("user").textContent = `${me.user} (${me.role})`;
+    const button = document.getElementById("logout");
+    button.hidden = false;
+    button.addEventListener("click", async () => { await logOut(); location.reload(); });
+  }
+  started = true;
+  open();
+  listen();
+}
+
+function logInFirst() {
+  replace(main, h("p", {}, h("button", { type: "button", class: "main", onclick: logInFirst }, "Log in")));
+  ask("Log in", [
+    h("label", {}, "User", h("input", { name: "user", autocomplete: "username", required: "" })),
+    h("label", {}, "Password", h("input", { name: "password", type: "password", autocomplete: "current-password", required: "" })),
+  ], "Log in", async (form) => { await logIn(form.get("user"), form.get("password")); location.reload(); });
+}
+
+start().catch(fail);
