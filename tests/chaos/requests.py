@@ -75,8 +75,8 @@ async def records_of(line: Line, partition: int, topic: str = "t") -> dict[int, 
     found: dict[int, bytes] = {}
     offset = 0
     while True:
-        asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES_MAX)
-        topics = (FetchTopic(topic=topic, partitions=(asked,)),)
+        request = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES_MAX)
+        topics = (FetchTopic(topic=topic, partitions=(request,)),)
         answer = await line.ask(FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics), 11)
         (one,) = answer.responses[0].partitions
         assert one.error_code == ErrorCode.NONE

@@ -33,9 +33,9 @@ class Writer:
         under_way = [self._send(line) for _ in range(PIPELINED)]
         while under_way:
             offset, answer = under_way.pop(0)
-            told = await answer
-            if told is not None:
-                assert told.topics[0].partitions[0].error_code == ErrorCode.NONE
+            response = await answer
+            if response is not None:
+                assert response.topics[0].partitions[0].error_code == ErrorCode.NONE
                 self.acknowledged = offset
                 under_way.append(self._send(line))
 

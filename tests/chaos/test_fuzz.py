@@ -70,8 +70,8 @@ class Good:
             group_id="good", generation_id=1, member_id=self.member.member_id, group_instance_id="it"
         )
         assert (await self.line.ask(heartbeat, 4)).error_code == ErrorCode.NONE
-        told = await self.line.ask(produce(self.rounds % 3, batch(b"%d" % self.rounds)), 9)
-        assert produced(told) == (ErrorCode.NONE, self.rounds // 3)
+        response = await self.line.ask(produce(self.rounds % 3, batch(b"%d" % self.rounds)), 9)
+        assert produced(response) == (ErrorCode.NONE, self.rounds // 3)
         answer = await self.line.ask(commit("good-offsets", 0, self.rounds), 8)
         assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
         assert await committed(self.line, "good-offsets", 0) == (self.rounds, "")

@@ -73,12 +73,12 @@ class Producer:
 async def crash_under(daemon: Daemon, producers: list[Producer], random: Random, records_max: int = 300) -> Line:
     """Let them produce, kill the broker in the midst of it; a connection to its next life."""
     lines = [await daemon.line() for _ in producers]
-    wanted = random.randrange(1, records_max)
+    expected = random.randrange(1, records_max)
     before = sum(len(one.acknowledged) for one in producers)
     async with asyncio.TaskGroup() as tasks:
         for producer, line in zip(producers, lines, strict=True):
             tasks.create_task(producer.stream(line))
-        while sum(len(one.acknowledged) for one in producers) - before < wanted:
+        while sum(len(one.acknowledged) for one in producers) - before < expected:
             await asyncio.sleep(0.001)
         await asyncio.sleep(random.random() / 100)
         await daemon.crash()
@@ -134,8 +134,8 @@ async def test_producer_ids_are_never_given_twice(seed: int, tmp_path: Path) -> 
     async with Daemon(tmp_path / "data") as daemon:
         for _ in range(4):
             line = await daemon.line()
-            wanted = random.randrange(1, 1_200)  # blocks are of a thousand
-            given += await asyncio.gather(*(producer_id(line) for _ in range(wanted)))
+            expected = random.randrange(1, 1_200)  # blocks are of a thousand
+            given += await asyncio.gather(*(producer_id(line) for _ in range(expected)))
             await daemon.crash()
     assert len(set(given)) == len(given)
 

@@ -46,8 +46,8 @@ class Owner:
         self.changes += 1
         assert self.id not in self.ids, "a topic id was given twice"
         self.ids.add(self.id)
-        told = await line.send(produce(0, batch(self.id), self.name), 9)
-        assert told is None or produced(told) == (ErrorCode.NONE, 0)
+        response = await line.send(produce(0, batch(self.id), self.name), 9)
+        assert response is None or produced(response) == (ErrorCode.NONE, 0)
 
     async def _delete(self, line: Line) -> None:
         state = DeleteTopicState(name=self.name, topic_id=UUID_ZERO)
@@ -88,8 +88,8 @@ async def test_topics_are_created_and_deleted_while_brokers_die(seed: int, tmp_p
             async with asyncio.TaskGroup() as tasks:
                 for owner, line in zip(owners, lines, strict=True):
                     tasks.create_task(owner.work(line))
-                wanted = sum(owner.changes for owner in owners) + random.randrange(2, 12)
-                while sum(owner.changes for owner in owners) < wanted:
+                expected = sum(owner.changes for owner in owners) + random.randrange(2, 12)
+                while sum(owner.changes for owner in owners) < expected:
                     await asyncio.sleep(0.001)
                 await daemon.crash()
             line = await daemon.line()

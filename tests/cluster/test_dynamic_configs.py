@@ -116,7 +116,7 @@ async def test_an_unclean_election_happens_when_it_is_allowed(brokers: Brokers) 
     await until(lambda: brokers.leader("t", 0) == 2, "a leader")
     for broker_id in (3, 2):  # 3 leaves the ISR, then the leader stops
         await brokers.stop(broker_id)
-        await until(lambda gone=broker_id: gone not in topics.brokers, "the registration is gone")  # type: ignore[misc]
+        await until(lambda removed=broker_id: removed not in topics.brokers, "the registration is gone")  # type: ignore[misc]
     await brokers.start(3)
     state = topics.partition("t", 0)
     assert state is not None

@@ -43,8 +43,8 @@ async def test_after_a_failover_the_new_coordinator_has_the_timeline() -> None:
         await until(lambda: has(brokers, EventType.LOADED, new), "the new coordinator has loaded the group")
         await until(lambda: timeline(brokers)[: len(before)] == before, "the story of the old coordinator")
         members[1].stop()
-        gone = EventType.MEMBER_LEFT, EventType.MEMBER_EXPIRED  # it may close before it has found the new coordinator
-        await until(lambda: any(has(brokers, event_type, new) for event_type in gone), "beta is gone")
+        left = EventType.MEMBER_LEFT, EventType.MEMBER_EXPIRED  # it may close before it has found the new coordinator
+        await until(lambda: any(has(brokers, event_type, new) for event_type in left), "beta is gone")
         events = timeline(brokers)
         assert [event.sequence for event in events] == list(range(len(events)))
         assert {event.broker for event in events} == {old, new}

@@ -172,8 +172,8 @@ class LogMachine(RuleBasedStateMachine):
         assert whole[-1][1].last_offset < limit
         assert len(found) <= max(bytes_max, whole[0][1].size_bytes, 61)
         records = [record for record in read_all(found) if record.offset >= offset]
-        wanted = [record for batch in expected for record in batch.records if record.offset >= offset]
-        assert records == wanted[: len(records)]
+        requested = [record for batch in expected for record in batch.records if record.offset >= offset]
+        assert records == requested[: len(records)]
 
     @rule(offset=st.integers(-3, 3))
     def read_outside(self, offset: int) -> None:

@@ -193,30 +193,30 @@ async def test_numbers_of_sequential_nodes_only_grow(store: Store) -> None:
 
 
 async def test_a_watch_fires_once_and_is_set_again_with_a_read(store: Store) -> None:
-    heard: list[WatchEvent] = []
-    assert await store.exists("/a", heard.append) is None
+    events: list[WatchEvent] = []
+    assert await store.exists("/a", events.append) is None
     await store.create("/a")
     await store.set("/a", b"1")
-    assert heard == [WatchEvent("/a", EventType.CREATED)]
-    await store.get("/a", heard.append)
-    await store.get("/a", heard.append)
+    assert events == [WatchEvent("/a", EventType.CREATED)]
+    await store.get("/a", events.append)
+    await store.get("/a", events.append)
     await store.set("/a", b"2")
     await store.delete("/a")
-    assert heard[1:] == [WatchEvent("/a", EventType.CHANGED)]
+    assert events[1:] == [WatchEvent("/a", EventType.CHANGED)]
 
 
 async def test_a_children_watch_fires_for_children_and_deletion(store: Store) -> None:
-    heard: list[WatchEvent] = []
+    events: list[WatchEvent] = []
     await store.create("/a")
-    await store.children("/a", heard.append)
+    await store.children("/a", events.append)
     await store.set("/a", b"not a child")
-    assert heard == []
+    assert events == []
     await store.create("/a/b")
-    await store.children("/a", heard.append)
+    await store.children("/a", events.append)
     await store.delete("/a/b")
-    await store.children("/a", heard.append)
+    await store.children("/a", events.append)
     await store.delete("/a")
-    assert heard == [
+    assert events == [
         WatchEvent("/a", EventType.CHILD),
         WatchEvent("/a", EventType.CHILD),
         WatchEvent("/a", EventType.DELETED),
@@ -224,21 +224,21 @@ async def test_a_children_watch_fires_for_children_and_deletion(store: Store) ->
 
 
 async def test_a_read_that_failed_sets_no_watch(store: Store) -> None:
-    heard: list[WatchEvent] = []
+    events: list[WatchEvent] = []
     with pytest.raises(NoNode):
-        await store.get("/a", heard.append)
+        await store.get("/a", events.append)
     with pytest.raises(NoNode):
-        await store.children("/a", heard.append)
+        await store.children("/a", events.append)
     await store.create("/a")
-    assert heard == []
+    assert events == []
 
 
 async def test_a_refused_commit_fires_nothing(store: Store) -> None:
-    heard: list[WatchEvent] = []
-    await store.exists("/a", heard.append)
+    events: list[WatchEvent] = []
+    await store.exists("/a", events.append)
     with pytest.raises(NoNode):
         await store.commit([Create("/a"), Delete("/nothing")])
-    assert heard == []
+    assert events == []
 
 
 async def test_a_watcher_may_change_the_tree(store: Store) -> None:
@@ -386,13 +386,13 @@ class Conversation(RuleBasedStateMachine):
     @rule(path=st.sampled_from(PATHS))
     def watched_change(self, path: str) -> None:
         """Whatever happens to the node next, its watch says so once."""
-        heard: list[WatchEvent] = []
-        before = run_eagerly(self.store.exists(path, heard.append))
+        events: list[WatchEvent] = []
+        before = run_eagerly(self.store.exists(path, events.append))
         ops: list[Op] = [Create(path, b"w")] if before is None else [Set(path, b"w"), Set(path, b"v")]
         worked = outcome(lambda: run_eagerly(self.store.commit(ops))) is None
         outcome(lambda: self.model.commit(ops))
         what = EventType.CREATED if before is None else EventType.CHANGED
-        assert heard == ([WatchEvent(path, what)] if worked else [])
+        assert events == ([WatchEvent(path, what)] if worked else [])
 
     @invariant()
     def they_agree(self) -> None:

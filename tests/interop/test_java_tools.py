@@ -29,10 +29,10 @@ def test_topics_are_created_described_extended_and_deleted(bootstrap: str) -> No
     topic = unique("tool")
     tool(bootstrap, TOPICS, "--create", "--topic", topic, "--partitions", "2", "--config", "retention.ms=60000")
     tool(bootstrap, TOPICS, "--alter", "--topic", topic, "--partitions", "3")
-    told = tool(bootstrap, TOPICS, "--describe", "--topic", topic)
-    assert "PartitionCount: 3" in told
-    assert "retention.ms=60000" in told
-    assert len(re.findall(r"Leader: 0\s+Replicas: 0\s+Isr: 0", told)) == 3
+    output = tool(bootstrap, TOPICS, "--describe", "--topic", topic)
+    assert "PartitionCount: 3" in output
+    assert "retention.ms=60000" in output
+    assert len(re.findall(r"Leader: 0\s+Replicas: 0\s+Isr: 0", output)) == 3
     tool(bootstrap, TOPICS, "--delete", "--topic", topic)
     assert topic not in tool(bootstrap, TOPICS, "--list").split()
 
@@ -42,10 +42,10 @@ def test_configs_are_altered_and_described(bootstrap: str) -> None:
     configs = "kafka.admin.ConfigCommand"
     about = ["--entity-type", "topics", "--entity-name", topic]
     tool(bootstrap, configs, "--alter", *about, "--add-config", "retention.ms=12345,cleanup.policy=compact")
-    told = tool(bootstrap, configs, "--describe", *about)
-    assert "retention.ms=12345" in told
-    assert "cleanup.policy=compact" in told
-    assert "DYNAMIC_TOPIC_CONFIG:retention.ms=12345" in told
+    output = tool(bootstrap, configs, "--describe", *about)
+    assert "retention.ms=12345" in output
+    assert "cleanup.policy=compact" in output
+    assert "DYNAMIC_TOPIC_CONFIG:retention.ms=12345" in output
 
 
 def test_the_lag_of_a_group_with_members(bootstrap: str, join: Join, group: str) -> None:
@@ -57,12 +57,12 @@ def test_the_lag_of_a_group_with_members(bootstrap: str, join: Join, group: str)
     member.commit(topic, 1, 10)
     lines = rows(tool(bootstrap, GROUPS, "--describe", "--group", group))
     header = next(line for line in lines if "LAG" in line)
-    told = {line[header.index("PARTITION")]: line for line in lines if line[0] == group}
+    output = {line[header.index("PARTITION")]: line for line in lines if line[0] == group}
     column = header.index
-    assert [told["0"][column(name)] for name in ("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG")] == ["4", "10", "6"]
-    assert [told["1"][column(name)] for name in ("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG")] == ["10", "10", "0"]
-    assert told["0"][column("CONSUMER-ID")].startswith("reader-")
-    assert told["0"][column("HOST")] == "/127.0.0.1"
+    assert [output["0"][column(name)] for name in ("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG")] == ["4", "10", "6"]
+    assert [output["1"][column(name)] for name in ("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG")] == ["10", "10", "0"]
+    assert output["0"][column("CONSUMER-ID")].startswith("reader-")
+    assert output["0"][column("HOST")] == "/127.0.0.1"
     state = tool(bootstrap, GROUPS, "--describe", "--group", group, "--state")
     assert "Stable" in state
     assert "range" in state
@@ -88,9 +88,9 @@ def test_offsets_are_looked_up_and_records_deleted(bootstrap: str, tmp_path: Pat
     produce(bootstrap, topic, [b"x"] * 10)
     look_up = "org.apache.kafka.tools.GetOffsetShell"
     assert tool(bootstrap, look_up, "--topic", topic).split() == [f"{topic}:0:5", f"{topic}:1:5"]
-    wanted = tmp_path / "delete.json"
-    wanted.write_text(json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "offset": 3}]}))
-    deleted = tool(bootstrap, "org.apache.kafka.tools.DeleteRecordsCommand", "--offset-json-file", str(wanted))
+    deletions = tmp_path / "delete.json"
+    deletions.write_text(json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "offset": 3}]}))
+    deleted = tool(bootstrap, "org.apache.kafka.tools.DeleteRecordsCommand", "--offset-json-file", str(deletions))
     assert "low_watermark: 3" in deleted
     earliest = tool(bootstrap, look_up, "--topic", topic, "--time", "earliest").split()
     assert earliest == [f"{topic}:0:3", f"{topic}:1:0"]
@@ -106,28 +106,28 @@ def test_the_performance_tools_write_and_read(bootstrap: str, codec: str) -> Non
         "--command-property", *settings,
     )  # fmt: skip
     assert "20000 records sent" in written
-    told = run_java(
+    output = run_java(
         "org.apache.kafka.tools.ConsumerPerformance", "--bootstrap-server", bootstrap, *amount, "--hide-header",
         "--timeout", "20000",
     )  # fmt: skip
-    assert int(float(told.splitlines()[-1].split(", ")[4])) >= 20_000
+    assert int(float(output.splitlines()[-1].split(", ")[4])) >= 20_000
 
 
 def test_the_configs_of_a_broker_and_of_all_brokers(bootstrap: str) -> None:
     configs = "kafka.admin.ConfigCommand"
     one, default = ["--entity-type", "brokers", "--entity-name", "0"], ["--entity-type", "brokers", "--entity-default"]
     try:
-        told = tool(bootstrap, configs, "--alter", *default, "--add-config", "log.cleaner.delete.retention.ms=5000")
-        assert "Completed updating default config for brokers in the cluster." in told
+        output = tool(bootstrap, configs, "--alter", *default, "--add-config", "log.cleaner.delete.retention.ms=5000")
+        assert "Completed updating default config for brokers in the cluster." in output
         tool(bootstrap, configs, "--alter", *one, "--add-config", "log.cleaner.delete.retention.ms=6000")
         assert "log.cleaner.delete.retention.ms=5000" in tool(bootstrap, configs, "--describe", *default)
-        told = tool(bootstrap, configs, "--describe", *one)
+        output = tool(bootstrap, configs, "--describe", *one)
         assert (
             "log.cleaner.delete.retention.ms=6000 sensitive=false synonyms={"
             "DYNAMIC_BROKER_CONFIG:log.cleaner.delete.retention.ms=6000, "
             "DYNAMIC_DEFAULT_BROKER_CONFIG:log.cleaner.delete.retention.ms=5000, "
             "DEFAULT_CONFIG:log.cleaner.delete.retention.ms=86400000}"
-        ) in told
+        ) in output
         refused = run_java_failing(
             configs, "--bootstrap-server", bootstrap, "--alter", *one, "--add-config", "num.partitions=3"
         )
@@ -141,9 +141,9 @@ def test_the_configs_of_a_broker_and_of_all_brokers(bootstrap: str) -> None:
 def test_the_levels_of_a_brokers_loggers(bootstrap: str) -> None:
     configs, loggers = "kafka.admin.ConfigCommand", ["--entity-type", "broker-loggers", "--entity-name", "0"]
     tool(bootstrap, configs, "--alter", *loggers, "--add-config", "root=INFO,rota.upkeep=DEBUG")
-    told = tool(bootstrap, configs, "--describe", *loggers)
-    assert "rota.upkeep=DEBUG" in told
-    assert "root=INFO" in told
+    output = tool(bootstrap, configs, "--describe", *loggers)
+    assert "rota.upkeep=DEBUG" in output
+    assert "root=INFO" in output
     tool(bootstrap, configs, "--alter", *loggers, "--delete-config", "rota.upkeep")
     assert "rota.upkeep=INFO" in tool(bootstrap, configs, "--describe", *loggers)
 
@@ -159,11 +159,11 @@ def test_the_configs_of_a_group(bootstrap: str, group: str) -> None:
 def test_a_client_metrics_subscription(bootstrap: str) -> None:
     metrics, name = "org.apache.kafka.tools.ClientMetricsCommand", unique("metrics")
     changes = ["--metrics", "org.apache.kafka.consumer.", "--interval", "30000", "--match", "client_id=app.*"]
-    told = tool(bootstrap, metrics, "--alter", "--name", name, *changes)
-    assert f"Altered client metrics config for {name}." in told
+    output = tool(bootstrap, metrics, "--alter", "--name", name, *changes)
+    assert f"Altered client metrics config for {name}." in output
     assert name in tool(bootstrap, metrics, "--list")
-    told = tool(bootstrap, metrics, "--describe", "--name", name)
+    output = tool(bootstrap, metrics, "--describe", "--name", name)
     for line in ("interval.ms=30000", "match=client_id=app.*", "metrics=org.apache.kafka.consumer."):
-        assert line in told
+        assert line in output
     tool(bootstrap, metrics, "--delete", "--name", name)
     assert name not in tool(bootstrap, metrics, "--list")

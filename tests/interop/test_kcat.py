@@ -34,8 +34,8 @@ def test_it_writes_with_headers_keys_and_idempotence(bootstrap: str) -> None:
     kcat(
         bootstrap, "-P", "-t", topic, "-K:", "-H", "colour=blue", "-X", "enable.idempotence=true", given=b"a:1\nb:2\n"
     )  # fmt: skip
-    told = kcat(bootstrap, "-C", "-t", topic, "-o", "beginning", "-e", "-q", "-J")
-    records = [json.loads(line) for line in told.splitlines()]
+    output = kcat(bootstrap, "-C", "-t", topic, "-o", "beginning", "-e", "-q", "-J")
+    records = [json.loads(line) for line in output.splitlines()]
     assert [(r["key"], r["payload"], r["offset"], r["headers"]) for r in records] == [
         ("a", "1", 0, ["colour", "blue"]),
         ("b", "2", 1, ["colour", "blue"]),

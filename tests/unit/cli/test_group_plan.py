@@ -48,9 +48,9 @@ def test_new_partitions_do_not_move() -> None:
 def test_a_member_that_leaves_loses_everything() -> None:
     plan = planned("sticky", 1, 2, {"m0": partitions(0), "gone": partitions(1)})
     document = plan_document(plan)
-    gone, stays = document["members"]
-    assert (gone["member_id"], gone["after"], gone["lost"]) == ("gone", [], [{"topic": "t", "partition": 1}])
-    assert stays["gained"] == gone["lost"]
+    removed, stays = document["members"]
+    assert (removed["member_id"], removed["after"], removed["lost"]) == ("gone", [], [{"topic": "t", "partition": 1}])
+    assert stays["gained"] == removed["lost"]
     assert (document["moved"], document["idle_members"]) == (1, 0)
 
 

@@ -22,10 +22,10 @@ def nan() -> bytes:
 async def test_clients_and_their_values_are_shown(world: World) -> None:
     configs = {"metrics": "*", "interval.ms": "100"}
     await world.broker.topics.configs.update(ConfigKind.CLIENT_METRICS, "all", lambda _: configs)
-    told = await world.kafka.ask(GetTelemetrySubscriptionsRequest(client_instance_id=UUID_ZERO), 0)
+    response = await world.kafka.ask(GetTelemetrySubscriptionsRequest(client_instance_id=UUID_ZERO), 0)
     request = PushTelemetryRequest(
-        client_instance_id=told.client_instance_id,
-        subscription_id=told.subscription_id,
+        client_instance_id=response.client_instance_id,
+        subscription_id=response.subscription_id,
         terminating=False,
         compression_type=0,
         metrics=metrics() + nan(),
