@@ -267,6 +267,8 @@ def _aborted(partition: Partition, offset: int, size_bytes: int, wait: bool) -> 
     if not size_bytes:
         return ()
     found = partition.aborted_transactions(offset, size_bytes, wait=wait)
+    if not found:
+        return ()
     return tuple(
         AbortedTransaction(producer_id=transaction.producer_id, first_offset=transaction.first_offset)
         for transaction in found

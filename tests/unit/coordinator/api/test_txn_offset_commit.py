@@ -12,6 +12,7 @@ from rota.coordinator.api.offset_fetch import offset_fetch
 from rota.coordinator.api.txn_offset_commit import commit_error, txn_offset_commit
 from rota.coordinator.api.write_txn_markers import write_txn_markers
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
+from rota.coordinator.runtime.replay import Replay
 from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
@@ -74,7 +75,9 @@ class TransactionWorld(GroupWorld):
             topics=(WritableTxnMarkerTopic(name=CONSUMER_OFFSETS, partition_indexes=(SHARD,)),),
             coordinator_epoch=0,
         )
-        response = self.ask(write_txn_markers, WriteTxnMarkersRequest(markers=(marker,)), 1)
+        reply = self.serve(write_txn_markers, WriteTxnMarkersRequest(markers=(marker,)), 1)
+        self.turn()
+        response = reply.value if isinstance(reply, DelayedReply) else reply
         return E(response.markers[0].topics[0].partitions[0].error_code)
 
     def fetch(self, *, stable: bool = False) -> tuple[int, E]:
@@ -161,6 +164,14 @@ def test_a_marker_meanwhile_refuses_the_commit(world: TransactionWorld) -> None:
     assert reply.value.topics[0].partitions[0].error_code == E.INVALID_TXN_STATE
 
 
+def test_a_marker_in_the_same_tick_is_after_the_offsets(world: TransactionWorld) -> None:
+    world.serve(txn_offset_commit, request(5), 4)  # decided, and not written before the tick ends
+    assert world.end(is_commit=True) is E.NONE
+    assert world.fetch(stable=True) == (5, E.NONE)
+    world.restart(1)
+    assert world.fetch(stable=True) == (5, E.NONE)
+
+
 def test_zombies_are_fenced(world: TransactionWorld) -> None:
     """KIP-447: by member and generation; and by the epoch of the producer."""
     member = world.member()
@@ -199,3 +210,47 @@ def test_markers_of_groups_that_are_not_loaded_are_sent_again(world: Transaction
 )
 def test_older_producers_get_a_code_that_they_know(error: E, version: int, answered: E) -> None:
     assert commit_error(error, version) is answered
+
+
+def test_a_standby_applies_what_the_markers_decide(world: TransactionWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One record in each slice: what was read is applied in the order of the log."""
+    monkeypatch.setattr("rota.coordinator.runtime.replay.APPLY_RECORDS_MAX", 1)
+    log = world.partition(CONSUMER_OFFSETS, SHARD).log
+    standby = Replay[Any](world.node.groups.hosting, {})
+
+    def offset() -> int | None:
+        while not standby.advance(log, log.log_end_offset):
+            pass
+        group = standby.machines.get("g")
+        found = None if group is None else group.offsets.get(("t", 0))
+        return None if found is None else int(found.offset)
+
+    world.plain_commit(1)
+    assert world.commit(5) is E.NONE
+    assert offset() == 1
+    world.end(is_commit=False)
+    assert world.commit(6) is E.NONE
+    assert world.commit(7, producer_id=8) is E.NONE
+    assert offset() == 1
+    world.end(is_commit=True, producer_id=8)
+    assert offset() == 7
+    world.end(is_commit=True)
+    assert offset() == world.fetch()[0] == 7, "its record is the later one"
+
+
+def test_compaction_changes_nothing(world: TransactionWorld) -> None:
+    """G5. Aborted offsets go, and pending ones stay with all that follows them."""
+    partition = world.partition(CONSUMER_OFFSETS, SHARD)
+    for offset in range(6):
+        assert world.commit(offset) is E.NONE
+        world.end(is_commit=offset < 4)
+    partition.log._roll(0)  # type: ignore[attr-defined]
+    assert world.commit(9) is E.NONE
+    before = partition.log.size_bytes
+    partition.log.producers.committed(partition.high_watermark)
+    assert partition.log.compact(world.now_ms, force=True) > 0
+    assert partition.log.size_bytes < before
+    world.restart(1)
+    assert (world.fetch(), world.fetch(stable=True)) == ((3, E.NONE), (-1, E.UNSTABLE_OFFSET_COMMIT))
+    world.end(is_commit=True)
+    assert world.fetch(stable=True) == (9, E.NONE)
