@@ -8,11 +8,11 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from copy import copy
-from typing import Any
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
-from tests.unit.certificates import certificates
+from tests.unit.certificates import Certificates, certificates
 from tests.unit.coordinator.web.conftest import PROPERTIES, Answer, Http
 
 from rota.coordinator.broker import Broker
@@ -228,16 +228,14 @@ def test_attempts_are_bounded_for_each_host_and_in_all() -> None:
     assert attempts.may_try("another", ATTEMPTS_MS)
 
 
-async def test_tls_has_secure_cookies_and_new_certificates(certificates: Any) -> None:
-    tls = {
-        "rota_http_tls": "true",
-        "ssl_keystore_type": "PEM",
-        "ssl_keystore_location": str(certificates.server.keystore),
-    }
-    async with broker_with(**tls) as (broker, http):
+def tls_of(path: Path) -> dict[str, str]:
+    return {"rota_http_tls": "true", "ssl_keystore_type": "PEM", "ssl_keystore_location": str(path)}
+
+
+async def test_tls_has_secure_cookies(certificates: Certificates) -> None:
+    async with broker_with(**tls_of(certificates.server.keystore)) as (broker, http):
         assert broker.console_url.startswith("https://127.0.0.1:")
         context = ssl.create_default_context(cafile=str(certificates.ca))
-        context.check_hostname = False
         reader, writer = await asyncio.open_connection(http.host, http.port, ssl=context)
         body = b'{"user": "root", "password": "planted-root"}'
         head = (
@@ -250,6 +248,24 @@ async def test_tls_has_secure_cookies_and_new_certificates(certificates: Any) ->
         assert "set-cookie: __Host-rota=" in answer
         assert "; Secure" in answer
         writer.close()
+
+
+async def test_new_certificates_count_for_the_next_connection(certificates: Certificates, tmp_path: Path) -> None:
+    store = tmp_path / "console.pem"
+    store.write_bytes(certificates.server.keystore.read_bytes())
+    context = ssl.create_default_context(cafile=str(certificates.ca))
+    context.check_hostname = False
+
+    async def name(http: Http) -> str:
+        _, writer = await asyncio.open_connection(http.host, http.port, ssl=context)
+        shown = writer.get_extra_info("peercert")
+        writer.close()
+        return str(shown["subjectAltName"])
+
+    async with broker_with(**tls_of(store)) as (_, http):
+        assert "127.0.0.1" in await name(http)
+        store.write_bytes(certificates.elsewhere.keystore.read_bytes())
+        assert "elsewhere.example" in await name(http)
 
 
 def test_a_login_in_plain_text_beyond_the_loopback_is_refused() -> None:
