@@ -131,12 +131,6 @@ class EpochMember(Member):
             owned = self.reported.owned
         return Report(tuple(sorted(self.topics)), owned)
 
-    # ---- operations of Member that need more here
-
-    def cancel_heartbeat(self) -> None:
-        super().cancel_heartbeat()
-        self.reported = None  # the coordinator may have handled it or not
-
     def out_of_group(self, reason: str, *, keep_id: bool) -> None:
         """The membership is over; the member id stays, as Java's consumer keeps it."""
         super().out_of_group(reason, keep_id=True)

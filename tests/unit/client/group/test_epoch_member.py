@@ -234,6 +234,14 @@ def test_a_moved_coordinator_is_looked_up_while_the_member_reads_on(code: ErrorC
     assert not talk.m.due
 
 
+@pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
+def test_after_a_refused_heartbeat_the_next_one_has_all_fields(code: ErrorCode) -> None:
+    talk = stable().does(rings("heartbeat")).answers(0, code)
+    talk.does(FOUND if code is ErrorCode.NOT_COORDINATOR else rings("retry"))
+    assert talk.outputs == [("beat", 1)]
+    assert talk.fields() == {"rebalance": POLL_MS, "names": ("t",), "owned": {"t": (0, 1)}}
+
+
 def test_a_loading_coordinator_is_asked_again_after_a_while() -> None:
     talk = joining().answers(0, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     assert talk.outputs == []
@@ -285,14 +293,12 @@ def test_topics_that_are_not_subscribed_to_any_more_are_given_up() -> None:
 
 
 def test_a_topic_that_was_created_again_is_another_topic() -> None:
-    talk = stable()
     again = Assignment(topic_partitions=(TopicPartitions(topic_id=b"n" * 16, partitions=(0,)),))
-    talk.does(events.MetadataChanged(metadata({"t": b"n" * 16})), rings("heartbeat"), POLL)
-    talk.answers(2, given_=again)
-    hooks = [shown_ for shown_ in talk.outputs if shown_[0] in ("revoke", "assign")]
-    while talk.m.hook is not None:
-        hooks += [shown_ for shown_ in talk.done().outputs if shown_[0] in ("revoke", "assign")]
-    assert hooks[-1] == ("assign", ("t-0",), ("t-0",))
+    talk = stable().does(rings("heartbeat")).answers(2, given_=again)
+    talk.does(events.MetadataChanged(metadata({"t": b"n" * 16})), POLL)
+    assert talk.outputs[-1] == ("revoke", "t-0", "t-1")
+    assert talk.done().outputs == [("assign", ("t-0",), ("t-0",))]
+    talk.done()
     assert talk.fields() == {"owned": {"n": (0,)}}
 
 

@@ -2,9 +2,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.unit.client.network.scripted import CLOSE, eventually
+from tests.unit.client.network.scripted import CLOSE, Scripted, eventually
 from tests.unit.client.producer.leader import settings
-from tests.unit.client.producer.transactional import PRODUCER_ID, TransactionalLeader
+from tests.unit.client.producer.transactional import PRODUCER_ID, TransactionalLeader, refused
 
 from rota.client.config import ProducerConfig
 from rota.client.errors import (
@@ -25,6 +25,7 @@ from rota.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnReque
 from rota.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 from rota.protocol.messages.init_producer_id import InitProducerIdRequest
+from rota.protocol.messages.metadata import MetadataRequest
 from rota.protocol.messages.produce import ProduceRequest
 from rota.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
@@ -77,12 +78,32 @@ async def test_version_1_adds_partitions_and_keeps_epoch_and_sequences() -> None
 
 
 async def test_version_1_adds_a_partition_before_its_first_batch() -> None:
-    async with TransactionalLeader(version=1) as broker, Producer(config(broker)) as producer, producer.transaction():
-        await asyncio.gather(*(producer.send("t", b"v", partition=at) for at in (0, 1)))
-        await producer.flush()
-        assert broker.added == {("t", 0), ("t", 1)}
-    kinds = [type(request) for request in broker.asked]
-    assert kinds.index(AddPartitionsToTxnRequest) < kinds.index(ProduceRequest)
+    """The coordinator is another broker, so that Produce could overtake AddPartitionsToTxn."""
+    async with TransactionalLeader(version=1) as broker, Scripted(1) as coordinator:
+        broker.coordinate_at(coordinator)
+        add, answers = broker._answers[AddPartitionsToTxnRequest], []
+
+        async def slow(request: AddPartitionsToTxnRequest) -> Any:
+            await turns()
+            answers.append("AddPartitionsToTxn")
+            return add(request)
+
+        def produce(request: ProduceRequest) -> Any:
+            answers.append("Produce")
+            return broker.produce(request)
+
+        coordinator.on(AddPartitionsToTxnRequest, slow)
+        broker.on(ProduceRequest, produce)
+        async with Producer(config(broker)) as producer, producer.transaction():
+            await asyncio.gather(*(producer.send("t", b"v", partition=at) for at in (0, 1)))
+        assert answers[0] == "AddPartitionsToTxn"
+        assert broker.committed == [[b"v", b"v"]]
+
+
+async def turns() -> None:
+    """Let the loop turn, so that a request that does not wait would be sent."""
+    for _ in range(100):
+        await asyncio.sleep(0)
 
 
 async def test_version_2_takes_the_epoch_of_each_end() -> None:
@@ -121,13 +142,13 @@ async def test_an_abort_drops_records_that_were_not_sent() -> None:
 
 async def test_an_abort_waits_for_the_responses_of_its_records() -> None:
     """EndTxn must not overtake a Produce request: the records would be in no transaction."""
-    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+    async with TransactionalLeader() as broker, Scripted(1) as coordinator:
+        broker.coordinate_at(coordinator)
         arrived, answers = asyncio.Event(), []
 
         async def slow(request: ProduceRequest) -> Any:
             arrived.set()
-            for _ in range(100):  # turns of the loop in which EndTxn could be sent
-                await asyncio.sleep(0)
+            await turns()
             answers.append("Produce")
             return broker.produce(request)
 
@@ -136,14 +157,42 @@ async def test_an_abort_waits_for_the_responses_of_its_records() -> None:
             return broker.end(request)
 
         broker.on(ProduceRequest, slow)
-        broker.on(EndTxnRequest, end)
+        coordinator.on(EndTxnRequest, end)
+        async with Producer(config(broker)) as producer:
+            await producer.begin_transaction()
+            delivery = await producer.send("t", b"a")
+            await arrived.wait()
+            await producer.abort_transaction()
+            assert answers == ["Produce", "EndTxn"]
+            assert (await delivery).offset == 0
+    assert broker.aborted == [[b"a"]]
+
+
+async def test_an_abort_does_not_send_records_again() -> None:
+    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+        broker.on(ProduceRequest, lambda request: refused(request, ErrorCode.NOT_LEADER_OR_FOLLOWER))
         await producer.begin_transaction()
         delivery = await producer.send("t", b"a")
-        await arrived.wait()
+        await eventually(lambda: broker.counted()[ProduceRequest])
+        async with asyncio.timeout(10):
+            await producer.abort_transaction()
+        with pytest.raises(DeliveryFailed, match="was aborted"):
+            await delivery
+
+
+async def test_a_record_that_waits_for_its_topic_does_not_enter_the_next_transaction() -> None:
+    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+        broker.error = ErrorCode.LEADER_NOT_AVAILABLE
+        await producer.begin_transaction()
+        sending = asyncio.create_task(producer.send("late", b"a"))
+        await eventually(lambda: broker.counted()[MetadataRequest] > 2)
         await producer.abort_transaction()
-        assert answers == ["Produce", "EndTxn"]
-        assert (await delivery).offset == 0
-    assert broker.aborted == [[b"a"]]
+        await producer.begin_transaction()
+        broker.error = 0
+        with pytest.raises(IllegalUse, match="ended while send"):
+            await sending
+        await producer.commit_transaction()
+    assert not broker.produced
 
 
 async def test_a_refused_record_fails_the_transaction() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from tests.unit.client.network.scripted import EVERYTHING
+from tests.unit.client.network.scripted import EVERYTHING, Scripted
 from tests.unit.client.producer.leader import Leader
 
 from rota.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -19,6 +19,7 @@ from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsR
 from rota.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from rota.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from rota.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from rota.protocol.messages.metadata import MetadataRequest
 from rota.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
@@ -48,6 +49,7 @@ class TransactionalLeader(Leader):
         super().__init__(partitions)
         self.codes: defaultdict[type, list[int]] = defaultdict(list)
         self.version = version
+        self.coordinator: Scripted = self
         self.epoch = -1
         self.added: set[tuple[str, int]] = set()
         self.produced: list[tuple[list[bytes | None], int, int, bool]] = []
@@ -57,12 +59,8 @@ class TransactionalLeader(Leader):
         self.committed: list[list[bytes | None]] = []
         self.aborted: list[list[bytes | None]] = []
         features = (FinalizedFeatureKey(name="transaction.version", max_version_level=version, min_version_level=1),)
-        self.on(
-            ApiVersionsRequest,
-            lambda _: ApiVersionsResponse(
-                api_keys=EVERYTHING, finalized_features_epoch=1, finalized_features=features if version > 1 else ()
-            ),
-        )
+        self.features = features if version > 1 else ()
+        self.on(ApiVersionsRequest, self._versions)
         self.on(FindCoordinatorRequest, self._find)
         self.on(InitProducerIdRequest, self._initialize)
         self.on(AddPartitionsToTxnRequest, self._add_partitions)
@@ -71,13 +69,34 @@ class TransactionalLeader(Leader):
         self.on(EndTxnRequest, self.end)
         self.on(ProduceRequest, self.produce)
 
+    def _versions(self, _: object) -> ApiVersionsResponse:
+        return ApiVersionsResponse(api_keys=EVERYTHING, finalized_features_epoch=1, finalized_features=self.features)
+
+    def coordinate_at(self, other: Scripted) -> None:
+        """Let another broker, which has connections of its own, coordinate the transactional id."""
+        self.coordinator, self.peers = other, [self, other]
+        other.on(ApiVersionsRequest, self._versions)
+        asked = (
+            MetadataRequest,
+            FindCoordinatorRequest,
+            InitProducerIdRequest,
+            AddPartitionsToTxnRequest,
+            EndTxnRequest,
+        )
+        for request in asked:
+            other.on(request, self._answers[request])
+
     def code(self, request: Any) -> int:
         codes = self.codes[type(request)]
         return codes.pop(0) if codes else 0
 
     def _find(self, request: FindCoordinatorRequest) -> Any:
         found = Coordinator(
-            key=request.coordinator_keys[0], node_id=0, host="127.0.0.1", port=self.port, error_code=self.code(request)
+            key=request.coordinator_keys[0],
+            node_id=self.coordinator.node,
+            host="127.0.0.1",
+            port=self.coordinator.port,
+            error_code=self.code(request),
         )
         return FindCoordinatorResponse(coordinators=(found,))
 
