@@ -67,6 +67,7 @@ sim: $(TESTED)
 docs: $(TESTED)
 	$(PY) -m rota.protocol.registry > docs/APIS.md
 	$(PY) -m rota.coordinator.group.transitions > docs/GROUP_STATES.md
+	$(PY) -m rota.coordinator.transaction.transitions > docs/TRANSACTION_STATES.md
 	$(PY) -m rota.coordinator.config.page > docs/SETTINGS.md
 	$(PY) -m rota.cli.page > docs/COMMANDS.md
 	$(PY) -m rota.client.config_page > docs/CLIENT_SETTINGS.md

@@ -10,34 +10,35 @@ Laws
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from copy import copy
-from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import structlog
 
 from rota.coordinator.api.node import Node
 from rota.coordinator.api.routes import routes
+from rota.coordinator.api.write_txn_markers import write_markers
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.group_coordinator import HEALTH_ROUND_MS, MINUTE_MS, GroupCoordinator, group_config
-from rota.coordinator.log.contract import LogConfig, StorageFailed
-from rota.coordinator.metadata.changes import Change, PartitionsChanged, TopicCreated, TopicDeleted
+from rota.coordinator.hosted_topic import HostedTopic, TopicSettings
+from rota.coordinator.log.contract import LogConfig
+from rota.coordinator.metadata.changes import Change, TopicDeleted
 from rota.coordinator.metadata.dynamic_broker_config import DynamicBrokerConfig
 from rota.coordinator.metadata.producer_ids import ProducerIds
 from rota.coordinator.metadata.store import Store, StoreFailed
-from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, Refusal, Topic
+from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, TRANSACTION_STATE, Topic
 from rota.coordinator.network.connections import Connections
 from rota.coordinator.network.listener import Listener
 from rota.coordinator.observe.timeline_topic import TimelineTopic
 from rota.coordinator.replica.durability import Durability
 from rota.coordinator.replica.fetch_sessions import FetchSessions
-from rota.coordinator.replica.partition import Partition, Watch
+from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.partitions import Partitions
 from rota.coordinator.scheduling.clock import Clock
 from rota.coordinator.scheduling.tick_queue import TickQueue
@@ -45,9 +46,12 @@ from rota.coordinator.scheduling.timers import Timers
 from rota.coordinator.standalone import Standalone
 from rota.coordinator.storage import Disk, Memory
 from rota.coordinator.store_opener import store_opener
+from rota.coordinator.transaction_coordinator import TransactionCoordinator
+from rota.coordinator.transaction_service.broker_requests import BrokerRequests
+from rota.coordinator.transaction_service.marker_sender import TransactionMarkers
+from rota.coordinator.transaction_service.verification import Verification
 from rota.coordinator.upkeep import Upkeep
 from rota.coordinator.web.http import open_http
-from rota.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from rota.coordinator.cluster import Cluster
@@ -58,9 +62,6 @@ if TYPE_CHECKING:
     from rota.protocol.scram import Mechanism
 
 log = structlog.get_logger("rota.broker")
-
-LOAD_BEFORE_LISTENING_MS: Final = 150  # groups that come back this fast are never seen loading
-SEGMENT_BYTES_MIN: Final = 1 << 20  # of segment.bytes; offsets.topic.segment.bytes may say less
 
 
 class Broker:
@@ -88,7 +89,7 @@ class Broker:
             Memory() if memory else Disk(Path(config.log_dirs[0]), node_id=config.node_id, wall_ms=self.wall_ms)
         )
         self.timers = Timers(self.now_ms)
-        self._watched: dict[int, tuple[Partition, Watch]] = {}  # under standbys, by shard
+        self.hosted_topics: tuple[HostedTopic, ...] = ()
         self.durability = Durability()
         self.tracing: Tracing | None = None
 
@@ -132,6 +133,9 @@ class Broker:
         self.http.site.is_started = True
         self.upkeep.start()
         self._every(self.config.offsets_retention_check_interval_ms, self._expire_offsets)
+        self._every(
+            self.config.transaction_remove_expired_transaction_cleanup_interval_ms, self._expire_transactional_ids
+        )
         self._every(HEALTH_ROUND_MS, self.groups.look_at_health)
         return self.address
 
@@ -150,10 +154,12 @@ class Broker:
         await self.http.stop()
         await self._stop_tracing()
         await self.upkeep.stop()
+        await self._stop_transactions()
         self.groups.flush()
+        self.transactions.flush()
         await self.timeline_topic.stop()
         await self.durability.drained()
-        self._resign_groups()
+        self._resign()
         self.durability.close()
         self.timers.stop()
         self.storage.begin_checkpoint()  # notes the high watermarks, which `storage.close` writes
@@ -170,11 +176,16 @@ class Broker:
         self.timers.stop()
         self.listener.abort()
         await self.http.stop()
+        await self._stop_transactions()
         await self.metadata.crash()
         await self.upkeep.stop()
         await self.durability.drained()
         self.durability.close()
         self.storage.abandon()
+
+    async def _stop_transactions(self) -> None:
+        await self.markers.stop()
+        await self.broker_requests.stop()
 
     # ---- wiring
 
@@ -216,12 +227,16 @@ class Broker:
         )
         loop = asyncio.get_running_loop()
         self.tick_queue = TickQueue(loop.call_soon, loop.call_exception_handler)
-        self.groups = self._coordinator()
+        offsets_topic = self._hosted_topic(CONSUMER_OFFSETS, offsets_topic_settings(self.config))
+        transaction_topic = self._hosted_topic(TRANSACTION_STATE, transaction_topic_settings(self.config))
+        self.groups = self._group_coordinator(offsets_topic)
         self.groups.lag_watch.end = self.partitions.known_end
+        self.transactions = self._transaction_coordinator(transaction_topic)
+        self.node = self._create_node()
+        self.hosted_topics = (offsets_topic, transaction_topic)
         self.topics.on_change(self._changed)
-        if (topic := self.topics.get(CONSUMER_OFFSETS)) is not None:
-            self._host_groups(topic)
-            self._load_groups()
+        offsets_topic.host(self.groups)
+        transaction_topic.host(self.transactions)
 
     def _partitions(self) -> Partitions:
         return Partitions(
@@ -241,7 +256,7 @@ class Broker:
             set_strays_aside=self.storage.set_strays_aside if self.metadata.has_strays else None,
         )
 
-    def _coordinator(self) -> GroupCoordinator:
+    def _group_coordinator(self, offsets_topic: HostedTopic) -> GroupCoordinator:
         self.timeline_topic = TimelineTopic(
             self.topics,
             self.partitions,
@@ -253,15 +268,15 @@ class Broker:
             tick_queue=self.tick_queue,
         )
         return GroupCoordinator(
-            shards=self._shards(),
+            shards=offsets_topic.shards,
             config=group_config(self.config),
-            partition=self._offsets_partition,
+            partition=offsets_topic.partition,
             timers=self.timers,
             now_ms=self.now_ms,
             wall_ms=self.wall_ms,
             tick_queue=self.tick_queue,
-            ensure_offsets_topic=self._ensure_offsets_topic,
-            leader=self._leader_of_shard,
+            ensure_topic=offsets_topic.ensure,
+            leader=offsets_topic.leader,
             commit_timeout_ms=self.config.offsets_commit_timeout_ms,
             timelines=self.timeline_topic.timelines
             if self.tracing is None
@@ -269,13 +284,48 @@ class Broker:
             broker=self.config.node_id,
         )
 
-    def _connections(self) -> Connections:
-        self.node = Node(
+    def _transaction_coordinator(self, transaction_topic: HostedTopic) -> TransactionCoordinator:
+        self.producer_ids = ProducerIds(self.topics.store, broker_id=self.config.node_id)
+        self.broker_requests = BrokerRequests(self.topics, self.config)
+        self.markers = TransactionMarkers(
+            self.topics,
+            broker_id=self.config.node_id,
+            write=lambda request: write_markers(self.node, request),
+            ask=self.broker_requests.ask,
+            timers=self.timers,
+            now_ms=self.now_ms,
+            tick_queue=self.tick_queue,
+        )
+        return TransactionCoordinator(
+            shards=transaction_topic.shards,
+            partition=transaction_topic.partition,
+            timers=self.timers,
+            now_ms=self.now_ms,
+            wall_ms=self.wall_ms,
+            tick_queue=self.tick_queue,
+            ensure_topic=transaction_topic.ensure,
+            leader=transaction_topic.leader,
+            take_producer_id=self.producer_ids.take,
+            sender=self.markers,
+            commit_timeout_ms=self.config.offsets_commit_timeout_ms,
+        )
+
+    def _create_node(self) -> Node:
+        verification = Verification(
+            self.transactions,
+            broker_id=self.config.node_id,
+            ask=self.broker_requests.ask,
+            timers=self.timers,
+            now_ms=self.now_ms,
+        )
+        return Node(
             config=self.config,
             topics=self.topics,
             partitions=self.partitions,
             groups=self.groups,
-            producer_ids=ProducerIds(self.topics.store, broker_id=self.config.node_id),
+            transactions=self.transactions,
+            verify_transaction=verification.verify,
+            producer_ids=self.producer_ids,
             fetch_sessions=FetchSessions(self.config.max_incremental_fetch_session_cache_slots),
             timers=self.timers,
             lost_brokers=self.metadata.lost_brokers,
@@ -285,6 +335,8 @@ class Broker:
             now_ms=self.now_ms,
             wall_ms=self.wall_ms,
         )
+
+    def _connections(self) -> Connections:
         apis: Mapping[int, Route] = routes(checks_access=self.authorizer is not None)
         return Connections(self.node, apis if self.tracing is None else self.tracing.routes(apis), self.tick_queue)
 
@@ -332,114 +384,42 @@ class Broker:
     def _log_config(self, topic: Topic) -> LogConfig:
         return TopicConfig(topic.configs, self.config).log_config()
 
-    # ---- the offsets topic
+    # ---- the internal topics
 
-    def _shards(self) -> int:
-        topic = self.topics.get(CONSUMER_OFFSETS)
-        return self.config.offsets_topic_num_partitions if topic is None else len(topic.partitions)
-
-    def _offsets_partition(self, index: int) -> Partition:
-        partition = self.partitions.get(CONSUMER_OFFSETS, index)
-        if partition is None:
-            raise StorageFailed(f"{CONSUMER_OFFSETS}-{index} does not live here")
-        return partition
+    def _hosted_topic(self, name: str, settings: TopicSettings) -> HostedTopic:
+        return HostedTopic(
+            name,
+            settings,
+            self.topics,
+            self.partitions,
+            node_id=self.config.node_id,
+            replicas_for=self.metadata.replicas_for,
+            now_ms=self.now_ms,
+        )
 
     def _storage_changed(self, partition: Partition) -> None:
-        """A1. A log failed, or was recovered and may have lost its tail: the shard of the partition drops its state."""
+        """A1. A log failed, or was recovered and may have lost its tail."""
         self.metadata.storage_changed(partition)
         self.timeline_topic.storage_changed(partition)
-        if partition.topic != CONSUMER_OFFSETS or partition.index >= len(self.groups.shards):
-            return
-        if partition.offline is not None:
-            self.groups.storage_failed(self.groups.shards[partition.index], StorageFailed(partition.offline))
-        else:
-            self._host_shard(partition.index)
+        for hosted_topic in self.hosted_topics:
+            hosted_topic.storage_changed(partition)
 
     def _truncated(self, partition: Partition) -> None:
-        """Restart the standby, which may have replayed records that its log has lost."""
-        if partition.topic == CONSUMER_OFFSETS and self.groups.is_standby(partition.index):
-            self.groups.follow(partition.index)
+        for hosted_topic in self.hosted_topics:
+            hosted_topic.truncated(partition)
 
-    async def _ensure_offsets_topic(self) -> bool:
-        """Create the topic unless it exists; False when that fails."""
-        if CONSUMER_OFFSETS in self.topics:
-            return True
-        copies = self.metadata.replicas_for(self.config.offsets_topic_replication_factor)
-        configs = {
-            "cleanup.policy": "compact",
-            "compression.type": "producer",
-            "segment.bytes": str(max(self.config.offsets_topic_segment_bytes, SEGMENT_BYTES_MIN)),
-        }
-        partitions = self.config.offsets_topic_num_partitions
-        try:
-            created = await self.topics.create(CONSUMER_OFFSETS, partitions, copies, configs=configs)
-        except StoreFailed as failure:
-            created = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure))
-        if isinstance(created, Refusal) and CONSUMER_OFFSETS not in self.topics:
-            log.error("Offsets topic could not be created", reason=created.message)
-        return CONSUMER_OFFSETS in self.topics
-
-    def _leader_of_shard(self, index: int) -> int | None:
-        state = self.topics.partition(CONSUMER_OFFSETS, index)
-        return None if state is None or state.leader not in self.topics.brokers else state.leader
-
-    def _host_groups(self, topic: Topic, indexes: Iterable[int] | None = None) -> None:
-        """Lead, follow or drop the shards of these partitions, or of all."""
-        self.groups.resize(len(topic.partitions))
-        for index in range(len(topic.partitions)) if indexes is None else indexes:
-            self._host_shard(index)
-
-    def _host_shard(self, index: int) -> None:
-        """Lead the shard of a partition that this broker leads; keep a standby of one that it follows."""
-        state, partition = self.topics.partition(CONSUMER_OFFSETS, index), self.partitions.get(CONSUMER_OFFSETS, index)
-        if state is None or partition is None:
-            self.groups.resign(index)
-            self._stop_watching(index)
-        elif self.topics.leads(state):
-            self._stop_watching(index)
-            self.groups.lead(index, state.leader_epoch)
-        else:
-            was_leader = state.leader == self.config.node_id  # in an earlier registration
-            self.groups.resign(index, None if was_leader else state.leader_epoch)
-            self._watch(partition)
-            if not self.groups.is_standby(index):
-                self.groups.follow(index)
-
-    def _resign_groups(self) -> None:
+    def _resign(self) -> None:
         """Lead and follow no shard any more: their logs are being closed."""
         self.timeline_topic.close()
-        for index in range(len(self.groups.shards)):
-            self._stop_watching(index)
-            self.groups.resign(index)
-
-    def _watch(self, partition: Partition) -> None:
-        """Let a standby read on whenever the high watermark of its partition moves."""
-        index = partition.index
-        if index not in self._watched or self._watched[index][0] is not partition:
-            self._stop_watching(index)
-            self._watched[index] = partition, partition.watch(partial(self.groups.log_grew, index))
-
-    def _stop_watching(self, index: int) -> None:
-        partition, watch = self._watched.pop(index, (None, None))
-        if partition is not None and watch is not None:
-            partition.unwatch(watch)
-
-    def _load_groups(self) -> None:
-        """Load for a moment before the broker listens: groups that come back that fast are never seen loading."""
-        deadline_ms = self.now_ms() + LOAD_BEFORE_LISTENING_MS
-        while not self.groups.load_slice() and self.now_ms() < deadline_ms:
-            pass
+        for hosted_topic in self.hosted_topics:
+            hosted_topic.resign()
 
     def _changed(self, change: Change) -> None:
         self.timeline_topic.changed(change)
-        match change:
-            case TopicCreated(topic) if topic.name == CONSUMER_OFFSETS:
-                self._host_groups(topic)
-                self._load_groups()
-            case PartitionsChanged(topic, indexes) if topic.name == CONSUMER_OFFSETS:
-                self._host_groups(topic, indexes)
-            case TopicDeleted(topic):
-                self.groups.topics_deleted([(topic.name, topic.topic_id)])
+        for hosted_topic in self.hosted_topics:
+            hosted_topic.changed(change)
+        if isinstance(change, TopicDeleted):
+            self.groups.topics_deleted([(change.topic.name, change.topic.topic_id)])
 
     # ---- periodic work
 
@@ -452,3 +432,27 @@ class Broker:
 
     def _expire_offsets(self) -> None:
         self.groups.expire_offsets(self.config.offsets_retention_minutes * MINUTE_MS)
+
+    def _expire_transactional_ids(self) -> None:
+        self.transactions.expire_ids(self.config.transactional_id_expiration_ms)
+
+
+def offsets_topic_settings(config: BrokerConfig) -> TopicSettings:
+    """Return what `__consumer_offsets` is created with."""
+    return TopicSettings(
+        partitions=config.offsets_topic_num_partitions,
+        replication_factor=config.offsets_topic_replication_factor,
+        segment_bytes=config.offsets_topic_segment_bytes,
+        configs=(("compression.type", "producer"),),
+    )
+
+
+def transaction_topic_settings(config: BrokerConfig) -> TopicSettings:
+    """Return what `__transaction_state` is created with."""
+    return TopicSettings(
+        partitions=config.transaction_state_log_num_partitions,
+        replication_factor=config.transaction_state_log_replication_factor,
+        segment_bytes=config.transaction_state_log_segment_bytes,
+        min_isr=config.transaction_state_log_min_isr,
+        configs=(("compression.type", "uncompressed"), ("unclean.leader.election.enable", "false")),
+    )

@@ -61,13 +61,13 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
         now_ms: Callable[[], int],
         wall_ms: Callable[[], int],
         tick_queue: Callable[[Callable[[], None]], object],
-        ensure_offsets_topic: Callable[[], Awaitable[bool]],
+        ensure_topic: Callable[[], Awaitable[bool]],
         leader: Callable[[int], int | None],
         commit_timeout_ms: int = COMMIT_TIMEOUT_MS,
         timelines: TimelineStore | None = None,
         broker: int = NO_BROKER,
     ) -> None:
-        """`ensure_offsets_topic` creates the topic unless it exists and returns False when that fails.
+        """`ensure_topic` creates the topic unless it exists and returns False when that fails.
 
         `leader` returns the broker that leads a partition of it; None while no broker does.
         `timelines` keeps the events of groups, by default in memory alone; `broker` is this one, as the events say it.
@@ -76,7 +76,7 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
         self.timelines: TimelineStore = timelines or Timelines()
         self.lag_watch = self._watch_lags(now_ms)
         self.health = HealthLog(events=self.timelines.of, lag=self.lag_watch.lag, wall_ms=wall_ms)
-        self._ensure_offsets_topic, self._leader = ensure_offsets_topic, leader
+        self._ensure_topic, self._leader = ensure_topic, leader
         self._deleted_topics: dict[str, frozenset[bytes]] = {}  # ids by name; their offsets are not removed yet
         self._is_removing, self.lost_events = False, 0  # of timelines, by mistakes of our own
         super().__init__(
@@ -103,9 +103,9 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
         """Return the group of that id; a new one is kept only when a step leaves something in it."""
         return shard.machines.get(group_id) or Group(group_id, self.config)
 
-    async def ensure_offsets_topic(self) -> bool:
+    async def ensure_topic(self) -> bool:
         """Create the offsets topic unless it exists, as the first FindCoordinator does; False when that fails."""
-        return self.shards[0].state is not ShardState.DOWN or await self._ensure_offsets_topic()
+        return self.shards[0].state is not ShardState.DOWN or await self._ensure_topic()
 
     def leader_of(self, group_id: str) -> int | None:
         """Return the broker that coordinates this group; None while no broker does."""

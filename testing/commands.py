@@ -126,7 +126,7 @@ class Commands:
 
     async def move_coordinator(self, group: str, broker: int) -> None:
         """Let another broker coordinate a group: the leader of its partition of the offsets topic moves."""
-        await self._host.running().broker.groups.ensure_offsets_topic()
+        await self._host.running().broker.groups.ensure_topic()
         await self.move_leader(CONSUMER_OFFSETS, self._host.offsets_partition(group), broker)
 
     # ---- replies and connections

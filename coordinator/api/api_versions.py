@@ -3,9 +3,10 @@
 v1 throttle time · v3 flexible, client software, features (KIP-584) · v4 features of level 0
 
 The list is `routes.SERVES`: only what works. Produce is advertised from 0, because librdkafka decides on compression by
-it (KAFKA-18659), though 0-2 are refused. No feature is finalised: group.version and transaction.version would promise
-KIP-848 and transactions. Both are supported at level 0, which version 3 has no way to say. A version that we do not
-know is answered in version 0 with UNSUPPORTED_VERSION and the list.
+it (KAFKA-18659), though 0-2 are refused. Each feature has one level. group.version has level 0 (KIP-848 is not there),
+which version 3 has no way to say. transaction.version is finalized at level 2: each end of a transaction has a new
+epoch for clients that can (KIP-890). A version that we do not know is answered in version 0 with UNSUPPORTED_VERSION
+and the list.
 """
 
 from __future__ import annotations
@@ -15,14 +16,21 @@ from typing import Final
 
 from rota.coordinator.api.node import Call, Node
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse, SupportedFeatureKey
+from rota.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 from rota.protocol.registry import APIS
 
 KEY: Final = 18
 PRODUCE: Final = 0
 PRODUCE_ADVERTISED_FROM: Final = 0
-# name: (lowest, highest level). 0: groups of the classic protocol alone; no transactions
-FEATURES: Final = {"group.version": (0, 0), "transaction.version": (0, 0)}
+# name: (lowest, highest level). group.version 0: groups of the classic protocol alone
+FEATURES: Final = {"group.version": (0, 0), "transaction.version": (2, 2)}
+FEATURES_EPOCH: Final = 0  # of the finalized levels, which never change
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
 
 
@@ -32,7 +40,14 @@ def api_versions(node: Node, call: Call, request: ApiVersionsRequest) -> ApiVers
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     if call.version >= 3:
         call.software.name, call.software.version = request.client_software_name, request.client_software_version
-    return ApiVersionsResponse(api_keys=_served(), supported_features=_features() if call.version >= 4 else ())
+    if call.version < 3:
+        return ApiVersionsResponse(api_keys=_served())
+    return ApiVersionsResponse(
+        api_keys=_served(),
+        supported_features=_features(call.version),
+        finalized_features_epoch=FEATURES_EPOCH,
+        finalized_features=_finalized(),
+    )
 
 
 def unsupported_version(node: Node, call: Call) -> ApiVersionsResponse:
@@ -45,10 +60,19 @@ def _is_named(request: ApiVersionsRequest) -> bool:
     return all(_SOFTWARE.fullmatch(name) for name in names)
 
 
-def _features() -> tuple[SupportedFeatureKey, ...]:
+def _features(version: int) -> tuple[SupportedFeatureKey, ...]:
     return tuple(
         SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
         for name, (lowest, highest) in FEATURES.items()
+        if lowest or version >= 4
+    )
+
+
+def _finalized() -> tuple[FinalizedFeatureKey, ...]:
+    return tuple(
+        FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+        for name, (_, level) in FEATURES.items()
+        if level
     )
 
 

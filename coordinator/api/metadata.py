@@ -112,7 +112,7 @@ async def _created(node: Node, call: Call, request: MetadataRequest, missing: li
 async def _create(node: Node, name: str) -> ErrorCode:
     """Create a topic and return its error code: UNKNOWN_TOPIC_OR_PARTITION when it exists from now on."""
     if name == CONSUMER_OFFSETS:
-        await node.groups.ensure_offsets_topic()
+        await node.groups.ensure_topic()
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if name in RESERVED:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

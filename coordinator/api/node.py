@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rota.coordinator.scheduling.timers import Timers
     from rota.coordinator.security.authorizer import Authorizer
     from rota.coordinator.security.denials import Denials
+    from rota.coordinator.transaction_coordinator import TransactionCoordinator
     from rota.protocol.errors import ErrorCode
 
 
@@ -60,6 +61,8 @@ class Node:
     topics: Topics  # names, ids, partition counts, configs: the cluster's metadata
     partitions: Partitions  # the partitions with a log on this broker
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    verify_transaction: VerifyTransaction
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
     timers: Timers  # call back at a time, unless cancelled
@@ -69,6 +72,5 @@ class Node:
     lost_brokers: LostBrokers | None = None  # that may be dead, or have just left; None for a broker alone
     telemetry: ClientTelemetry = field(default_factory=ClientTelemetry)  # the metrics that clients push
     durability: Durability = field(default_factory=Durability)  # group flush, off the loop; the shards' as well
-    verify_transaction: VerifyTransaction | None = None  # None: this broker has no transaction coordinator
     authorizer: Authorizer | None = None  # None: access control is off, everybody may do everything
     denials: Denials | None = None  # the audit log of the authorizer; None before the first denial

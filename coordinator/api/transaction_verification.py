@@ -64,10 +64,6 @@ def verify(node: Node, lookup: PartitionLookup, request: ProduceRequest, version
     if not names:
         reply.answer(verified)
         return reply
-    if node.verify_transaction is None:
-        verified.errors = dict.fromkeys(names, _E.INVALID_PRODUCER_ID_MAPPING)
-        reply.answer(verified)
-        return reply
 
     def answer(errors: Mapping[tuple[str, int], ErrorCode]) -> None:
         verified.errors |= {

@@ -67,8 +67,6 @@ def txn_offset_commit(
     write = partial(_write, node, request, records, respond)
     if producers.has_open_transaction(request.producer_id, request.producer_epoch):
         return write(shard)
-    if node.verify_transaction is None:
-        return respond(_E.INVALID_PRODUCER_ID_MAPPING)
     verification = producers.begin_verification(
         request.producer_id, request.producer_epoch, NO_SEQUENCE, node.wall_ms(), is_v2=call.version >= ADDS_SINCE
     )

@@ -78,6 +78,12 @@ class BrokerConfig:
     compression_zstd_level: int
     producer_id_expiration_ms: int
     transaction_max_timeout_ms: int
+    transaction_state_log_num_partitions: int
+    transaction_state_log_replication_factor: int
+    transaction_state_log_min_isr: int
+    transaction_state_log_segment_bytes: int
+    transactional_id_expiration_ms: int
+    transaction_remove_expired_transaction_cleanup_interval_ms: int
 
     log_segment_bytes: int
     log_roll_ms: int | None

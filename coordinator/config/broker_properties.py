@@ -185,6 +185,48 @@ _TOPICS = (
         update=_ANY,
     ),
     _D("transaction.max.timeout.ms", _T.INT, "900000", "Longest transaction that may be asked for, in ms.", 1),
+    _D(
+        "transaction.state.log.num.partitions",
+        _T.INT,
+        "50",
+        "Partitions of __transaction_state; do not change it afterwards.",
+        1,
+    ),
+    _D(
+        "transaction.state.log.replication.factor",
+        _T.SHORT,
+        "3",
+        "Replicas of __transaction_state; a broker that is alone makes one.",
+        1,
+    ),
+    _D(
+        "transaction.state.log.min.isr",
+        _T.INT,
+        "2",
+        "min.insync.replicas of __transaction_state, at most the number of its replicas.",
+        1,
+    ),
+    _D(
+        "transaction.state.log.segment.bytes",
+        _T.INT,
+        "104857600",
+        "Size at which a log of __transaction_state begins a new segment, in bytes.",
+        1,
+    ),
+    _D(
+        "transactional.id.expiration.ms",
+        _T.INT,
+        "604800000",
+        "Time without use after which a transactional id is forgotten, in ms.",
+        1,
+    ),
+    _D(
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        _T.INT,
+        "3600000",
+        "Time between two searches for transactional ids to forget, in ms.",
+        1,
+    ),
 )
 
 _LOG = (

@@ -209,14 +209,8 @@ add.partitions.to.txn.retry.backoff.max.ms INT 100
 add.partitions.to.txn.retry.backoff.ms INT 20
 transaction.abort.timed.out.transaction.cleanup.interval.ms INT 10000
 transaction.partition.verification.enable BOOLEAN true cluster-wide
-transaction.remove.expired.transaction.cleanup.interval.ms INT 3600000
 transaction.state.log.load.buffer.size INT 5242880
-transaction.state.log.min.isr INT 2
-transaction.state.log.num.partitions INT 50
-transaction.state.log.replication.factor SHORT 3
-transaction.state.log.segment.bytes INT 104857600
 transaction.two.phase.commit.enable BOOLEAN false
-transactional.id.expiration.ms INT 604800000
 """
 
 _REPLICATION = """
@@ -288,7 +282,11 @@ _PARTS = (
         "Belongs to Kafka's own metadata quorum; Rota keeps metadata in its own store or in ZooKeeper.",
     ),
     (_NEWER_GROUPS, Support.NO_EFFECT, "Belongs to group protocols other than the classic protocol."),
-    (_TRANSACTIONS, Support.NO_EFFECT, "A detail of transactions, which Rota does not support yet."),
+    (
+        _TRANSACTIONS,
+        Support.NO_EFFECT,
+        "A detail of transactions that Rota decides otherwise: a timeout is exact, partitions are always verified.",
+    ),
     (_REPLICATION, Support.NO_EFFECT, "A detail of Kafka's replication that Rota implements differently or omits."),
     (
         _MACHINE,

@@ -2,7 +2,7 @@
 
 The runtime hosts machines by id. It feeds them events, performs the effects of each step in their order, writes their
 records to one partition and replays those records when it loads or follows that partition. Consumer groups are such
-machines; transactions will be.
+machines, and transactional ids are.
 
 Laws
     G1  A machine's durable state is written by `replay` alone, in normal work as on loading.
@@ -110,7 +110,17 @@ class Note:
     timeline: dict[str, Any] = field(default_factory=dict)
 
 
-Effect = Append | AppendAndReply | AppendInTransaction | Reply | Arm | Disarm | Note
+@dataclass(slots=True)
+class Send:
+    """Give this message to the coordinator's `send`, when the records that were decided before are committed.
+
+    A shard that is abandoned before that sends nothing: the machine repeats the effect after its load.
+    """
+
+    message: Any
+
+
+Effect = Append | AppendAndReply | AppendInTransaction | Reply | Arm | Disarm | Note | Send
 
 # ---- machines
 

@@ -98,12 +98,16 @@ class CoordinatorRuntime(Generic[M]):
         tick_queue: Callable[[Callable[[], None]], object],
         emit_event: Callable[[str, Note], None],
         on_ready: Callable[[int], None] = lambda index: None,
+        send: Callable[[Shard[M], Any], None] = lambda shard, message: None,
         commit_timeout_ms: int = COMMIT_TIMEOUT_MS,
     ) -> None:
-        """`on_ready` is called when a shard has replayed its partition and serves requests."""
+        """`on_ready` is called when a shard has replayed its partition and serves requests.
+
+        `send` is called with each message of the machines' Send effects, when the records before it are committed.
+        """
         self.hosting, self.now_ms, self.wall_ms, self.emit_event = hosting, now_ms, wall_ms, emit_event
         self.shards = [Shard(index, self, hosting) for index in range(shards)]
-        self._on_ready = on_ready
+        self._on_ready, self.send = on_ready, send
         self._partition, self._commit_timeout_ms = partition, commit_timeout_ms
         self._timers, self._tick_queue = timers, tick_queue
         self._unflushed: list[Shard[M]] = []

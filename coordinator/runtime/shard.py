@@ -33,6 +33,7 @@ from rota.coordinator.runtime.contract import (
     Refusal,
     Reply,
     Request,
+    Send,
     TimerFired,
     Token,
 )
@@ -91,6 +92,9 @@ class Shell(Protocol):
 
     def emit_event(self, machine_id: str, note: Note) -> None:
         """Add a line to the machine's timeline and to the log."""
+
+    def send(self, shard: Shard[Any], message: Any) -> None:
+        """Take the message of a machine whose records are committed."""
 
     def storage_failed(self, shard: Shard[Any], cause: Exception) -> None:
         """Abandon the shard, whose log failed, and load it again later."""
@@ -197,6 +201,8 @@ class Shard(Generic[M]):
                 self._shell.cancel_timer(self._timer(machine, effect.key))
             case Note():
                 self._shell.emit_event(machine.machine_id, effect)
+            case Send():
+                self._send_when_committed(effect.message, self.term)
             case AppendAndReply() | AppendInTransaction() | Reply():
                 raise AssertionError("performed already")
             case _:
@@ -207,6 +213,21 @@ class Shard(Generic[M]):
             self._in_flight.append([])
             self._shell.schedule_flush(self)
         self._records += records
+
+    def _send_when_committed(self, message: Any, term: int) -> None:
+        """Send after the write in flight, also if it takes longer than its deadline; not after an abandonment."""
+
+        def done(is_committed: bool) -> None:
+            if is_committed:
+                self._shell.send(self, message)
+            elif term == self.term:
+                self._send_when_committed(message, term)
+
+        reply = self.when_committed(True, lambda _: False)
+        if isinstance(reply, DelayedReply):
+            reply.then(done)
+        else:
+            done(reply)
 
     def _timer(self, machine: M, key: str) -> TimerKey:
         return (self._hosting.name, machine.machine_id, key)

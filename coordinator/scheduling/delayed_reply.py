@@ -6,7 +6,7 @@ Law
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
@@ -94,3 +94,25 @@ def shaped_or_mistake(shape: Callable[[T], U], value: T) -> U:
         return shape(value)
     except Exception as mistake:  # noqa: BLE001  # raised where the reply is sent
         return cast(U, mistake)
+
+
+def all_of(replies: Iterable[T | DelayedReply[T]]) -> DelayedReply[list[T]]:
+    """Return the reply of all these replies, in their order, given when the last of them is given."""
+    started, whole = list(replies), DelayedReply[list[T]]()
+    waiting = [reply for reply in started if isinstance(reply, DelayedReply) and not reply.answered]
+    left = len(waiting)
+
+    def answered(_: T) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            whole.answer(values())
+
+    def values() -> list[T]:
+        return [cast(T, reply.value) if isinstance(reply, DelayedReply) else reply for reply in started]
+
+    for reply in waiting:
+        reply.then(answered)
+    if not waiting:
+        whole.answer(values())
+    return whole

@@ -25,7 +25,7 @@ class Group:
     async def start(self) -> None:
         broker = self.brokers.by_id[1]
         await broker.topics.create("t", 1, 3)
-        assert await broker.groups.ensure_offsets_topic()
+        assert await broker.groups.ensure_topic()
         await until(lambda: self.brokers.coordinator("g") > 0)
         await settle([self.a, self.b])
 

@@ -90,7 +90,7 @@ async def test_kafka_python_sets_and_shows_the_configs_of_a_broker(brokers: Brok
 
 
 async def test_a_groups_records_obey_the_limit_that_its_coordinator_has_now(brokers: Brokers) -> None:
-    await brokers.by_id[1].groups.ensure_offsets_topic()
+    await brokers.by_id[1].groups.ensure_topic()
     await alter(brokers, "", "message.max.bytes", "2000000")
     await until(lambda: all(b.groups.config.record_bytes_max == 2_000_000 for b in brokers.by_id.values()), "groups")
 

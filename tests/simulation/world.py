@@ -144,7 +144,7 @@ class World(Parts):
             now_ms=lambda: self.now_ms,
             wall_ms=lambda: self.now_ms,
             tick_queue=self._tick_queue.append,
-            ensure_offsets_topic=_has_offsets_topic,
+            ensure_topic=_has_offsets_topic,
             leader=lambda index: 0,
         )
         for index in range(SHARDS):

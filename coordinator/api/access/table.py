@@ -1,7 +1,7 @@
 """The table of access control: which operation on which resource each API needs. Routes put its guard around an API.
 
-The guard of an API has the API's name in `topics`, `groups` or `cluster`. A rule without a guard is open to everybody,
-or checked by the API itself: Fetch, whose sessions name partitions that a request does not.
+The guard of an API has the API's name in `topics`, `groups`, `transactions` or `cluster`. A rule without a guard is
+open to everybody, or checked by the API itself: Fetch, whose sessions name partitions that a request does not.
 
 Laws
     AT3 Every API that a broker supports has a rule; an API of a rule with a guard is reached through the guard alone.
@@ -41,6 +41,10 @@ def _groups(*needs: Need) -> Rule:
     return Rule(needs, "groups")
 
 
+def _transactions(*needs: Need) -> Rule:
+    return Rule(needs, "transactions")
+
+
 def _cluster(*operations: Operation) -> Rule:
     return Rule(tuple((operation, CLUSTER) for operation in operations), "cluster")
 
@@ -68,6 +72,9 @@ ACCESS: Final[dict[int, Rule]] = {
     21: _topics((_O.DELETE, TOPIC)),
     22: Rule(((_O.WRITE, _TRANSACTION), (_O.IDEMPOTENT_WRITE, CLUSTER), (_O.WRITE, TOPIC)), "cluster"),
     23: _topics((_O.DESCRIBE, TOPIC), (_O.CLUSTER_ACTION, CLUSTER)),
+    24: _transactions((_O.WRITE, _TRANSACTION), (_O.WRITE, TOPIC), (_O.CLUSTER_ACTION, CLUSTER)),
+    25: _transactions((_O.WRITE, _TRANSACTION), (_O.READ, GROUP)),
+    26: _transactions((_O.WRITE, _TRANSACTION)),
     27: _cluster(_O.CLUSTER_ACTION, _O.ALTER),
     28: _groups((_O.WRITE, _TRANSACTION), (_O.READ, GROUP), (_O.READ, TOPIC)),
     29: _cluster(_O.DESCRIBE),
@@ -92,6 +99,8 @@ ACCESS: Final[dict[int, Rule]] = {
     57: _cluster(_O.ALTER),
     60: _cluster(_O.DESCRIBE),  # only for the authorized operations: everybody may see the brokers
     61: _topics((_O.READ, TOPIC)),
+    65: _transactions((_O.DESCRIBE, _TRANSACTION), (_O.DESCRIBE, TOPIC)),
+    66: _transactions((_O.DESCRIBE, _TRANSACTION)),
     71: _OPEN,
     72: _OPEN,
     74: _cluster(_O.DESCRIBE_CONFIGS),

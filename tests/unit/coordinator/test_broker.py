@@ -16,10 +16,11 @@ from tests.chaos.line import Line
 from tests.chaos.requests import batch, commit, committed, create_topic, produce, produced, producer_id, records_of
 
 from rota.coordinator.admin.serve import EXIT_CANNOT_START
-from rota.coordinator.broker import SEGMENT_BYTES_MIN, Broker
+from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.group_coordinator import group_config
+from rota.coordinator.hosted_topic import SEGMENT_BYTES_MIN
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.metadata.changes import DEFAULT_NAME, ConfigKind
 from rota.coordinator.metadata.store import StoreFailed

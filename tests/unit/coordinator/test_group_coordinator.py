@@ -140,9 +140,9 @@ def test_expired_offsets_are_removed_in_slices(world: World, monkeypatch: pytest
 
 
 async def test_the_offsets_topic_is_created_once(world: World) -> None:
-    assert await world.coordinator.ensure_offsets_topic()
+    assert await world.coordinator.ensure_topic()
     world.coordinator.resign(0)
-    assert await world.coordinator.ensure_offsets_topic(), "asked of the world, which says yes"
+    assert await world.coordinator.ensure_topic(), "asked of the world, which says yes"
 
 
 def test_tl1_a_mistake_in_the_timeline_breaks_no_step_of_a_group(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,7 +125,7 @@ async def test_after_a_full_disk_the_partition_is_reopened_when_there_is_space(t
 
 async def test_groups_of_a_failed_log_are_reloaded_without_a_restart(tmp_path: Path) -> None:
     async with world(tmp_path) as node:
-        assert await node.broker._ensure_offsets_topic()
+        assert await node.broker.groups.ensure_topic()
         shard = node.broker.groups.shards[0]
         await node.until(lambda: shard.state is ShardState.READY)
         node.partition(CONSUMER_OFFSETS).append_pairs([(RECORD_KEY, None)], node.broker.wall_ms())

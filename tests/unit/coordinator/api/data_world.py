@@ -8,8 +8,10 @@ from itertools import count, groupby
 from typing import Any
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.write_txn_markers import write_markers
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.topic import TopicConfig
+from rota.coordinator.hosted_topic import HostedTopic, TopicSettings
 from rota.coordinator.log.contract import Log, LogConfig
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata import eager
@@ -19,7 +21,7 @@ from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.placement import Assignment
 from rota.coordinator.metadata.producer_ids import ProducerIds
 from rota.coordinator.metadata.store import Store
-from rota.coordinator.metadata.topic import Topic
+from rota.coordinator.metadata.topic import TRANSACTION_STATE, Topic
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.replica.durability import Durability
 from rota.coordinator.replica.fetch_sessions import FetchSessions
@@ -27,9 +29,13 @@ from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.partitions import Partitions
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.scheduling.timers import Timers
+from rota.coordinator.transaction_coordinator import TransactionCoordinator
+from rota.coordinator.transaction_service.marker_sender import TransactionMarkers
+from rota.coordinator.transaction_service.verification import Verification
 from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from rota.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from rota.protocol.records.record import Record, write_batch
+from rota.transport.errors import Unreachable
 
 NOW_MS = 1_700_000_000_000
 
@@ -73,18 +79,75 @@ class World:
             flush_worker=durability,
         )
         dynamic_config.on_change(partitions.reconfigure)
+        self.tick_queue: list[Callable[[], None]] = []
+        producer_ids = ProducerIds(store, broker_id=config.node_id)
+        transactions = self._transactions(topics, partitions, timers, producer_ids)
         self.node = Node(
             config=config,
             topics=topics,
             partitions=partitions,
             groups=None,  # type: ignore[arg-type]  # no data API asks for groups
-            producer_ids=ProducerIds(store, broker_id=config.node_id),
+            transactions=transactions,
+            verify_transaction=Verification(
+                transactions,
+                broker_id=config.node_id,
+                ask=self._ask_broker,
+                timers=timers,
+                now_ms=lambda: self.now_ms,
+            ).verify,
+            producer_ids=producer_ids,
             fetch_sessions=FetchSessions(draw_id=count(7).__next__),
             timers=timers,
             durability=durability,
             now_ms=lambda: self.now_ms,
             wall_ms=lambda: self.now_ms,
         )
+
+    def _transactions(
+        self, topics: Topics, partitions: Partitions, timers: Timers, producer_ids: ProducerIds
+    ) -> TransactionCoordinator:
+        self.transaction_topic = HostedTopic(
+            TRANSACTION_STATE,
+            TopicSettings(partitions=4, replication_factor=1, segment_bytes=1 << 20),
+            topics,
+            partitions,
+            node_id=topics.broker_id,
+            replicas_for=lambda configured: configured,
+            now_ms=lambda: self.now_ms,
+        )
+        coordinator = TransactionCoordinator(
+            shards=4,
+            partition=self.transaction_topic.partition,
+            timers=timers,
+            now_ms=lambda: self.now_ms,
+            wall_ms=lambda: self.now_ms,
+            tick_queue=self.tick_queue.append,
+            ensure_topic=self.transaction_topic.ensure,
+            leader=lambda index: topics.broker_id,
+            take_producer_id=producer_ids.take,
+            sender=TransactionMarkers(
+                topics,
+                broker_id=topics.broker_id,
+                write=lambda request: write_markers(self.node, request),
+                ask=self._ask_broker,
+                timers=timers,
+                now_ms=lambda: self.now_ms,
+                tick_queue=self.tick_queue.append,
+            ),
+        )
+        self.transaction_topic.host(coordinator)
+        topics.on_change(self.transaction_topic.changed)
+        return coordinator
+
+    async def _ask_broker(self, broker: int, request: Any) -> Any:
+        raise Unreachable(f"{broker} is not of this world")
+
+    def end_turn(self) -> None:
+        """Do what was queued for the end of the turn of the loop."""
+        while self.tick_queue:
+            tick_queue, self.tick_queue[:] = list(self.tick_queue), []
+            for call in tick_queue:
+                call()
 
     def register(self, *brokers: int) -> None:
         """The live brokers from now on, registered with the epochs 100 + id."""

@@ -33,7 +33,6 @@ class GroupWorld(World):
 
     def __init__(self, properties: dict[str, str] | None = None) -> None:
         super().__init__({"offsets.topic.num.partitions": "4", **(properties or {})})
-        self.tick_queue: list[Callable[[], None]] = []
         node = self.node
         node.groups = GroupCoordinator(
             shards=4,
@@ -45,14 +44,14 @@ class GroupWorld(World):
             now_ms=lambda: self.now_ms,
             wall_ms=lambda: self.now_ms,
             tick_queue=self.tick_queue.append,
-            ensure_offsets_topic=self._ensure_offsets_topic,
+            ensure_topic=self._ensure_topic,
             leader=lambda index: 0,
         )
 
     def _offsets_partition(self, index: int) -> Any:
         return self.partition(CONSUMER_OFFSETS, index)
 
-    async def _ensure_offsets_topic(self) -> bool:
+    async def _ensure_topic(self) -> bool:
         self.topic(CONSUMER_OFFSETS, 4, cleanup_policy="compact")
         for index in range(4):
             self.node.groups.lead(index, 0)
@@ -61,10 +60,7 @@ class GroupWorld(World):
     def turn(self) -> None:
         self.now_ms += 1
         self.node.timers.fire()
-        while self.tick_queue:
-            tick_queue, self.tick_queue[:] = list(self.tick_queue), []
-            for call in tick_queue:
-                call()
+        self.end_turn()
 
     def ask(self, api: Callable[..., Any], request: Any, version: int) -> Any:
         """The answer after as many turns as it takes; a Parked that nobody answers is an error of the test."""

@@ -32,14 +32,16 @@ def test_produce_is_advertised_from_0_so_that_librdkafka_compresses() -> None:
     assert produce.min_version == 0
 
 
-def test_no_feature_is_finalized_and_supported_ones_have_level_0() -> None:
-    reply = ask(4)
-    assert reply.finalized_features == ()
-    assert reply.finalized_features_epoch == -1
-    assert {api.name: api.max_version for api in reply.supported_features} == {
-        "group.version": 0, "transaction.version": 0
-    }  # fmt: skip
-    assert ask(3).supported_features == ()
+@pytest.mark.parametrize("version", [3, 4])
+def test_transactions_of_version_2_are_finalized(version: int) -> None:
+    reply = ask(version)
+    assert [(each.name, each.min_version_level, each.max_version_level) for each in reply.finalized_features] == [
+        ("transaction.version", 2, 2)
+    ]
+    assert reply.finalized_features_epoch == 0
+    supported = {each.name: (each.min_version, each.max_version) for each in reply.supported_features}
+    assert supported.pop("transaction.version") == (2, 2)
+    assert supported == ({"group.version": (0, 0)} if version >= 4 else {})  # version 3 has no level 0
 
 
 def test_a_version_we_do_not_know_gets_the_list_to_choose_from() -> None:

@@ -4,7 +4,7 @@ import pytest
 from tests.unit.coordinator.api.group_world import GroupWorld
 
 from rota.coordinator.api.find_coordinator import find_coordinator
-from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
+from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, TRANSACTION_STATE
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 
@@ -31,10 +31,25 @@ def test_many_groups_at_once() -> None:
     ]
 
 
-def test_the_transaction_coordinator_is_refused_with_a_final_error() -> None:
-    answer = GroupWorld().ask(find_coordinator, FindCoordinatorRequest(key="t", key_type=1), 2)
-    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert (answer.node_id, answer.port) == (-1, -1)
+def test_the_first_question_for_a_transactional_id_creates_its_topic() -> None:
+    world = GroupWorld()
+    answer = world.ask(find_coordinator, FindCoordinatorRequest(key="t", key_type=1), 2)
+    assert (answer.error_code, answer.node_id, answer.port) == (0, 0, 9092)
+    topic = world.node.topics.get(TRANSACTION_STATE)
+    assert topic is not None
+    assert dict(topic.configs)["cleanup.policy"] == "compact"
+    assert CONSUMER_OFFSETS not in world.node.topics
+    assert not isinstance(world.node.transactions.ready("t"), ErrorCode)
+
+
+def test_many_transactional_ids_at_once() -> None:
+    request = FindCoordinatorRequest(coordinator_keys=("a", "", "b"), key_type=1)
+    answer = GroupWorld().ask(find_coordinator, request, 4)
+    assert [(each.key, each.error_code, each.port) for each in answer.coordinators] == [
+        ("a", 0, 9092),
+        ("", 0, 9092),
+        ("b", 0, 9092),
+    ]
 
 
 def test_an_unknown_kind_of_key_is_refused() -> None:

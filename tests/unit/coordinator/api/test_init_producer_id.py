@@ -55,7 +55,7 @@ def test_the_timeout_of_no_transaction_does_not_matter(timeout_ms: int) -> None:
         ({"transactional_id": ""}, ErrorCode.INVALID_REQUEST),
         ({"transactional_id": "tx", "timeout_ms": 900_001}, ErrorCode.INVALID_TRANSACTION_TIMEOUT),
         ({"transactional_id": "tx", "timeout_ms": 0}, ErrorCode.INVALID_TRANSACTION_TIMEOUT),
-        ({"transactional_id": "tx"}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        ({"transactional_id": "tx"}, ErrorCode.NOT_COORDINATOR),
     ],
 )
 def test_refusals(how: dict[str, Any], code: ErrorCode) -> None:

@@ -44,7 +44,7 @@ def times(broker: Broker, group_id: str) -> list[int]:
 
 async def test_the_topic_is_created_with_the_first_event_and_read_back_after_a_restart(config: Config) -> None:
     async with Broker(config()) as broker:
-        await broker.groups.ensure_offsets_topic()
+        await broker.groups.ensure_topic()
         assert GROUP_TIMELINE not in broker.topics
         add(broker, "g", 1)
         await until(lambda: GROUP_TIMELINE in broker.topics)
@@ -63,7 +63,7 @@ async def test_tl1_without_the_offsets_topic_nothing_is_created_and_events_wait(
         await broker.timeline_topic.stop()
         assert GROUP_TIMELINE not in broker.topics
         assert times(broker, "g") == [1]
-        await broker.groups.ensure_offsets_topic()
+        await broker.groups.ensure_topic()
         broker.timeline_topic.request()  # too early: RETRY_AFTER_MS is not over
         assert GROUP_TIMELINE not in broker.topics
         assert CONSUMER_OFFSETS in broker.topics
@@ -71,7 +71,7 @@ async def test_tl1_without_the_offsets_topic_nothing_is_created_and_events_wait(
 
 async def test_the_topic_can_be_switched_off(config: Config) -> None:
     async with Broker(config(rota_group_timeline_topic_enable="false"), memory=True) as broker:
-        await broker.groups.ensure_offsets_topic()
+        await broker.groups.ensure_topic()
         add(broker, "g", 1)
         assert isinstance(broker.groups.timelines, Timelines)
         assert times(broker, "g") == [1]
@@ -80,7 +80,7 @@ async def test_the_topic_can_be_switched_off(config: Config) -> None:
 
 async def test_a_topic_that_is_deleted_is_created_again_with_the_next_event(config: Config) -> None:
     async with Broker(config(), memory=True) as broker:
-        await broker.groups.ensure_offsets_topic()
+        await broker.groups.ensure_topic()
         add(broker, "g", 1)
         await until(lambda: GROUP_TIMELINE in broker.topics)
         await broker.topics.delete(GROUP_TIMELINE)
@@ -94,7 +94,7 @@ async def test_tl1_a_creation_that_never_ends_does_not_hold_up_a_stop(
 ) -> None:
     monkeypatch.setattr(timeline_topic, "STOP_WAIT_SECONDS", 0.01)
     async with Broker(config(), memory=True) as broker:
-        await broker.groups.ensure_offsets_topic()
+        await broker.groups.ensure_topic()
         never = asyncio.Event()
         monkeypatch.setattr(broker.topics, "create", lambda *args, **more: never.wait())
         add(broker, "g", 1)
@@ -116,7 +116,7 @@ async def test_tl1_an_unforeseen_failure_of_the_creation_is_not_repeated_by_each
         raise OSError("no space")
 
     async with Broker(config(), memory=True) as broker:
-        await broker.groups.ensure_offsets_topic()
+        await broker.groups.ensure_topic()
         monkeypatch.setattr(broker.topics, "create", fail)
         for time_ms in range(3):
             add(broker, "g", time_ms)
@@ -127,7 +127,7 @@ async def test_tl1_an_unforeseen_failure_of_the_creation_is_not_repeated_by_each
 
 async def test_tl9_in_a_cluster_a_topic_with_fewer_partitions_than_the_groups_topic_grows(config: Config) -> None:
     async with Broker(config()) as broker:
-        await broker.groups.ensure_offsets_topic()
+        await broker.groups.ensure_topic()
         add(broker, "g", 1)
         await until(lambda: GROUP_TIMELINE in broker.topics)
         broker.timeline_topic._is_cluster = True
@@ -142,7 +142,7 @@ async def test_tl9_in_a_cluster_a_topic_with_fewer_partitions_than_the_groups_to
 
 async def test_tl9_a_topic_that_has_all_partitions_or_is_of_one_broker_does_not_grow(config: Config) -> None:
     async with Broker(config(), memory=True) as broker:
-        await broker.groups.ensure_offsets_topic()
+        await broker.groups.ensure_topic()
         add(broker, "g", 1)
         await until(lambda: GROUP_TIMELINE in broker.topics)
         broker.timeline_topic.request()
@@ -151,7 +151,7 @@ async def test_tl9_a_topic_that_has_all_partitions_or_is_of_one_broker_does_not_
 
 async def test_a_topic_that_an_operator_gave_more_partitions_is_used_at_once(config: Config) -> None:
     async with Broker(config(), memory=True) as broker:
-        await broker.groups.ensure_offsets_topic()
+        await broker.groups.ensure_topic()
         add(broker, "g", 1)
         await until(lambda: GROUP_TIMELINE in broker.topics)
         await broker.topics.add_partitions(GROUP_TIMELINE, 3)

@@ -46,14 +46,14 @@ class World:
             now_ms=lambda: self.now_ms,
             wall_ms=lambda: self.now_ms,
             tick_queue=self.tick_queue.append,
-            ensure_offsets_topic=self._ensure_offsets_topic,
+            ensure_topic=self._ensure_topic,
             leader=lambda index: 0,
         )
         for index in range(len(self.partitions)):
             self.coordinator.lead(index, 0)
         self.turn()
 
-    async def _ensure_offsets_topic(self) -> bool:
+    async def _ensure_topic(self) -> bool:
         return True
 
     def turn(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from tests.unit.coordinator.litter import no_litter
-from tests.unit.coordinator.runtime.toy import Counter, Number, Put, ToyWorld
+from tests.unit.coordinator.runtime.toy import Counter, Number, Put, Shout, ToyWorld
 
 from rota.coordinator.group.machine import Group
 from rota.coordinator.replica.partition import Partition
@@ -261,3 +261,38 @@ def _deadline(toy: ToyWorld) -> None:
     toy.now_ms += COMMIT_TIMEOUT_MS
     for call in toy.deadlines.due(toy.now_ms):
         call()
+
+
+def shouted(toy: ToyWorld, value: int) -> None:
+    toy.shard("a").step(Counter("a"), Shout(value))
+    toy.settle()
+
+
+def test_a_message_is_sent_when_the_records_before_it_are_committed() -> None:
+    toy = ToyWorld().lead()
+    toy.ask_for_flushes()
+    shouted(toy, 7)
+    assert toy.sent == []
+    toy.flush()
+    assert toy.sent == [7]
+
+
+def test_a_message_waits_beyond_the_deadline_of_its_write() -> None:
+    toy = ToyWorld().lead()
+    toy.ask_for_flushes()
+    shouted(toy, 7)
+    toy.now_ms += COMMIT_TIMEOUT_MS
+    for call in toy.deadlines.due(toy.now_ms):
+        call()
+    assert toy.sent == []
+    toy.flush()
+    assert toy.sent == [7]
+
+
+def test_a_shard_that_is_abandoned_sends_nothing() -> None:
+    toy = ToyWorld().lead()
+    toy.ask_for_flushes()
+    shouted(toy, 7)
+    toy.runtime.resign(0, 1)
+    toy.flush()
+    assert toy.sent == []

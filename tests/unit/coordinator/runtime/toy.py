@@ -18,6 +18,7 @@ from rota.coordinator.runtime.contract import (
     Note,
     RecordType,
     Reply,
+    Send,
     TimerFired,
     Token,
 )
@@ -57,6 +58,13 @@ class Remind:
 
 
 @dataclass(slots=True)
+class Shout:
+    """Store the value in slot 0 and send it."""
+
+    value: int
+
+
+@dataclass(slots=True)
 class Tick:
     """For all counters."""
 
@@ -89,6 +97,10 @@ class Counter:
                 assert self.waits is not None
                 token, self.waits = self.waits, None
                 return [Reply(token, ErrorCode.NONE, when_durable=False)]
+            case Shout(value):
+                record = Number(self.machine_id, 0, value)
+                self.replay(record)
+                return [Append(record), Send(value)]
             case Tick():
                 self.ticks += 1
         return []
@@ -140,6 +152,7 @@ class ToyWorld:
         self.now_ms = 1_000_000
         self.tick_queue: list[Callable[[], None]] = []
         self.notes: list[tuple[str, Note]] = []
+        self.sent: list[int] = []
         self.timers, self.codec = TimerHeap(), Texts()
         self.runtime = CoordinatorRuntime[Counter](
             Hosting("counter", self.codec, {Number: RecordType(lambda record: record.name, Counter)}),
@@ -150,6 +163,7 @@ class ToyWorld:
             wall_ms=lambda: self.now_ms,
             tick_queue=self.tick_queue.append,
             emit_event=lambda name, note: self.notes.append((name, note)),
+            send=lambda shard, message: self.sent.append(message),
         )
 
     def ask_for_flushes(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.coordinator.scheduling.delayed_reply import DelayedReply, all_of
 
 
 def test_a_waiting_callback_gets_the_answer() -> None:
@@ -93,3 +93,14 @@ def test_result_returns_the_value_or_raises_its_error() -> None:
     assert delayed_reply.result() == 7
     with pytest.raises(ZeroDivisionError):
         delayed_reply.map(lambda value: value / 0).result()
+
+
+def test_all_replies_are_one_reply_when_the_last_is_given() -> None:
+    one, two = DelayedReply[int](), DelayedReply[int]()
+    one.answer(1)
+    whole = all_of([one, 5, two])
+    assert not whole.answered
+    two.answer(2)
+    assert whole.value == [1, 5, 2]
+    assert all_of([3, one]).value == [3, 1]
+    assert all_of([]).value == []

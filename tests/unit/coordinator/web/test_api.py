@@ -81,7 +81,7 @@ async def test_wb16_thousands_of_groups_become_an_answer_outside_of_the_loop(
 
     monkeypatch.setattr(asyncio, "to_thread", noted)
     await create_topic(world.kafka, "t", 1)
-    await world.broker.groups.ensure_offsets_topic()
+    await world.broker.groups.ensure_topic()
     names = [f"group-{number:04}" for number in range(api.LARGE_ENTRIES + 1)]
     for name in names:
         await world.kafka.ask(commit(name, 0, 0), 7)

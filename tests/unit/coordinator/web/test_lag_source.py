@@ -33,7 +33,7 @@ async def test_the_lag_of_members_that_committed(world: World) -> None:
 async def test_the_age_of_the_first_unread_record_and_when_offsets_expire(world: World) -> None:
     await create_topic(world.kafka, "t", 4)
     await world.kafka.ask(produce(1, batch(b"one", b"two")), 9)
-    assert await world.broker.groups.ensure_offsets_topic()
+    assert await world.broker.groups.ensure_topic()
     await world.kafka.ask(commit("simple", 1, 0), 8)
     lag = await lag_of(world).of("simple")
     (partition,) = [each for each in lag.partitions if each.partition == 1]

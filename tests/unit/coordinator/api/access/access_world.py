@@ -17,6 +17,12 @@ from rota.coordinator.security.acl import Entry, ResourcePattern
 from rota.coordinator.security.acl_nodes import follow
 from rota.coordinator.security.authorizer import Authorizer
 from rota.coordinator.security.principal import Principal
+from rota.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from rota.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from rota.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from rota.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -50,8 +56,10 @@ from rota.protocol.messages.describe_producers import TopicRequest as ProducersT
 from rota.protocol.messages.describe_quorum import DescribeQuorumRequest, QuorumPartition, QuorumTopic
 from rota.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from rota.protocol.messages.describe_topic_partitions import TopicRequest as PartitionsTopic
+from rota.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from rota.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from rota.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from rota.protocol.messages.end_txn import EndTxnRequest
 from rota.protocol.messages.fetch import FetchRequest, ReplicaState
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 from rota.protocol.messages.heartbeat import HeartbeatRequest
@@ -69,6 +77,7 @@ from rota.protocol.messages.list_config_resources import ListConfigResourcesRequ
 from rota.protocol.messages.list_groups import ListGroupsRequest
 from rota.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from rota.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from rota.protocol.messages.list_transactions import ListTransactionsRequest
 from rota.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from rota.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -106,7 +115,7 @@ from rota.protocol.messages.write_txn_markers import (
 
 ALICE = Principal("User", "alice")
 HOST = "127.0.0.1"
-TOPIC, GROUP, MISSING = "secret", "secret-group", "missing"
+TOPIC, GROUP, MISSING, TRANSACTION = "secret", "secret-group", "missing", "secret-transaction"
 
 
 class AccessWorld(GroupWorld):
@@ -121,6 +130,10 @@ class AccessWorld(GroupWorld):
             self.topic(TOPIC, 2)
             self.append(b"payload", name=TOPIC)
             self.send_as_broker(8, next(commit(8)), 8)
+            self.send_as_broker(10, FindCoordinatorRequest(key=TRANSACTION, key_type=1), 2)
+            opening = InitProducerIdRequest(transactional_id=TRANSACTION, transaction_timeout_ms=900_000)
+            assert self.send_as_broker(22, opening, 4).producer_id == 0
+            self.send_as_broker(24, next(add_partitions_to_txn(3)), 3)
             bob = Entry.parse("ALLOW READ * User:bob")
             self.configs(ConfigKind.ACLS, "TOPIC:LITERAL:other", str(bob))
             self.configs(ConfigKind.GROUPS, GROUP, "consumer.session.timeout.ms", "46000")
@@ -154,7 +167,7 @@ class AccessWorld(GroupWorld):
         partitions = [self.partition(topic.name, state.index) for topic in node.topics for state in topic.partitions]
         logs = [(each.topic, each.index, each.log_start_offset, each.log.log_end_offset) for each in partitions]
         groups = [(group.group_id, group.describe(), dict(group.offsets)) for group in node.groups.machines()]
-        return [*self._nodes("/"), *sorted(logs), *groups]
+        return [*self._nodes("/"), *sorted(logs), *groups, *node.transactions.states()]
 
     def _nodes(self, path: str) -> Iterator[tuple[object, ...]]:
         store = self.node.topics.store
@@ -375,6 +388,39 @@ def txn_offset_commit(version: int) -> Iterator[Any]:
         producer_epoch=0,
         topics=(TxnOffsetCommitRequestTopic(name=TOPIC, partitions=partitions),),
     )
+
+
+def add_partitions_to_txn(version: int) -> Iterator[Any]:
+    topics = (AddPartitionsToTxnTopic(name=TOPIC, partitions=(0,)),)
+    if version < 4:
+        yield AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=TRANSACTION,
+            v3_and_below_producer_id=0,
+            v3_and_below_producer_epoch=0,
+            v3_and_below_topics=topics,
+        )
+        return
+    for verify_only in (True, False):
+        transaction = AddPartitionsToTxnTransaction(
+            transactional_id=TRANSACTION, producer_id=0, producer_epoch=0, verify_only=verify_only, topics=topics
+        )
+        yield AddPartitionsToTxnRequest(transactions=(transaction,))
+
+
+def add_offsets_to_txn(version: int) -> Iterator[Any]:
+    yield AddOffsetsToTxnRequest(transactional_id=TRANSACTION, producer_id=0, producer_epoch=0, group_id=GROUP)
+
+
+def end_txn(version: int) -> Iterator[Any]:
+    yield EndTxnRequest(transactional_id=TRANSACTION, producer_id=0, producer_epoch=0, committed=False)
+
+
+def describe_transactions(version: int) -> Iterator[Any]:
+    yield DescribeTransactionsRequest(transactional_ids=(TRANSACTION, MISSING))
+
+
+def list_transactions(version: int) -> Iterator[Any]:
+    yield ListTransactionsRequest()
 
 
 def elect_leaders(version: int) -> Iterator[Any]:

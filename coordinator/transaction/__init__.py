@@ -1,0 +1,1 @@
+"""One transactional id as a state machine, and its records. Pure: no clock, no socket, no logging."""

@@ -1,0 +1,71 @@
+"""Requests to other brokers of the cluster: one connection to each, opened when it is needed.
+
+Law
+    A request ends within its time, by its response or a KafkaError. A broken connection is opened again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.metadata.topics import Topics
+from rota.transport.connection import Connection
+from rota.transport.errors import KafkaError
+from rota.transport.handshake import connect
+
+SETUP_SECONDS: Final = 2.0
+REQUEST_SECONDS: Final = 30.0  # request.timeout.ms of a broker
+
+
+class NotRegistered(KafkaError):
+    """The broker is not registered, so that its address is unknown."""
+
+
+class BrokerRequests:
+    """`ask` from the first call to `stop`."""
+
+    def __init__(self, topics: Topics, config: BrokerConfig) -> None:
+        self._topics, self._config = topics, config
+        self._connections: dict[int, Connection] = {}
+        self._opening: dict[int, asyncio.Lock] = {}
+
+    async def ask(self, broker_id: int, request: Any) -> Any:
+        """Send a request to a broker and return its response. Raises KafkaError."""
+        connection = self._connections.get(broker_id)
+        if connection is None:
+            async with self._opening.setdefault(broker_id, asyncio.Lock()):
+                connection = self._connections.get(broker_id) or await self._connect(broker_id)
+        return await connection.ask(request, REQUEST_SECONDS)
+
+    async def stop(self) -> None:
+        """Close all connections."""
+        connections, self._connections = list(self._connections.values()), {}
+        for connection in connections:
+            connection.end(NotRegistered("this broker stops"))
+            await connection.closed()
+
+    async def _connect(self, broker_id: int) -> Connection:
+        broker = self._topics.brokers.get(broker_id)
+        endpoint = None if broker is None else broker.endpoint(self._config.inter_broker_listener_name or "")
+        if endpoint is None:
+            raise NotRegistered(f"broker {broker_id} is not registered")
+
+        def ended(connection: Connection) -> None:
+            if self._connections.get(broker_id) is connection:
+                del self._connections[broker_id]
+
+        connection = await connect(
+            endpoint.host,
+            endpoint.port,
+            f"{broker_id} at {endpoint.host}:{endpoint.port}",
+            f"broker-{self._config.node_id}-transactions",
+            setup_seconds=SETUP_SECONDS,
+            request_seconds=REQUEST_SECONDS,
+            ended=ended,
+        )
+        if connection.failure is not None:
+            raise connection.failure
+        self._connections[broker_id] = connection
+        return connection
