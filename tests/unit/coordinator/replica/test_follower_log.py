@@ -9,6 +9,7 @@ from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.replica import follower_log
 from rota.coordinator.replica.partition import Partition
 from rota.protocol.errors import ErrorCode
+from rota.protocol.records.control import Marker
 
 EPOCH = 4
 
@@ -176,3 +177,25 @@ class TestCuts:
         follower.close()
         cut.finish()
         assert follower.pending_cut is None
+
+
+def test_a_follower_that_leads_has_the_transactions_of_its_leader() -> None:
+    """XL1, XL2: an open one, and an aborted one whose marker was not committed before."""
+    leader, follower = partition(1), partition(2)
+    for producer_id in (7, 8):
+        verification = leader.log.producers.begin_verification(producer_id, 0, 0, NOW_MS)
+        records = batch(b"a", producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True)
+        leader.append(records, NOW_MS, verification)
+    leader.append_marker(Marker(False, 0), producer_id=7, producer_epoch=0, now_ms=NOW_MS)
+    assert copy(leader, follower)
+    follower_log.take_bounds(follower, 2, 0, EPOCH)
+    assert (follower.high_watermark, follower.last_stable_offset) == (2, 0)
+    follower.apply(placed(2, EPOCH + 1), NOW_MS)
+    follower.follower_fetched(1, 3, NOW_MS)
+    assert (follower.high_watermark, follower.last_stable_offset) == (3, 1)
+    assert follower.aborted_transactions(0, 1000) == leader.aborted_transactions(0, 1000) == [(7, 0, 2, 1)]
+    more = batch(b"b", producer_id=8, producer_epoch=0, base_sequence=1, is_transactional=True)
+    assert follower.append(more, NOW_MS).base_offset == 3, "the transaction goes on without a new verification"
+    follower.append_marker(Marker(True, 0), producer_id=8, producer_epoch=0, now_ms=NOW_MS)
+    follower.follower_fetched(1, 5, NOW_MS)
+    assert follower.last_stable_offset == 5
