@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rota.client.errors import (
     BrokerError,
@@ -217,3 +219,72 @@ def test_errors_of_coordinators(api: type, code: ErrorCode, kind: type[Exception
     error = response_error("id", api.KEY, failure)  # type: ignore[attr-defined]
     assert type(error) is kind
     assert error.__cause__ is failure
+
+
+MOVES = ["begin", "send", "fail", "fence", "commit", "reopen", "commit sent", "abort", "committed", "aborted", "added"]
+
+
+@given(st.sampled_from([1, 2]), st.lists(st.sampled_from(MOVES), max_size=40))
+def test_in_every_order_of_calls_a_failed_transaction_is_never_committed(version: int, moves: list[str]) -> None:
+    """The machine refuses what does not fit; what it accepts keeps the laws."""
+    machine = ready(version)
+    has_failed = is_fenced = is_commit_sent = False
+    for move in moves:
+        before = machine.state
+        try:
+            apply(machine, move)
+        except (IllegalUse, TransactionAbortable, TransactionFailed):
+            assert machine.state in (before, TransactionState.OPEN), "a refused call changes nothing"
+            continue
+        match move:
+            case "begin":
+                assert not is_fenced
+                has_failed = is_commit_sent = False
+            case "send":
+                assert machine.state is TransactionState.OPEN
+                assert not has_failed
+            case "fail":
+                has_failed = has_failed or before in (TransactionState.OPEN, TransactionState.COMMITTING)
+            case "fence":
+                is_fenced = True
+            case "commit sent":
+                assert not has_failed, "a failed transaction was committed"
+                assert not is_fenced
+                is_commit_sent = True
+            case "abort":
+                assert not is_commit_sent, "a commit that was sent is followed by an abort"
+                assert not is_fenced
+        assert (machine.state is TransactionState.FAILED) == is_fenced
+        assert all(not machine.may_send(partition) for partition in machine.pending)
+
+
+def apply(machine: TransactionMachine, move: str) -> None:
+    """One call. EndTxn is answered only where one was sent."""
+    state = machine.state
+    match move:
+        case "begin":
+            machine.begin()
+        case "send":
+            machine.check_send()
+            machine.send(P0)
+        case "fail" if state is not TransactionState.COMMIT_SENT:
+            machine.failed(TimedOut("late"))
+        case "fence":
+            machine.failed(BrokerError(ErrorCode.PRODUCER_FENCED, "writing"))
+        case "commit":
+            machine.committing()
+        case "reopen":
+            machine.reopened()
+        case "commit sent":
+            if state in (TransactionState.READY, TransactionState.ABORTING):
+                raise IllegalUse("there is no commit")
+            machine.reopened()  # the deliveries have ended, some of them in a failure
+            machine.commit_sent()
+        case "abort":
+            machine.aborting()
+        case "committed" if state is TransactionState.COMMIT_SENT:
+            machine.ended((7, 1))
+        case "aborted" if state is TransactionState.ABORTING:
+            machine.ended((7, 1))
+        case "added":
+            machine.partitions_added(tuple(machine.pending))
