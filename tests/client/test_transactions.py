@@ -6,7 +6,6 @@ Each test reads with another client too: librdkafka, or Java's console consumer.
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -44,17 +43,6 @@ async def main(bootstrap, transactional_id, topic):
 
 asyncio.run(main(*sys.argv[1:]))
 """
-
-pytestmark = pytest.mark.peer
-
-
-@pytest.fixture(scope="session")
-def kafka() -> str:
-    """HOST:PORT of the Apache Kafka that runs beside."""
-    address = os.environ.get("ROTA_PEER")
-    if not address:
-        pytest.skip("no Apache Kafka runs beside: ROTA_PEER is not set")
-    return address
 
 
 @asynccontextmanager
@@ -127,9 +115,9 @@ def _librdkafka_reads(bootstrap: str, topic: str) -> list[bytes]:
         consumer.close()
 
 
-async def test_readers_see_committed_records_only(kafka: str) -> None:
-    topic = create_topic(kafka, 1)
-    async with producing(kafka) as producer:
+async def test_readers_see_committed_records_only(bootstrap: str) -> None:
+    topic = create_topic(bootstrap, 1)
+    async with producing(bootstrap) as producer:
         for number in range(6):
             await producer.begin_transaction()
             for at in range(3):
@@ -137,14 +125,14 @@ async def test_readers_see_committed_records_only(kafka: str) -> None:
             await producer.flush()
             await (producer.commit_transaction() if number % 2 == 0 else producer.abort_transaction())
     expected = sorted(b"%d.%d" % (number, at) for number in (0, 2, 4) for at in range(3))
-    assert await read(kafka, topic) == await librdkafka_reads(kafka, topic) == expected
+    assert await read(bootstrap, topic) == await librdkafka_reads(bootstrap, topic) == expected
 
 
 @pytest.mark.java
 @pytest.mark.skipif(bool(needs_java[1].args[0]), reason="no Java")
-async def test_javas_reader_sees_what_was_committed(kafka: str) -> None:
-    topic = create_topic(kafka, 1)
-    async with producing(kafka, compression_type="zstd") as producer:
+async def test_javas_reader_sees_what_was_committed(bootstrap: str) -> None:
+    topic = create_topic(bootstrap, 1)
+    async with producing(bootstrap, compression_type="zstd") as producer:
         for value in (b"first", b"second"):
             async with producer.transaction():
                 await producer.send(topic, value)
@@ -154,20 +142,20 @@ async def test_javas_reader_sees_what_was_committed(kafka: str) -> None:
     arguments = ("--topic", topic, "--from-beginning", "--max-messages", "2", "--timeout-ms", "20000")
     tool = "org.apache.kafka.tools.consumer.ConsoleConsumer"
     committed = ("--isolation-level", "read_committed")
-    printed = await asyncio.to_thread(run_java, tool, "--bootstrap-server", kafka, *arguments, *committed)
+    printed = await asyncio.to_thread(run_java, tool, "--bootstrap-server", bootstrap, *arguments, *committed)
     assert printed.split() == ["first", "second"]
 
 
-async def test_lag_and_position_pass_markers_and_aborted_records(kafka: str) -> None:
-    topic = create_topic(kafka, 1)
+async def test_lag_and_position_pass_markers_and_aborted_records(bootstrap: str) -> None:
+    topic = create_topic(bootstrap, 1)
     partition = TopicPartition(topic, 0)
-    async with producing(kafka) as producer, committed_reader(kafka) as reader:
+    async with producing(bootstrap) as producer, committed_reader(bootstrap) as reader:
         async with producer.transaction():
             await producer.send(topic, b"a")
         await producer.begin_transaction()
         await producer.send_and_wait(topic, b"b")
         await producer.abort_transaction()
-        await markers_written(kafka, reader, partition)
+        await markers_written(bootstrap, reader, partition)
         assert await rest(reader, [partition]) == [b"a"]
         assert (await reader.position(partition), reader.lag(partition)) == (4, 0), "two records, two markers"
         await producer.begin_transaction()
@@ -178,18 +166,18 @@ async def test_lag_and_position_pass_markers_and_aborted_records(kafka: str) -> 
         reader.seek(partition, 1)
         assert await rest(reader, [partition]) == [], "a seek into a marker, then an aborted record"
         await producer.commit_transaction()
-        await markers_written(kafka, reader, partition)
+        await markers_written(bootstrap, reader, partition)
         assert await rest(reader, [partition]) == [b"c"]
         reader.seek(partition, 0)
         assert await rest(reader, [partition]) == [b"a", b"c"]
 
 
-async def test_a_second_producer_of_the_id_fences_the_first(kafka: str) -> None:
-    topic, transactional_id = create_topic(kafka, 1), unique("id")
-    async with producing(kafka, transactional_id) as first:
+async def test_a_second_producer_of_the_id_fences_the_first(bootstrap: str) -> None:
+    topic, transactional_id = create_topic(bootstrap, 1), unique("id")
+    async with producing(bootstrap, transactional_id) as first:
         await first.begin_transaction()
         await first.send_and_wait(topic, b"zombie")
-        async with producing(kafka, transactional_id) as second:
+        async with producing(bootstrap, transactional_id) as second:
             await first.send(topic, b"late")
             with pytest.raises(TransactionAbortable):
                 await first.commit_transaction()
@@ -199,41 +187,41 @@ async def test_a_second_producer_of_the_id_fences_the_first(kafka: str) -> None:
                 await second.send(topic, b"second")
         with pytest.raises(ProducerFenced):
             await first.begin_transaction()
-    assert await read(kafka, topic) == await librdkafka_reads(kafka, topic) == [b"second"]
+    assert await read(bootstrap, topic) == await librdkafka_reads(bootstrap, topic) == [b"second"]
 
 
-async def test_a_commit_of_a_fenced_producer_commits_nothing(kafka: str) -> None:
-    topic, transactional_id = create_topic(kafka, 1), unique("id")
-    async with producing(kafka, transactional_id) as first:
+async def test_a_commit_of_a_fenced_producer_commits_nothing(bootstrap: str) -> None:
+    topic, transactional_id = create_topic(bootstrap, 1), unique("id")
+    async with producing(bootstrap, transactional_id) as first:
         await first.begin_transaction()
         await first.send_and_wait(topic, b"zombie")
-        async with producing(kafka, transactional_id):
+        async with producing(bootstrap, transactional_id):
             with pytest.raises(ProducerFenced):
                 await first.commit_transaction()
-    assert await read(kafka, topic) == []
+    assert await read(bootstrap, topic) == []
 
 
-async def test_a_killed_producer_leaves_nothing_once_its_id_starts_again(kafka: str) -> None:
-    topic, transactional_id = create_topic(kafka, 1), unique("id")
+async def test_a_killed_producer_leaves_nothing_once_its_id_starts_again(bootstrap: str) -> None:
+    topic, transactional_id = create_topic(bootstrap, 1), unique("id")
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", VICTIM, kafka, transactional_id, topic, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-c", VICTIM, bootstrap, transactional_id, topic, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     assert await process.stdout.readline() == b"open\n"
     process.send_signal(signal.SIGKILL)
     await process.wait()
-    assert await read(kafka, topic, is_open=True) == [b"committed"], (
+    assert await read(bootstrap, topic, is_open=True) == [b"committed"], (
         "the open transaction bounds the last stable offset"
     )
-    async with producing(kafka, transactional_id) as producer, producer.transaction():
+    async with producing(bootstrap, transactional_id) as producer, producer.transaction():
         await producer.send(topic, b"restarted")
-    assert await read(kafka, topic) == await librdkafka_reads(kafka, topic) == [b"committed", b"restarted"]
+    assert await read(bootstrap, topic) == await librdkafka_reads(bootstrap, topic) == [b"committed", b"restarted"]
 
 
-async def test_a_transaction_that_times_out_is_aborted_by_the_coordinator(kafka: str) -> None:
-    topic = create_topic(kafka, 1)
+async def test_a_transaction_that_times_out_is_aborted_by_the_coordinator(bootstrap: str) -> None:
+    topic = create_topic(bootstrap, 1)
     partition = TopicPartition(topic, 0)
-    async with producing(kafka, transaction_timeout_ms=1) as producer, committed_reader(kafka) as reader:
+    async with producing(bootstrap, transaction_timeout_ms=1) as producer, committed_reader(bootstrap) as reader:
         await producer.begin_transaction()
         await producer.send_and_wait(topic, b"late")
         async with asyncio.timeout(PATIENCE_S):  # Kafka looks for them every 10 s
@@ -242,13 +230,13 @@ async def test_a_transaction_that_times_out_is_aborted_by_the_coordinator(kafka:
         with pytest.raises(TransactionAbortable):
             await producer.commit_transaction()
         await producer.abort_transaction()
-    assert await read(kafka, topic) == []
+    assert await read(bootstrap, topic) == []
 
 
-async def test_offsets_are_committed_with_the_transaction(kafka: str) -> None:
-    topic, group = create_topic(kafka, 1), unique("group")
+async def test_offsets_are_committed_with_the_transaction(bootstrap: str) -> None:
+    topic, group = create_topic(bootstrap, 1), unique("group")
     partition = TopicPartition(topic, 0)
-    async with producing(kafka) as producer, committed_reader(kafka, group_id=group) as reader:
+    async with producing(bootstrap) as producer, committed_reader(bootstrap, group_id=group) as reader:
         await producer.begin_transaction()
         await producer.send_offsets({partition: 5}, group)
         await producer.abort_transaction()
@@ -260,11 +248,11 @@ async def test_offsets_are_committed_with_the_transaction(kafka: str) -> None:
         assert at.offset == 7
 
 
-async def test_offsets_of_a_removed_member_are_refused(kafka: str) -> None:
-    topic, group = create_topic(kafka, 1), unique("group")
+async def test_offsets_of_a_removed_member_are_refused(bootstrap: str) -> None:
+    topic, group = create_topic(bootstrap, 1), unique("group")
     async with (
-        producing(kafka) as producer,
-        committed_reader(kafka, group_id=group, enable_auto_commit=False) as reader,
+        producing(bootstrap) as producer,
+        committed_reader(bootstrap, group_id=group, enable_auto_commit=False) as reader,
     ):
         reader.subscribe([topic])
         async with producer.transaction():
@@ -281,10 +269,10 @@ async def test_offsets_of_a_removed_member_are_refused(kafka: str) -> None:
 
 @pytest.mark.parametrize("after", [False, True], ids=["request lost", "answer lost"])
 @pytest.mark.parametrize("api", [PRODUCE, END_TXN, INIT_PRODUCER_ID, TXN_OFFSET_COMMIT])
-async def test_lost_requests_and_answers(kafka: str, api: int, after: bool) -> None:
+async def test_lost_requests_and_answers(bootstrap: str, api: int, after: bool) -> None:
     """Three lost ones, and every transaction is committed once."""
-    topic, group = create_topic(kafka, 1), unique("group")
-    async with FaultProxy(kafka) as proxy:
+    topic, group = create_topic(bootstrap, 1), unique("group")
+    async with FaultProxy(bootstrap) as proxy:
         fault = proxy.close(api, after=after, times=3)
         async with producing(proxy.bootstrap) as producer:
             for number in range(3):
@@ -292,16 +280,16 @@ async def test_lost_requests_and_answers(kafka: str, api: int, after: bool) -> N
                     await producer.send(topic, b"%d" % number)
                     await producer.send_offsets({TopicPartition(topic, 0): number + 1}, group)
         await fault.happened(3)
-    assert await read(kafka, topic) == await librdkafka_reads(kafka, topic) == [b"0", b"1", b"2"]
-    async with committed_reader(kafka, group_id=group) as reader:
+    assert await read(bootstrap, topic) == await librdkafka_reads(bootstrap, topic) == [b"0", b"1", b"2"]
+    async with committed_reader(bootstrap, group_id=group) as reader:
         [at] = (await reader.committed([TopicPartition(topic, 0)])).values()
         assert at is not None
         assert at.offset == 3
 
 
-async def test_a_commit_whose_answer_is_lost_for_long(kafka: str) -> None:
-    topic = create_topic(kafka, 1)
-    async with FaultProxy(kafka) as proxy, producing(proxy.bootstrap) as producer:
+async def test_a_commit_whose_answer_is_lost_for_long(bootstrap: str) -> None:
+    topic = create_topic(bootstrap, 1)
+    async with FaultProxy(bootstrap) as proxy, producing(proxy.bootstrap) as producer:
         lost = proxy.close(END_TXN, after=True, times=None)
         await producer.begin_transaction()
         await producer.send(topic, b"a")
@@ -311,18 +299,21 @@ async def test_a_commit_whose_answer_is_lost_for_long(kafka: str) -> None:
         await producer.commit_transaction()
         async with producer.transaction():
             await producer.send(topic, b"b")
-    assert await read(kafka, topic) == [b"a", b"b"]
+    assert await read(bootstrap, topic) == [b"a", b"b"]
 
 
-async def test_read_process_write_counts_each_record_once_through_restarts(kafka: str) -> None:
-    source, results, group = create_topic(kafka, 2), create_topic(kafka, 1), unique("group")
+async def test_read_process_write_counts_each_record_once_through_restarts(bootstrap: str) -> None:
+    source, results, group = create_topic(bootstrap, 2), create_topic(bootstrap, 1), unique("group")
     transactional_id, values = unique("id"), sorted(b"%03d" % number for number in range(200))
-    async with producing(kafka) as producer, producer.transaction():
+    async with producing(bootstrap) as producer, producer.transaction():
         for number, value in enumerate(values):
             await producer.send(source, value, partition=number % 2)
     settings = {"group_id": group, "enable_auto_commit": False, "session_timeout_ms": 6_000}
     for crashes_after in (3, 5, None):
-        async with producing(kafka, transactional_id) as producer, committed_reader(kafka, **settings) as consumer:
+        async with (
+            producing(bootstrap, transactional_id) as producer,
+            committed_reader(bootstrap, **settings) as consumer,
+        ):
             consumer.subscribe([source])
             calls = 0
 
@@ -339,9 +330,9 @@ async def test_read_process_write_counts_each_record_once_through_restarts(kafka
             task = asyncio.create_task(read_process_write(consumer, producer, copy, max_records=10))
             if crashes_after is None:
                 async with asyncio.timeout(PATIENCE_S):
-                    while await read(kafka, results) != values:
+                    while await read(bootstrap, results) != values:
                         await asyncio.sleep(0.05)
                 task.cancel()
             await asyncio.wait({task})
             assert task.cancelled()
-    assert await read(kafka, results) == await librdkafka_reads(kafka, results) == values
+    assert await read(bootstrap, results) == await librdkafka_reads(bootstrap, results) == values
