@@ -104,6 +104,7 @@ _APIS: Final = (
     Api(46, "ListPartitionReassignments", range(1), 0),
     Api(47, "OffsetDelete", range(1), NEVER),
     Api(48, "DescribeClientQuotas", range(2), 1),
+    Api(49, "AlterClientQuotas", range(2), 1),
     Api(50, "DescribeUserScramCredentials", range(1), 0),
     Api(51, "AlterUserScramCredentials", range(1), 0),
     Api(55, "DescribeQuorum", range(3), 0),

@@ -2,52 +2,94 @@
 
 v1 flexible
 
-Rota has no quotas, and no API that would create one: a valid filter gets an empty list. kafka-configs asks this before
-it shows users.
+A filter has a component for each type of entity: a name, the default, or all of them. An entity matches if it matches
+all components; with `strict` it has no other type.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.metadata.client_quotas import IP, TYPES, Entity, Quotas, all_quotas
+from rota.coordinator.metadata.topic import Refusal
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    ValueData,
 )
 
-ENTITY_TYPES: Final = ("user", "client-id", "ip")
-EXACT, DEFAULT, ANY = 0, 1, 2
+ANY: Final = 2  # 0 the name in `match`, 1 the default
+_INVALID: Final = ErrorCode.INVALID_REQUEST
+_COMBINATION: Final = (
+    "Invalid entity filter component combination. IP filter component should not be used with user or clientId filter"
+    " component."
+)
 
 
 def describe_client_quotas(
     node: Node, call: Call, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
-    """Return the quotas that match the filter: none."""
-    times = Counter(component.entity_type for component in request.components)
-    if max(times.values(), default=0) > 1:
-        return _refuse(ErrorCode.INVALID_REQUEST, "Duplicate entity filter component entity type")
-    for component in request.components:
-        refusal = _refuse_component(component)
+    """Return the quotas of the entities that match the filter."""
+    refusal = _refuse(request.components)
+    if refusal is not None:
+        return DescribeClientQuotasResponse(error_code=refusal.code, error_message=refusal.message, entries=None)
+    matching = (each for each in all_quotas(node.topics) if _matches(each[0], request))
+    return DescribeClientQuotasResponse(error_message="", entries=tuple(_entry(*each) for each in matching))
+
+
+def _refuse(components: Sequence[ComponentData]) -> Refusal | None:
+    types: set[str] = set()
+    for component in components:
+        refusal = _refuse_component(component, types)
         if refusal is not None:
             return refusal
-    return DescribeClientQuotasResponse()
+        types.add(component.entity_type)
+    return Refusal(_INVALID, _COMBINATION) if IP in types and len(types) > 1 else None
 
 
-def _refuse_component(component: ComponentData) -> DescribeClientQuotasResponse | None:
-    if not component.entity_type:
-        return _refuse(ErrorCode.INVALID_REQUEST, "Unexpected empty filter component entity type")
-    if component.entity_type not in ENTITY_TYPES:
-        return _refuse(ErrorCode.UNSUPPORTED_VERSION, f"Custom entity type '{component.entity_type}' not supported")
-    if component.match_type not in (EXACT, DEFAULT, ANY):
-        return _refuse(ErrorCode.INVALID_REQUEST, f"Unexpected match type: {component.match_type}")
-    if (component.match_type == EXACT) is (component.match is None):
-        return _refuse(ErrorCode.INVALID_REQUEST, "A filter for an exact name, and no other, has a name")
-    return None
+def _refuse_component(component: ComponentData, before: set[str]) -> Refusal | None:
+    entity_type, has_name = component.entity_type, component.match is not None
+    if not entity_type:
+        return Refusal(_INVALID, "Invalid empty entity type.")
+    if entity_type in before:
+        return Refusal(_INVALID, f"Entity type {entity_type} cannot appear more than once in the filter.")
+    if entity_type not in TYPES:
+        return Refusal(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {entity_type}")
+    match component.match_type, has_name:
+        case (0, False):
+            return Refusal(_INVALID, "Request specified MATCH_TYPE_EXACT, but set match string to null.")
+        case (1, True):
+            return Refusal(_INVALID, "Request specified MATCH_TYPE_DEFAULT, but also specified a match string.")
+        case (2, True):
+            return Refusal(_INVALID, "Request specified MATCH_TYPE_SPECIFIED, but also specified a match string.")
+        case ((0 | 1 | 2), _):
+            return None
+    return Refusal(_INVALID, f"Unknown match type {component.match_type}")
 
 
-def _refuse(code: int, why: str) -> DescribeClientQuotasResponse:
-    return DescribeClientQuotasResponse(error_code=code, error_message=why, entries=None)
+def _matches(entity: Entity, request: DescribeClientQuotasRequest) -> bool:
+    names = dict(entity)
+    if request.strict and len(names) != len(request.components):
+        return False
+    return all(
+        component.entity_type in names and _matches_name(names[component.entity_type], component)
+        for component in request.components
+    )
+
+
+def _matches_name(name: str | None, component: ComponentData) -> bool:
+    """Return whether a name, None for the default, is the one of the component; ANY is the default, too."""
+    return component.match_type == ANY or name == component.match
+
+
+def _entry(entity: Entity, quotas: Quotas) -> EntryData:
+    return EntryData(
+        entity=tuple(EntityData(entity_type=each, entity_name=name) for each, name in entity),
+        values=tuple(ValueData(key=key, value=value) for key, value in quotas.items()),
+    )

@@ -58,6 +58,7 @@ SERVES: Final[dict[int, str]] = {
     46: "list_partition_reassignments",
     47: "offset_delete",
     48: "describe_client_quotas",
+    49: "alter_client_quotas",
     50: "describe_user_scram_credentials",
     51: "alter_user_scram_credentials",
     55: "describe_quorum",

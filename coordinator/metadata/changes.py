@@ -42,7 +42,10 @@ class ConfigKind(StrEnum):
     GROUPS = "groups"
     CLIENT_METRICS = "client-metrics"  # subscriptions, by name
     ACLS = "acls"  # by resource pattern; each entry of the pattern is a name, without a value
-    USERS = "users"  # SCRAM credentials, by user
+    USERS = "users"  # SCRAM credentials and quotas, by user
+    CLIENTS = "clients"  # quotas, by client id
+    USER_CLIENTS = "user-clients"  # quotas, by user and client id
+    IPS = "ips"  # quotas, by address
 
 
 DEFAULT_NAME = "<default>"

@@ -12,7 +12,10 @@
 /config/groups/G                        the same; the name is encoded as in a URL
 /config/client-metrics/S                the same
 /config/acls/TYPE:PATTERN:NAME          the same: a config for each entry, without a value; the name is encoded
-/config/users/U                         the same: SCRAM credentials by mechanism
+/config/users/U                         the same: SCRAM credentials by mechanism, quotas by key
+/config/clients/C                       the same: quotas of a client id
+/config/user-clients/U/clients/C        the same: quotas of a user's client id; the name is encoded, so it is one node
+/config/ips/A                           the same: quotas of an address; <default> for the default of a type
 /rota/swim_secret                       random bytes as hexadecimal digits: authenticates the failure detector
 /latest_producer_id_block               {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"}
 """

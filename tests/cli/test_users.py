@@ -106,3 +106,24 @@ def test_kafka_configs_adds_describes_and_deletes_users(rota: Rota, sasl_port: i
         "--delete-config", "SCRAM-SHA-512",
     )  # fmt: skip
     assert "Attempt to delete a user credential that does not exist" in again
+
+
+@pytest.mark.java
+@needs_java[1]
+def test_kafka_configs_sets_describes_and_removes_quotas(rota: Rota) -> None:
+    def configs(*arguments: str) -> str:
+        return run_java(CONFIGS, "--bootstrap-server", rota.address, *arguments)
+
+    pair = ("--entity-type", "users", "--entity-name", "dave", "--entity-type", "clients", "--entity-default")
+    ip = ("--entity-type", "ips", "--entity-name", "127.0.0.9")
+    configs("--alter", *pair, "--add-config", "producer_byte_rate=1024,consumer_byte_rate=2048")
+    described = configs("--describe", *pair)
+    assert "Quota configs for user-principal 'dave', the default client-id are" in described
+    assert "producer_byte_rate=1024.0" in described
+    assert "consumer_byte_rate=2048.0" in described
+    configs("--alter", *ip, "--add-config", "connection_creation_rate=7")
+    assert "connection_creation_rate=7.0" in configs("--describe", *ip)
+    configs("--alter", *pair, "--delete-config", "producer_byte_rate,consumer_byte_rate")
+    configs("--alter", *ip, "--delete-config", "connection_creation_rate")
+    assert "dave" not in configs("--describe", *pair)
+    assert "127.0.0.9" not in configs("--describe", "--entity-type", "ips")

@@ -11,6 +11,7 @@ from rota.coordinator.api.access.request import CLUSTER, GROUP, TOPIC, Guard, Re
 from rota.coordinator.security.acl import CLUSTER_NAME
 from rota.coordinator.security.operations import Operation, ResourceType
 from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.alter_client_quotas import AlterClientQuotasResponse, EntryResult
 from rota.protocol.messages.alter_configs import AlterConfigsResourceResponse
 from rota.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponse,
@@ -203,6 +204,14 @@ delete_acls: Final = on_cluster(
 describe_client_quotas: Final = on_cluster(
     _O.DESCRIBE_CONFIGS,
     lambda _: DescribeClientQuotasResponse(error_code=DENIED, error_message=MESSAGE, entries=None),
+)
+alter_client_quotas: Final = on_cluster(
+    _O.ALTER_CONFIGS,
+    lambda request: AlterClientQuotasResponse(
+        entries=tuple(
+            EntryResult(error_code=DENIED, error_message=MESSAGE, entity=entry.entity) for entry in request.entries
+        )
+    ),
 )
 describe_user_scram_credentials: Final = on_cluster(
     _O.DESCRIBE, lambda _: DescribeUserScramCredentialsResponse(error_code=DENIED, error_message=MESSAGE)

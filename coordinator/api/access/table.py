@@ -93,6 +93,7 @@ ACCESS: Final[dict[int, Rule]] = {
     46: _cluster(_O.DESCRIBE),
     47: _groups((_O.DELETE, GROUP), (_O.READ, TOPIC)),
     48: _cluster(_O.DESCRIBE_CONFIGS),
+    49: _cluster(_O.ALTER_CONFIGS),
     50: _cluster(_O.DESCRIBE),
     51: _cluster(_O.ALTER),
     55: _cluster(_O.DESCRIBE),

@@ -138,7 +138,7 @@ class Session:
 
 
 # Quotas and SCRAM credentials: for all users Kafka never answers DescribeUserScramCredentials without permission
-NOT_RECORDED = {48, 50, 51}
+NOT_RECORDED = {48, 49, 50, 51}
 
 
 def _coordinator() -> Any:

@@ -23,6 +23,7 @@ from rota.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from rota.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from rota.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from rota.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -444,6 +445,12 @@ def offset_delete(version: int) -> Iterator[Any]:
 
 def describe_client_quotas(version: int) -> Iterator[Any]:
     yield DescribeClientQuotasRequest()
+
+
+def alter_client_quotas(version: int) -> Iterator[Any]:
+    entity = (EntityData(entity_type="user", entity_name="mallory"),)
+    entry = EntryData(entity=entity, ops=(OpData(key="producer_byte_rate", value=1.0),))
+    yield AlterClientQuotasRequest(entries=(entry,))
 
 
 def describe_user_scram_credentials(version: int) -> Iterator[Any]:
