@@ -26,6 +26,7 @@ from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.group_coordinator import HEALTH_ROUND_MS, MINUTE_MS, GroupCoordinator, group_config
+from rota.coordinator.group_environment import environment
 from rota.coordinator.hosted_topic import HostedTopic, TopicSettings
 from rota.coordinator.log.contract import LogConfig
 from rota.coordinator.metadata.changes import Change, TopicDeleted
@@ -282,6 +283,7 @@ class Broker:
             if self.tracing is None
             else self.tracing.timelines(self.timeline_topic.timelines),
             broker=self.config.node_id,
+            environment=environment(self.topics, self.config),
         )
 
     def _transaction_coordinator(self, transaction_topic: HostedTopic) -> TransactionCoordinator:

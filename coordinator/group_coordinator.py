@@ -1,4 +1,4 @@
-"""The group coordinator: classic groups, hosted by the runtime on the partitions of `__consumer_offsets`."""
+"""The group coordinator: groups of both protocols, hosted by the runtime on the partitions of `__consumer_offsets`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Any, Final
 import structlog
 
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.consumer_group import records as consumer_records
+from rota.coordinator.consumer_group.machine import HostedGroup
+from rota.coordinator.consumer_group.records import ConsumerRecord
+from rota.coordinator.consumer_group.settings import Environment
 from rota.coordinator.group import records
 from rota.coordinator.group.effects import GroupRecord, OffsetRecord
 from rota.coordinator.group.events import ExpireOffsets, TopicsDeleted
 from rota.coordinator.group.expiry import expires_ms
-from rota.coordinator.group.machine import Group
 from rota.coordinator.group.state import GroupConfig
 from rota.coordinator.group.timeline_event import brief, event_of
 from rota.coordinator.observe.counters import RebalanceCounters
@@ -21,7 +24,7 @@ from rota.coordinator.observe.health_log import ROUND_MS, HealthLog
 from rota.coordinator.observe.lag import UNKNOWN, Committed, GroupLag, committed_lag, total
 from rota.coordinator.observe.lag_watch import LagWatch
 from rota.coordinator.observe.timeline import Timelines, TimelineStore
-from rota.coordinator.runtime.contract import Hosting, Note, RecordType
+from rota.coordinator.runtime.contract import Encoded, Hosting, Note, RecordType
 from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, CoordinatorRuntime, HostPartition, TimerService
 from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.runtime.shard import Shard, ShardState
@@ -36,7 +39,8 @@ REPEATS_MAX: Final = 10  # of a removal of offsets in a shard that fails: a mist
 GATHER_MS_MIN: Final = 5  # of the initial rebalance delay: clients that start together make one generation
 MINUTE_MS: Final = 60_000
 HEALTH_ROUND_MS: Final = ROUND_MS
-GroupShard = Shard[Group]
+GroupShard = Shard[HostedGroup]
+_NO_TOPICS: Final = Environment()  # what groups of the consumer protocol see where no broker says more
 OTHER_TRIGGER: Final = "other"
 _REBALANCE_ENDS: Final = frozenset({EventType.ASSIGNED, EventType.EMPTIED, EventType.DELETED})
 
@@ -44,11 +48,16 @@ _REBALANCE_ENDS: Final = frozenset({EventType.ASSIGNED, EventType.EMPTIED, Event
 class RecordCodec:
     """The bytes of `__consumer_offsets`."""
 
-    encode = staticmethod(records.encode)
-    decode = staticmethod(records.decode)
+    @staticmethod
+    def encode(decided: Iterable[Any]) -> list[Encoded]:
+        return records.encode(decided, consumer_records.encode)
+
+    @staticmethod
+    def decode(key: bytes, value: bytes | None) -> GroupRecord | OffsetRecord | ConsumerRecord | None:
+        return records.decode(key, value) or consumer_records.decode(key, value)
 
 
-class GroupCoordinator(CoordinatorRuntime[Group]):
+class GroupCoordinator(CoordinatorRuntime[HostedGroup]):
     """All groups of this broker."""
 
     def __init__(
@@ -66,21 +75,22 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
         commit_timeout_ms: int = COMMIT_TIMEOUT_MS,
         timelines: TimelineStore | None = None,
         broker: int = NO_BROKER,
+        environment: Environment = _NO_TOPICS,
     ) -> None:
         """`ensure_topic` creates the topic unless it exists and returns False when that fails.
-
         `leader` returns the broker that leads a partition of it; None while no broker does.
         `timelines` keeps the events of groups, by default in memory alone; `broker` is this one, as the events say it.
         """
-        self.config, self._broker, self.rebalances = config, broker, RebalanceCounters()
+        self.config, self._broker, self.environment = config, broker, environment
         self.timelines: TimelineStore = timelines or Timelines()
+        self.rebalances = RebalanceCounters()
         self.lag_watch = self._watch_lags(now_ms)
         self.health = HealthLog(events=self.timelines.of, lag=self.lag_watch.lag, wall_ms=wall_ms)
         self._ensure_topic, self._leader = ensure_topic, leader
         self._deleted_topics: dict[str, frozenset[bytes]] = {}  # ids by name; their offsets are not removed yet
-        self._is_removing, self.lost_events = False, 0  # of timelines, by mistakes of our own
+        self._is_removing, self.lost_events = False, 0  # events of timelines, lost by mistakes of our own
         super().__init__(
-            hosting(lambda: self.config),
+            hosting(lambda: self.config, self.environment),
             shards=shards,
             partition=partition,
             timers=timers,
@@ -99,9 +109,9 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
             now_ms=now_ms,
         )
 
-    def group(self, shard: GroupShard, group_id: str) -> Group:
+    def group(self, shard: GroupShard, group_id: str) -> HostedGroup:
         """Return the group of that id; a new one is kept only when a step leaves something in it."""
-        return shard.machines.get(group_id) or Group(group_id, self.config)
+        return shard.machines.get(group_id) or HostedGroup(group_id, self.config, self.environment)
 
     async def ensure_topic(self) -> bool:
         """Create the offsets topic unless it exists, as the first FindCoordinator does; False when that fails."""
@@ -140,7 +150,7 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
     def expire_offsets(self, retention_ms: int) -> None:
         """Remove expired offsets of all groups, in slices (offsets.retention.check.interval.ms)."""
         for group in self.machines():
-            if not group.members:  # its offsets may be about to expire
+            if not group.summary.member_count:  # its offsets may be about to expire
                 self.health.event_added(group.group_id)
         self.broadcast(ExpireOffsets(retention_ms), _cost)
 
@@ -210,14 +220,15 @@ def group_config(config: BrokerConfig) -> GroupConfig:
     )
 
 
-def hosting(config: Callable[[], GroupConfig]) -> Hosting[Group]:
-    """Return the hosting of classic groups for the runtime. `config` returns the settings in force."""
+def hosting(config: Callable[[], GroupConfig], environment: Environment | None = None) -> Hosting[HostedGroup]:
+    """Return the hosting of groups for the runtime. `config` returns the settings of classic groups in force."""
 
-    def create(group_id: str) -> Group:
-        return Group(group_id, config())
+    def create(group_id: str) -> HostedGroup:
+        return HostedGroup(group_id, config(), environment)
 
-    of_group: RecordType[Group] = RecordType(_group_id, create)
-    return Hosting("group", RecordCodec(), {GroupRecord: of_group, OffsetRecord: of_group}, lambda group: group)
+    of_group: RecordType[HostedGroup] = RecordType(_group_id, create)
+    record_types = dict.fromkeys((GroupRecord, OffsetRecord, ConsumerRecord), of_group)
+    return Hosting("group", RecordCodec(), record_types, lambda group: group)
 
 
 def _group_id(record: Any) -> str:
@@ -225,5 +236,5 @@ def _group_id(record: Any) -> str:
     return group_id
 
 
-def _cost(group: Group) -> int:
+def _cost(group: HostedGroup) -> int:
     return 1 + len(group.offsets)

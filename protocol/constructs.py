@@ -150,6 +150,11 @@ class Tagged(NamedTuple):
     subcon: c.Construct
     default: Any
 
+    @property
+    def is_always_written(self) -> bool:
+        """A nullable struct is written also where it is null, as Kafka's generated code does."""
+        return isinstance(self.subcon, Maybe)
+
 
 class Tags(c.Construct):
     """The tag section of a flexible version (KIP-482). Fields with unknown tags are skipped."""
@@ -172,7 +177,7 @@ class Tags(c.Construct):
         return values
 
     def _build(self, obj: dict[str, Any], stream: Any, context: Any, path: str) -> Any:
-        written = [field for field in self.known if obj[field.name] != field.default]
+        written = [field for field in self.known if field.is_always_written or obj[field.name] != field.default]
         UVARINT._build(len(written), stream, context, path)
         for field in sorted(written):
             raw = field.subcon.build(obj[field.name])
@@ -200,19 +205,19 @@ class Shape(c.Adapter):
 
 
 class Maybe(c.Construct):
-    """A nullable nested struct: after an int8 that is negative for null and 1 otherwise."""
+    """A nullable nested struct: after an int8 that is 1, or `null`: -1, or 0 as the value of a tagged field."""
 
-    def __init__(self, subcon: Shape) -> None:
+    def __init__(self, subcon: Shape, null: int = -1) -> None:
         super().__init__()
-        self.subcon = subcon
+        self.subcon, self.null = subcon, null
 
     def _parse(self, stream: Any, context: Any, path: str) -> Any:
-        if c.Int8sb._parsereport(stream, context, path) < 0:
+        if c.Int8sb._parsereport(stream, context, path) <= self.null:
             return None
         return self.subcon._parsereport(stream, context, path)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
-        c.Int8sb._build(-1 if obj is None else 1, stream, context, path)
+        c.Int8sb._build(self.null if obj is None else 1, stream, context, path)
         if obj is not None:
             self.subcon._build(obj, stream, context, path)
         return obj

@@ -58,6 +58,7 @@ class Trigger:
     MEMBER_LEFT: Final = "member-left"
     MEMBER_EXPIRED: Final = "member-expired"
     METADATA_CHANGED: Final = "metadata-changed"  # a member joined again with another subscription
+    TOPICS_CHANGED: Final = "topics-changed"  # topics that members of the consumer protocol subscribe to
     LEADER_REJOINED: Final = "leader-rejoined"  # for new partitions or topics, or cooperatively
     STATIC_MEMBER_REPLACED: Final = "static-member-replaced"
     SYNC_TIMEOUT: Final = "sync-timeout"

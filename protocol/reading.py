@@ -143,7 +143,7 @@ class Reader:
     def _maybe(self, node: Maybe, local: str, depth: int) -> None:
         self._run.append(("n", "b"))
         self._flush(depth)
-        self._source.line(depth, f"if n < 0: {local} = None")
+        self._source.line(depth, f"if n <= {node.null}: {local} = None")
         self._source.line(depth, "else:")
         self._value(node.subcon, local, depth + 1)
 

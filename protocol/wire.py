@@ -148,7 +148,7 @@ def wire(
 ) -> Any:
     """Declare a field: its kind, its first and last version, the first version in which it may be null, its tag.
 
-    A tagged nested dataclass has the default None, which means "not written".
+    A tagged nested dataclass has the default None, which means "not written"; a nullable one is always written.
     """
     spec = {"kind": kind, "since": since, "until": until, "nullable_since": nullable_since, "tag": tag}
     return field(default=default, metadata={"wire": spec})
@@ -199,6 +199,8 @@ def _shape(message: Any, version: int, flexible: bool) -> Shape:
         else:
             assert flexible, f"{message.__name__}.{declared.name} is tagged in a version without tags"
             subcon = _construct(declared, version, flexible)
+            if isinstance(subcon, Maybe):
+                subcon = Maybe(subcon.subcon, null=0)
             tagged.append(Tagged(spec["tag"], declared.name, subcon, declared.default))
     tail = ["_tags" / Tags(tuple(tagged))] if flexible else []
     return Shape(c.Struct(*plain, *tail), message)

@@ -157,7 +157,7 @@ class Writer:
         local = self._source.fresh("v")
         self._spill(depth)
         self._source.line(depth, f"{local} = {value}")
-        self._source.line(depth, f"if {local} is None: o.append(b'\\xff')")
+        self._source.line(depth, f"if {local} is None: o.append({node.null.to_bytes(1, signed=True)!r})")
         self._source.line(depth, "else:")
         self._piece("b'\\x01'")
         self._value(node.subcon, local, depth + 1)
@@ -210,6 +210,8 @@ def _field(owner: str, name: str) -> str:
 
 
 def _is_written(field: Tagged, value: str, source: Source) -> str:
+    if field.is_always_written:
+        return "True"
     if field.default is None:
         return f"{value} is not None"
     return f"{value} != {source.literal(field.default)}"

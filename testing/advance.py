@@ -71,6 +71,10 @@ def steps(by_ms: int, partitions: int) -> Iterator[int]:
 def _extend_sessions(hosted: HostedBroker, by_ms: int) -> None:
     """KT1."""
     for group in hosted.broker.groups.machines():
+        if group.consumer is not None:
+            for member_id in group.consumer.deadlines:
+                if hosted.faults.is_connected(group.group_id, member_id):
+                    group.consumer.deadlines[member_id] += by_ms
         live = [member for member in group.members if _is_live(hosted, group, member)]
         for member in live:
             member.deadline_ms += by_ms  # its timer fires earlier and is set again

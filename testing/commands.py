@@ -7,9 +7,11 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+from rota.coordinator.consumer_group.machine import HostedGroup
+from rota.coordinator.consumer_group.state import ConsumerGroup
+from rota.coordinator.consumer_group.steps import SESSION
 from rota.coordinator.group import rebalance
 from rota.coordinator.group.effects import Step
-from rota.coordinator.group.machine import Group
 from rota.coordinator.group.members import Member
 from rota.coordinator.group_coordinator import GroupShard
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, PartitionState, Refusal
@@ -177,13 +179,18 @@ class Commands:
     async def rebalance(self, group: str) -> None:
         """Begin a rebalance of a group: its members join again."""
         hosted, shard, machine = self._machine(group)
+        if machine.consumer is not None:
+            raise CommandRefused(f"group {group!r} is of the consumer protocol: its members never join again")
         step = Step(hosted.broker.now_ms(), hosted.broker.wall_ms())
         rebalance.prepare_or_complete(machine, step, REASON, trigger="test", members=())
         shard.perform(machine, step.effects)
 
     async def expire_member(self, group: str, member: str) -> None:
         """Remove a member as if its session had timed out. `member` is a member id, client id or instance id."""
-        _, shard, machine = self._machine(group)
+        hosted, shard, machine = self._machine(group)
+        if machine.consumer is not None:
+            self._expire_consumer(hosted, shard, machine, machine.consumer, member)
+            return
         matching = list(_members_named(machine, member))
         if len(matching) != 1:
             ids = ", ".join(each.member_id for each in machine.members)
@@ -192,11 +199,26 @@ class Commands:
         expired.is_new, expired.deadline_ms = False, 0
         shard.perform(machine, machine.step(TimerFired(expired.timer), *_times(self._host.coordinator(group))))
 
+    def _expire_consumer(
+        self, hosted: HostedBroker, shard: GroupShard, machine: HostedGroup, group: ConsumerGroup, member: str
+    ) -> None:
+        matching = [
+            each.member_id
+            for each in group.members.values()
+            if member in (each.member_id, each.client_id, each.instance_id)
+        ]
+        if len(matching) != 1:
+            ids = ", ".join(group.members)
+            text = f"expire_member: {len(matching)} members are {member!r}; group {group.group_id} has [{ids}]"
+            raise CommandRefused(text)
+        group.deadlines[matching[0]] = 0
+        shard.perform(machine, machine.step(TimerFired(SESSION + matching[0]), *_times(hosted)))
+
     def _events(self, group: str) -> tuple[GroupEvent, ...]:
         hosted = self._host.coordinator(group)
         return () if hosted is None else hosted.broker.groups.timelines.of(group)
 
-    def _machine(self, group: str) -> tuple[HostedBroker, GroupShard, Group]:
+    def _machine(self, group: str) -> tuple[HostedBroker, GroupShard, HostedGroup]:
         hosted = self._host.coordinator(group)
         if hosted is None:
             raise CommandRefused(f"no broker coordinates group {group!r}")
@@ -214,7 +236,7 @@ def _times(hosted: HostedBroker | None) -> tuple[int, int]:
     return hosted.broker.now_ms(), hosted.broker.wall_ms()
 
 
-def _members_named(group: Group, name: str) -> Iterator[Member]:
+def _members_named(group: HostedGroup, name: str) -> Iterator[Member]:
     for member in group.members:
         if name in (member.member_id, member.client_id, member.instance_id):
             yield member

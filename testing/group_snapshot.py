@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rota.coordinator.consumer_group.description import DescribedConsumer, describe
 from rota.coordinator.group.machine import Group
 from rota.coordinator.group.members import Member
 from rota.protocol.consumer_protocol import decode_assignment
@@ -32,7 +33,14 @@ def snapshot(group_id: str, hosted: HostedBroker | None) -> dict[str, Any]:
         return described
     machine = shard.machines.get(group_id)
     described |= {"coordinator": hosted.broker_id, "state": "Dead"}
-    if machine is not None:
+    if machine is not None and machine.consumer is not None:
+        described |= {
+            "state": machine.summary.state,
+            "generation": machine.consumer.epoch,
+            "members": [_consumer(member) for member in describe(machine.consumer).members],
+            "offsets": _offsets(machine),
+        }
+    elif machine is not None:
         described |= {
             "state": machine.state.value,
             "generation": machine.generation,
@@ -49,6 +57,17 @@ def _member(group: Group, member: Member) -> dict[str, Any]:
         "instance_id": member.instance_id,
         "is_leader": group.members.leader == member.member_id,
         "assignment": _assignment(member.assignment),
+    }
+
+
+def _consumer(described: DescribedConsumer) -> dict[str, Any]:
+    member = described.member
+    return {
+        "member_id": member.member_id,
+        "client_id": member.client_id,
+        "instance_id": member.instance_id,
+        "is_leader": False,
+        "assignment": {name: list(indexes) for _, name, indexes in described.assigned},
     }
 
 

@@ -31,7 +31,9 @@ def _describe(node: Node, call: Call, group_id: str, operations: int) -> Describ
         return DescribedGroup(group_id=group_id, error_code=shard, group_state="", protocol_type="", protocol_data="")
     group = shard.machines.get(group_id)
     if group is None:
-        return _unknown(call, group_id, operations)
+        return _unknown(call, group_id, operations, f"Group {group_id} not found.")
+    if group.consumer is not None:
+        return _unknown(call, group_id, operations, f"Group {group_id} is not a classic group.")
     description = group.describe()
     return DescribedGroup(
         group_id=group_id,
@@ -43,12 +45,12 @@ def _describe(node: Node, call: Call, group_id: str, operations: int) -> Describ
     )
 
 
-def _unknown(call: Call, group_id: str, operations: int) -> DescribedGroup:
+def _unknown(call: Call, group_id: str, operations: int, text: str) -> DescribedGroup:
     missing = call.version >= 6
     return DescribedGroup(
         group_id=group_id,
         error_code=ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.NONE,
-        error_message=message(f"Group {group_id} not found.") if missing else None,
+        error_message=message(text) if missing else None,
         group_state="Dead",
         protocol_type="",
         protocol_data="",

@@ -13,8 +13,6 @@ from rota.protocol.messages.list_groups import (
     ListGroupsResponse,
 )
 
-CLASSIC = "classic"
-
 
 def list_groups(node: Node, call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
     """Return the groups of this broker, filtered by type and state, whatever the case of letters."""
@@ -22,17 +20,16 @@ def list_groups(node: Node, call: Call, request: ListGroupsRequest) -> ListGroup
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
-    if types and CLASSIC not in types:
-        return ListGroupsResponse()
     return ListGroupsResponse(
         groups=tuple(
             ListedGroup(
                 group_id=group.group_id,
-                protocol_type=group.protocol_type or "",
-                group_state=group.state.value,
-                group_type=CLASSIC,
+                protocol_type=summary.protocol_type,
+                group_state=summary.state,
+                group_type=summary.kind,
             )
             for group in node.groups.machines()
-            if not states or group.state.value.lower() in states
+            for summary in (group.summary,)
+            if not (states and summary.state.lower() not in states) and not (types and summary.kind not in types)
         )
     )

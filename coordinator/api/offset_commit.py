@@ -59,6 +59,7 @@ def offset_commit(
         instance_id=None if instance_id is None else InstanceId(instance_id),
         generation=generation,
         records=records,
+        version=call.version,
     )
     return shard.submit(group, event, _code_only).map(answer)
 

@@ -1,7 +1,7 @@
 """OffsetFetch, key 9, versions 1-10.
 
 v2 all topics (null) and a group error · v5 leader epoch · v6 flexible · v7 require stable (KIP-447)
-v8 many groups (KIP-709) · v9 member epochs (KIP-848, unused by classic groups) · v10 topic ids
+v8 many groups (KIP-709) · v9 member epochs (KIP-848; classic groups ignore them) · v10 topic ids
 
 Laws
     O1  A response waits until the commits that it contains are durable.
@@ -126,6 +126,9 @@ def _group(
     if isinstance(shard, ErrorCode):
         return OffsetFetchResponseGroup(group_id=group_request.group_id, error_code=shard)
     group = shard.machines.get(group_request.group_id)
+    error = NONE if group is None else group.check_fetch(group_request.member_id, group_request.member_epoch)
+    if error is not NONE:
+        return OffsetFetchResponseGroup(group_id=group_request.group_id, error_code=error)
     offsets: Offsets = {} if group is None else group.offsets
     unstable = group.is_unstable if group is not None and require_stable else _is_stable
     requested = (

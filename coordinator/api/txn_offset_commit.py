@@ -12,11 +12,9 @@ from typing import Final
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.events import InstanceId, MemberId, OffsetRecord, OffsetValue, TransactionalCommit
-from rota.coordinator.group.machine import Group
-from rota.coordinator.group_coordinator import OFFSETS_TOPIC
+from rota.coordinator.group_coordinator import OFFSETS_TOPIC, GroupShard
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.log.producers import Producers, Verification
-from rota.coordinator.runtime.shard import Shard
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.txn_offset_commit import (
@@ -87,7 +85,7 @@ def _write_verified(
     asked: DelayedReply[dict[tuple[str, int], ErrorCode]],
     verification: Verification,
     respond: Callable[[ErrorCode], TxnOffsetCommitResponse],
-    write: Callable[[Shard[Group]], Reply],
+    write: Callable[[GroupShard], Reply],
 ) -> Reply:
     """Write when the coordinator has answered, if no marker was written meanwhile."""
     reply = DelayedReply[TxnOffsetCommitResponse](mutes=True)
@@ -128,7 +126,7 @@ def commit_error(error: ErrorCode, version: int) -> ErrorCode:
     return error
 
 
-def _producers(node: Node, shard: Shard[Group]) -> Producers | None:
+def _producers(node: Node, shard: GroupShard) -> Producers | None:
     """Return the producers of the shard's partition; None while it has no log here."""
     partition = node.partitions.get(OFFSETS_TOPIC, shard.index)
     try:
@@ -142,7 +140,7 @@ def _write(
     request: TxnOffsetCommitRequest,
     records: list[OffsetRecord],
     respond: Callable[[ErrorCode], TxnOffsetCommitResponse],
-    shard: Shard[Group],
+    shard: GroupShard,
 ) -> Reply:
     producers = _producers(node, shard)
     known = None if producers is None else producers.get(request.producer_id)

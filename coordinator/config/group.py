@@ -1,6 +1,7 @@
 """The configs of a group (KIP-848, KIP-932, KIP-1071): kept and shown as in Kafka.
 
-They belong to consumer, share and streams groups. A classic group has none, so that they have no effect here yet.
+They belong to consumer, share and streams groups. A classic group has none; those of share and streams groups have no
+effect yet.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.broker_properties import USED
 from rota.coordinator.config.definition import ConfigRefused, Definition, Type, by_name
 from rota.coordinator.config.other_properties import others
 
+INT32_MAX: Final = 2**31 - 1
 _D, _T = Definition, Type
 _RESET: Final = "share.auto.offset.reset"
 _DURATION = re.compile(r"P(?=[\dT])(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?", re.ASCII | re.IGNORECASE)
@@ -49,7 +52,18 @@ GROUP: Final = by_name(
 def broker_name_of(name: str) -> str | None:
     """Return the broker property that gives the default of a group's config; None when there is none."""
     broker_name = f"group.{name}"
-    return broker_name if broker_name in others() else None
+    return None if _definition(broker_name) is None else broker_name
+
+
+def limits_of(name: str, broker: BrokerConfig) -> tuple[int, int]:
+    """Return the lowest and the highest value that the broker allows for a config of this name."""
+    kind, _, rest = name.partition(".")
+    low, high = (_limit(f"group.{kind}.{bound}.{rest}", broker) for bound in ("min", "max"))
+    return 0 if low is None else low, INT32_MAX if high is None else high
+
+
+def _definition(broker_name: str) -> Definition | None:
+    return USED.get(broker_name) or others().get(broker_name)
 
 
 def check_group(configs: Mapping[str, str], broker: BrokerConfig) -> None:
@@ -85,7 +99,7 @@ def _check_session(configs: Mapping[str, str], broker: BrokerConfig, kind: str) 
 
 
 def _limit(broker_name: str, broker: BrokerConfig) -> int | None:
-    definition = others().get(broker_name)
+    definition = _definition(broker_name)
     if definition is None:
         return None
     value = definition.parse(broker.text(broker_name) or definition.default)

@@ -143,18 +143,13 @@ process.roles LIST -
 """
 
 _NEWER_GROUPS = """
-group.consumer.assignment.interval.ms INT 1000 cluster-wide
-group.consumer.assignors LIST uniform,range
-group.consumer.heartbeat.interval.ms INT 5000
 group.consumer.max.assignment.interval.ms INT 15000
 group.consumer.max.heartbeat.interval.ms INT 15000
 group.consumer.max.session.timeout.ms INT 60000
-group.consumer.max.size INT 2147483647
 group.consumer.migration.policy STRING bidirectional
 group.consumer.min.assignment.interval.ms INT 0
 group.consumer.min.heartbeat.interval.ms INT 5000
 group.consumer.min.session.timeout.ms INT 45000
-group.consumer.session.timeout.ms INT 45000
 group.coordinator.rebalance.protocols LIST classic,consumer,streams
 group.share.assignment.interval.ms INT 1000 cluster-wide
 group.share.assignors LIST simple

@@ -8,6 +8,8 @@ Laws
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from rota.coordinator.group import notes
 from rota.coordinator.group.effects import AppendAndReply, AppendInTransaction, Effect, OffsetsDropped, Step
 from rota.coordinator.group.events import Commit, DropOffsets, TransactionalCommit
@@ -92,8 +94,21 @@ def drop(group: ClassicGroup, event: DropOffsets, step: Step) -> None:
     if error is not _NONE:
         step.refuse(event.token, OffsetsDropped(error))
         return
-    answers = tuple((topic, partition, _drop(group, topic, partition, step)) for topic, partition in event.partitions)
+    answers = drop_unless_subscribed(group, event.partitions, group.is_subscribed_to, step)
     step.reply(event.token, OffsetsDropped(_NONE, answers))
+
+
+def drop_unless_subscribed(
+    group: ClassicGroup, partitions: Iterable[tuple[str, int]], is_subscribed_to: Callable[[str], bool], step: Step
+) -> tuple[tuple[str, int, ErrorCode], ...]:
+    """Remove the offsets of these partitions, except of topics that members subscribe to; return a code for each."""
+    answers = []
+    for topic, partition in partitions:
+        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed_to(topic) else _NONE
+        if error is _NONE and (topic, partition) in group.offsets:
+            group.drop_offset(topic, partition, step)
+        answers.append((topic, partition, error))
+    return tuple(answers)
 
 
 def _check_drop(group: ClassicGroup) -> ErrorCode:
@@ -101,12 +116,4 @@ def _check_drop(group: ClassicGroup) -> ErrorCode:
         return ErrorCode.GROUP_ID_NOT_FOUND
     if group.state is not _EMPTY and not group.is_consumer:
         return ErrorCode.NON_EMPTY_GROUP
-    return _NONE
-
-
-def _drop(group: ClassicGroup, topic: str, partition: int, step: Step) -> ErrorCode:
-    if group.is_subscribed_to(topic):
-        return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-    if (topic, partition) in group.offsets:
-        group.drop_offset(topic, partition, step)
     return _NONE

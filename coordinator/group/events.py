@@ -130,6 +130,7 @@ class Commit:
     instance_id: InstanceId | None
     generation: int
     records: Sequence[OffsetRecord]  # with values; their time is that of the request
+    version: int = 0  # of the request
 
 
 @dataclass(slots=True)

@@ -100,10 +100,15 @@ def _drop(group: ClassicGroup, keys: list[tuple[str, int]], step: Step) -> None:
         group.drop_offset(topic, partition, step)
 
 
-def _end(group: ClassicGroup, step: Step, *, offsets: int) -> None:
+def forget_pending(group: ClassicGroup, step: Step) -> None:
+    """Forget the member ids that were given out and not used yet (KIP-394)."""
     for member_id in group.members.pending:
         step.disarm(pending_timer(member_id))
     group.members.pending.clear()
+
+
+def _end(group: ClassicGroup, step: Step, *, offsets: int) -> None:
+    forget_pending(group, step)
     group.record_group(None, step)
     group.transition_to(GroupState.DEAD, step.wall_ms)
     step.note(notes.DELETED, group.fields(offsets=offsets))

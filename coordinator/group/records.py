@@ -7,8 +7,9 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from typing import Any
 
 from rota.coordinator.group.effects import GroupRecord, GroupValue, MemberValue, OffsetRecord, OffsetValue, Record
 from rota.coordinator.group.events import InstanceId, MemberId
@@ -22,15 +23,21 @@ REMEMBERED_KEYS_MAX = 65_536  # a client commits offsets of the same topics agai
 REMEMBERED_CHARS_MAX = 256  # of a group id; longer ones are not kept
 
 
-def encode(records: Iterable[Record]) -> list[Encoded]:
-    """Return key and value of each record: offsets as value v4 (v1 with an expiry), groups as value v3."""
+def encode(records: Iterable[Any], encode_other: Callable[[Any], Encoded] | None = None) -> list[Encoded]:
+    """Return key and value of each record: offsets as value v4 (v1 with an expiry), groups as value v3.
+
+    `encode_other` encodes records of other machines that are written to the same partition.
+    """
     pack_partition, pack_head = wire.pack_partition, wire.pack_offset_head
     encoded: list[Encoded] = []
     lead, group_id, topic = b"", None, None
     tail, commit_ms, topic_id = b"", None, None
     for record in records:
         if type(record) is not OffsetRecord:
-            encoded.append(_encode_group(record))
+            if encode_other is None or type(record) is GroupRecord:
+                encoded.append(_encode_group(record))
+            else:
+                encoded.append(encode_other(record))
             continue
         if record.topic is not topic or record.group_id is not group_id:
             group_id, topic = record.group_id, record.topic

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rota.coordinator.group import notes
 from rota.coordinator.group.effects import GroupRecord, GroupValue, Joined, OffsetRecord, OffsetValue, Step, Synced
@@ -23,6 +24,7 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import EventMember
 
 INT32_MAX = 2**31 - 1
+CLASSIC = "classic"
 _EMPTY, _DEAD = GroupState.EMPTY, GroupState.DEAD  # bound once: `is_vacant` is asked after every step
 GROUP_RECORD_OVERHEAD_BYTES = 128  # of the batch, key and value that hold a group, beside its texts and members
 
@@ -69,6 +71,16 @@ class Description:
     protocol_type: str
     protocol: str
     members: tuple[DescribedMember, ...]
+
+
+class Summary(NamedTuple):
+    """A group as lists and metrics show it. `kind` is the type of ListGroups."""
+
+    kind: str
+    state: str
+    protocol_type: str
+    member_count: int
+    generation: int
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -255,6 +267,11 @@ class ClassicGroup:
         if self.hard is not None or self.offsets or self.had_offsets or self.members.pending or self.pending:
             return self.state is _DEAD
         return self.state is _EMPTY or self.state is _DEAD
+
+    @property
+    def summary(self) -> Summary:
+        """Return what lists and metrics show of the group."""
+        return Summary(CLASSIC, self.state.value, self.protocol_type, len(self.members), self.generation)
 
     @property
     def leader_or_none(self) -> MemberId:

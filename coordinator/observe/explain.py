@@ -168,6 +168,7 @@ def _cause(rebalance: Rebalance) -> str:
         Trigger.MEMBER_LEFT: f"{members} left",
         Trigger.MEMBER_EXPIRED: f"the session of {members} ended: no heartbeat came in time",
         Trigger.METADATA_CHANGED: f"{members} joined again with another subscription ({SUBSCRIPTION})",
+        Trigger.TOPICS_CHANGED: "topics that its members subscribe to were created, deleted or got more partitions",
         Trigger.LEADER_REJOINED: f"the leader, {members}, joined again ({LEADER_REASONS})",
         Trigger.STATIC_MEMBER_REPLACED: f"{members} replaced the member with the same group.instance.id",
         Trigger.SYNC_TIMEOUT: f"{members} joined and did not fetch its assignment in time",

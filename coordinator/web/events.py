@@ -14,7 +14,6 @@ import time
 from collections.abc import AsyncIterator
 from typing import Final
 
-from rota.coordinator.group.transitions import GroupState
 from rota.coordinator.web.asks import ApiError
 from rota.coordinator.web.site import Site
 
@@ -25,7 +24,7 @@ COMMENT_SECONDS: Final = 15.0  # silence after which a comment shows that the st
 STREAMS_MAX: Final = 32
 NAMES_MAX: Final = 200  # groups that an event names; for more it names none: everything may have changed
 
-Seen = tuple[GroupState, int, int, int]
+Seen = tuple[str | int, ...]  # what lists show of a group, and when its state began
 
 
 class Stream:
@@ -118,7 +117,7 @@ class Events:
         before, found, changed = self._groups, dict[str, Seen](), set[str]()
         self._looked_seconds, began = 0.0, time.perf_counter()
         for number, group in enumerate(list(self._site.node.groups.machines()), 1):
-            seen = found[group.group_id] = group.state, group.generation, len(group.members), group.state_ms
+            seen = found[group.group_id] = (*group.summary, group.state_ms)
             if before.get(group.group_id) != seen:
                 changed.add(group.group_id)
             if not number % LOOK_GROUPS:

@@ -11,14 +11,18 @@ from rota.coordinator.observe.lag import Committed, GroupOffsets, Key
 from rota.coordinator.web.asks import ApiError, Asks, check
 from rota.coordinator.web.offsets import committed, ends
 from rota.protocol.constructs import DecodeError
-from rota.protocol.consumer_protocol import decode_assignment
-from rota.protocol.messages.describe_groups import DescribeGroupsRequest
+from rota.protocol.consumer_protocol import Assignment, TopicPartition, decode_assignment, encode_assignment
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from rota.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsRequest
 from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from rota.protocol.records.batch import headers
 from rota.protocol.records.errors import CorruptBatch
 from rota.protocol.records.record import read_records
 
 DESCRIBE_VERSION: Final = 5
+CONSUMER_VERSION: Final = 0
+CONSUMER: Final = "consumer"
 FETCH_VERSION: Final = 12
 FETCH_BYTES_MAX: Final = 8 * 1024 * 1024  # of one leader's answer: partitions beyond it have no age this time
 DECODED_BYTES_MAX: Final = 64 * 1024  # of one batch
@@ -115,13 +119,43 @@ def unread_time_ms(data: bytes, offset: int) -> int | None:
 
 
 async def describe(asks: Asks, group_id: str) -> Any:
-    """Return a group as DescribeGroups has it. Raises ApiError, for an unknown group with status 404."""
+    """Return a group of either protocol as DescribeGroups has it. Raises ApiError, for an unknown one with 404."""
     answer = await asks.ask_coordinator(group_id, DescribeGroupsRequest(groups=(group_id,)), DESCRIBE_VERSION)
     (described,) = answer.groups
     check(described.error_code, f"group {group_id!r}")
-    if described.group_state == DEAD:
+    return described if described.group_state != DEAD else await _describe_consumer(asks, group_id)
+
+
+async def _describe_consumer(asks: Asks, group_id: str) -> DescribedGroup:
+    request = ConsumerGroupDescribeRequest(group_ids=(group_id,))
+    (described,) = (await asks.ask_coordinator(group_id, request, CONSUMER_VERSION)).groups
+    if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
         raise ApiError(404, f"there is no group {group_id!r}")
-    return described
+    check(described.error_code, f"group {group_id!r}")
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=described.group_state,
+        protocol_type=CONSUMER,
+        protocol_data=described.assignor_name,
+        members=tuple(
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=b"",
+                member_assignment=encode_assignment(
+                    Assignment(
+                        assigned_partitions=tuple(
+                            TopicPartition(topic=topic.topic_name, partitions=topic.partitions)
+                            for topic in member.assignment.topic_partitions
+                        )
+                    )
+                ),
+            )
+            for member in described.members
+        ),
+    )
 
 
 def assigned(assignment: bytes) -> list[Key]:

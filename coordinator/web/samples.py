@@ -179,16 +179,16 @@ class Samples:
             yield Sample("rota_rebalance_duration_seconds", (cause,), durations)
 
     def _group_states(self) -> Iterator[Sample | None]:
-        groups = list(self._site.node.groups.machines())
-        yield from self._groups.update(group.group_id for group in groups if group.members)
+        groups = [(group.group_id, group.summary) for group in self._site.node.groups.machines()]
+        yield from self._groups.update(group_id for group_id, summary in groups if summary.member_count)
         counts, members, other = Counter[str](), Counter[str](), 0
-        for group in groups:
-            counts[group.state.value] += 1
-            members[group.state.value] += len(group.members)
-            if group.group_id in self._groups:
-                yield Sample("rota_group_members", (group.group_id,), len(group.members))
+        for group_id, summary in groups:
+            counts[summary.state] += 1
+            members[summary.state] += summary.member_count
+            if group_id in self._groups:
+                yield Sample("rota_group_members", (group_id,), summary.member_count)
             else:
-                other += len(group.members)
+                other += summary.member_count
             yield None
         if other:
             yield Sample("rota_group_members", (OTHER,), other)

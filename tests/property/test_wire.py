@@ -27,7 +27,7 @@ from kio.index import UnknownEntity, load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 from tests.soak import examples
 
-from rota.protocol import consumer_protocol, offsets_records
+from rota.protocol import consumer_group_records, consumer_protocol, offsets_records
 from rota.protocol.compiler import codec
 from rota.protocol.constructs import UUID, UUID_BYTES, List, Maybe, Octets, RecordSet, Shape, Tags, Text
 from rota.protocol.registry import APIS
@@ -54,6 +54,8 @@ RECORDS = [
     offsets_records.GroupMetadataKey,
     offsets_records.OffsetCommitValue,
     offsets_records.GroupMetadataValue,
+    *consumer_group_records.VALUES,
+    *consumer_group_records.VALUES.values(),
 ]
 EVERYTHING = [*MESSAGES, *RECORDS]
 

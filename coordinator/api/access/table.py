@@ -102,6 +102,8 @@ ACCESS: Final[dict[int, Rule]] = {
     61: _topics((_O.READ, TOPIC)),
     65: _transactions((_O.DESCRIBE, _TRANSACTION), (_O.DESCRIBE, TOPIC)),
     66: _transactions((_O.DESCRIBE, _TRANSACTION)),
+    68: _groups((_O.READ, GROUP), (_O.DESCRIBE, TOPIC)),
+    69: _groups((_O.DESCRIBE, GROUP), (_O.DESCRIBE, TOPIC)),
     71: _OPEN,
     72: _OPEN,
     74: _cluster(_O.DESCRIBE_CONFIGS),

@@ -14,6 +14,7 @@ from rota.coordinator.api.offset_commit import offset_commit
 from rota.coordinator.api.sync_group import sync_group
 from rota.coordinator.group.state import GroupConfig
 from rota.coordinator.group_coordinator import GroupCoordinator
+from rota.coordinator.group_environment import environment
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -46,6 +47,7 @@ class GroupWorld(World):
             tick_queue=self.tick_queue.append,
             ensure_topic=self._ensure_topic,
             leader=lambda index: 0,
+            environment=environment(node.topics, node.config),
         )
 
     def _offsets_partition(self, index: int) -> Any:

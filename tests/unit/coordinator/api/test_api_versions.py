@@ -33,15 +33,15 @@ def test_produce_is_advertised_from_0_so_that_librdkafka_compresses() -> None:
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_transactions_of_version_2_are_finalized(version: int) -> None:
+def test_each_feature_is_finalized_at_its_level(version: int) -> None:
     reply = ask(version)
     assert [(each.name, each.min_version_level, each.max_version_level) for each in reply.finalized_features] == [
-        ("transaction.version", 2, 2)
+        ("group.version", 1, 1),
+        ("transaction.version", 2, 2),
     ]
     assert reply.finalized_features_epoch == 0
     supported = {each.name: (each.min_version, each.max_version) for each in reply.supported_features}
-    assert supported.pop("transaction.version") == (2, 2)
-    assert supported == ({"group.version": (0, 0)} if version >= 4 else {})  # version 3 has no level 0
+    assert supported == {"group.version": (1, 1), "transaction.version": (2, 2)}
 
 
 def test_a_version_we_do_not_know_gets_the_list_to_choose_from() -> None:

@@ -25,13 +25,13 @@ def ask(version: int, *updates: tuple[str, int, int]) -> UpdateFeaturesResponse:
         (("nope", 1, 1), "version 1 for feature nope. Local controller 0 does not support this feature."),
         (("nope", 0, 1), "version 0 for feature nope. Feature nope not found."),
         (("nope", -1, 3), "version -1 for feature nope. A feature version cannot be less than 0."),
-        (("group.version", 1, 1), "version 1 for feature group.version. Local controller 0 only supports versions 0-0"),
+        (("group.version", 2, 1), "version 2 for feature group.version. Local controller 0 only supports versions 1-1"),
         (("group.version", 0, 9), "version 0 for feature group.version. The controller does not support the given upg"),
     ],
 )
 @pytest.mark.parametrize("version", [1, 2])
 def test_unsupported_feature_updates_are_refused(version: int, update: tuple[str, int, int], why: str) -> None:
-    reply = ask(version, ("group.version", 0, 1), update)
+    reply = ask(version, ("group.version", 1, 1), update)
     assert reply.error_code == ErrorCode.INVALID_UPDATE_VERSION
     assert reply.error_message is not None
     assert reply.error_message.startswith("The update failed for all features since the following feature had an error")
@@ -40,7 +40,7 @@ def test_unsupported_feature_updates_are_refused(version: int, update: tuple[str
 
 
 def test_an_update_to_the_current_level_succeeds() -> None:
-    (result,) = ask(1, ("group.version", 0, 1)).results
+    (result,) = ask(1, ("group.version", 1, 1)).results
     assert (result.feature, result.error_code) == ("group.version", 0)
-    assert ask(2, ("group.version", 0, 1)).results == ()
+    assert ask(2, ("group.version", 1, 1)).results == ()
     assert ask(2).error_code == 0

@@ -10,7 +10,8 @@ from rota.coordinator.config.definition import ConfigRefused, Support, Update
 from rota.coordinator.config.dynamic import check_dynamic, check_value, usable, without_effect
 from rota.coordinator.config.topic_properties import SYNONYMS
 
-ELSEWHERE = {  # in force where they are read
+ELSEWHERE = {
+    "group.consumer.assignment.interval.ms",  # in force where they are read
     "follower.replication.throttled.rate",
     "leader.replication.throttled.rate",
     "max.connections",

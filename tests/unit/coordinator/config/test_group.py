@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.broker_properties import USED
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.group import GROUP, broker_name_of, check_group
 from rota.coordinator.config.other_properties import others
@@ -12,7 +13,7 @@ def test_defaults_are_those_of_the_broker() -> None:
     for name, definition in GROUP.items():
         broker_name = broker_name_of(name)
         if broker_name is not None:
-            assert others()[broker_name].default == definition.default
+            assert (USED.get(broker_name) or others()[broker_name]).default == definition.default
 
 
 @pytest.mark.parametrize(

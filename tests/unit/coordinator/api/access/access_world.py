@@ -39,6 +39,8 @@ from rota.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
 )
+from rota.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from rota.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from rota.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from rota.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -117,10 +119,14 @@ from rota.protocol.messages.write_txn_markers import (
 ALICE = Principal("User", "alice")
 HOST = "127.0.0.1"
 TOPIC, GROUP, MISSING, TRANSACTION = "secret", "secret-group", "missing", "secret-transaction"
+CONSUMERS = "secret-consumers"  # a group of the consumer protocol
 
 
 class AccessWorld(GroupWorld):
-    """A broker with an authorizer. With `secrets`: a topic with records, a group with offsets, configs of a group."""
+    """A broker with an authorizer.
+
+    With `secrets`: a topic with records, a group with offsets, a group of the consumer protocol, configs of a group.
+    """
 
     def __init__(self, authorizer: Authorizer, *, secrets: bool = True, **properties: str) -> None:
         super().__init__({name.replace("_", "."): value for name, value in properties.items()})
@@ -135,6 +141,7 @@ class AccessWorld(GroupWorld):
             opening = InitProducerIdRequest(transactional_id=TRANSACTION, transaction_timeout_ms=900_000)
             assert self.send_as_broker(22, opening, 4).producer_id == 0
             self.send_as_broker(24, next(add_partitions_to_txn(3)), 3)
+            self.send_as_broker(68, next(consumer_group_heartbeat(1)), 1)
             bob = Entry.parse("ALLOW READ * User:bob")
             self.configs(ConfigKind.ACLS, "TOPIC:LITERAL:other", str(bob))
             self.configs(ConfigKind.GROUPS, GROUP, "consumer.session.timeout.ms", "46000")
@@ -245,6 +252,16 @@ def join_group(version: int) -> Iterator[Any]:
 
 def heartbeat(version: int) -> Iterator[Any]:
     yield HeartbeatRequest(group_id=GROUP, generation_id=1, member_id="m")
+
+
+def consumer_group_heartbeat(version: int) -> Iterator[Any]:
+    joining = {"member_epoch": 0, "rebalance_timeout_ms": 60_000, "topic_partitions": ()}
+    yield ConsumerGroupHeartbeatRequest(group_id=CONSUMERS, member_id="m", subscribed_topic_names=(TOPIC,), **joining)
+    yield ConsumerGroupHeartbeatRequest(group_id=CONSUMERS, member_id="m", member_epoch=2)
+
+
+def consumer_group_describe(version: int) -> Iterator[Any]:
+    yield ConsumerGroupDescribeRequest(group_ids=(CONSUMERS, GROUP), include_authorized_operations=True)
 
 
 def leave_group(version: int) -> Iterator[Any]:

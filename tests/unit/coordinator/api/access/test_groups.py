@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.unit.coordinator.api.access import access_world
-from tests.unit.coordinator.api.access.access_world import GROUP, TOPIC, AccessWorld, granted
+from tests.unit.coordinator.api.access.access_world import CONSUMERS, GROUP, TOPIC, AccessWorld, granted
 from tests.unit.coordinator.api.group_world import join_request
 
 from rota.coordinator.security.acl import ResourcePattern
+from rota.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from rota.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from rota.protocol.messages.delete_groups import DeleteGroupsRequest
 from rota.protocol.messages.describe_groups import DescribeGroupsRequest
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -50,7 +53,7 @@ def codes(topics: Any) -> list[tuple[str, int]]:
 def test_offsets_of_allowed_topics_are_committed() -> None:
     world = AccessWorld(granted(MEMBER, "TOPIC:LITERAL:t READ"))
     assert codes(world.send(8, commit_of(TOPIC, "t"), 8).topics) == [("t", 0), (TOPIC, TOPIC_DENIED)]
-    (group,) = world.node.groups.machines()
+    (group,) = [group for group in world.node.groups.machines() if group.group_id == GROUP]
     assert {key: value.offset for key, value in group.offsets.items()} == {("t", 0): 5, (TOPIC, 0): 1}
 
 
@@ -107,10 +110,9 @@ def test_offsets_by_topic_id() -> None:
 
 def test_groups_that_may_not_be_described_are_not_listed() -> None:
     assert AccessWorld(granted()).send(16, ListGroupsRequest(), 4).groups == ()
-    for grant in (MEMBER, "CLUSTER:LITERAL:kafka-cluster DESCRIBE"):
-        assert [group.group_id for group in AccessWorld(granted(grant)).send(16, ListGroupsRequest(), 4).groups] == [
-            GROUP
-        ]
+    for grant, visible in ((MEMBER, {GROUP}), ("CLUSTER:LITERAL:kafka-cluster DESCRIBE", {GROUP, CONSUMERS})):
+        groups = AccessWorld(granted(grant)).send(16, ListGroupsRequest(), 4).groups
+        assert {group.group_id for group in groups} == visible
 
 
 def test_described_groups_have_their_authorized_operations() -> None:
@@ -177,3 +179,41 @@ def test_a_member_whose_permission_ends_while_it_waits_is_told_nothing(key: int)
     reply = world.finish(waiting)
     assert reply.error_code == GROUP_DENIED
     assert not (reply.members if key == 11 else reply.assignment)
+
+
+def heartbeat_of(*names: str) -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest(
+        group_id=GROUP,
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=names,
+        topic_partitions=(),
+    )
+
+
+def test_a_member_of_the_consumer_protocol_names_topics_that_it_may_describe() -> None:
+    world = AccessWorld(granted(MEMBER, "TOPIC:LITERAL:t DESCRIBE"))
+    assert world.send(68, heartbeat_of(TOPIC, "t"), 1).error_code == TOPIC_DENIED
+    assert world.send(68, heartbeat_of("t"), 1).error_code == 0
+    assert AccessWorld(granted("TOPIC:LITERAL:t DESCRIBE")).send(68, heartbeat_of("t"), 1).error_code == GROUP_DENIED
+
+
+def test_a_regular_expression_matches_what_the_client_may_describe() -> None:
+    world = AccessWorld(granted(MEMBER, "TOPIC:LITERAL:t DESCRIBE"))
+    world.send(68, replace(heartbeat_of(), subscribed_topic_names=None, subscribed_topic_regex=".*"), 1)
+    group = next(group for group in world.node.groups.machines() if group.group_id == GROUP)
+    assert group.consumer is not None
+    assert group.consumer.regexes[".*"].topics == {"t"}
+
+
+def test_a_group_with_topics_that_may_not_be_described_is_not_shown() -> None:
+    request = ConsumerGroupDescribeRequest(group_ids=(CONSUMERS,), include_authorized_operations=True)
+    for grants, code in (
+        ((), GROUP_DENIED),
+        ((f"GROUP:LITERAL:{CONSUMERS} DESCRIBE",), TOPIC_DENIED),
+        ((f"GROUP:LITERAL:{CONSUMERS} DESCRIBE", f"TOPIC:LITERAL:{TOPIC} DESCRIBE"), 0),
+    ):
+        (group,) = AccessWorld(granted(*grants)).send(69, request, 1).groups
+        assert (group.error_code, bool(group.members)) == (code, code == 0)
+        assert (group.authorized_operations == 1 << 8) == (code == 0)

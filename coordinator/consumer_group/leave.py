@@ -1,0 +1,117 @@
+"""How members leave a consumer group: they say so, their session ends, or they do not revoke in time.
+
+Laws
+    CG7 A member that leaves or fails is removed with its three records, and the group epoch is bumped.
+    CG8 A static member that says -2 keeps its place and its target until its session ends: nothing is bumped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from rota.coordinator.consumer_group import notes, records
+from rota.coordinator.consumer_group.admission import Admitted, known_static, unknown
+from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply
+from rota.coordinator.consumer_group.member import STATIC_LEFT_EPOCH, Member, MemberState, Owned
+from rota.coordinator.consumer_group.state import ConsumerGroup
+from rota.coordinator.consumer_group.steps import (
+    REBALANCE,
+    SESSION,
+    answer,
+    bump_epoch,
+    cancel_timers,
+    record,
+    refuse,
+    set_rebalance_timer,
+)
+from rota.coordinator.group.effects import Step
+from rota.protocol.group_timeline import Trigger
+
+
+def leave(group: ConsumerGroup, event: ConsumerHeartbeat, step: Step) -> None:
+    """Handle a heartbeat with epoch -1 or -2."""
+    admitted = _member(group, event)
+    if isinstance(admitted, HeartbeatReply):
+        refuse(step, event.token, admitted)
+        return
+    if event.instance_id is not None and event.member_epoch == STATIC_LEFT_EPOCH:
+        _leave_for_a_while(group, admitted.member, step)
+    else:
+        notes.left(group, admitted.member, step)
+        reason = f"Member {event.member_id} left the consumer group."
+        remove_members(group, (admitted.member,), step, reason, Trigger.MEMBER_LEFT)
+    answer(step, event.token, HeartbeatReply(member_id=event.member_id, member_epoch=event.member_epoch))
+
+
+def _member(group: ConsumerGroup, event: ConsumerHeartbeat) -> Admitted | HeartbeatReply:
+    if event.instance_id is not None:
+        return known_static(group, event, checks_epoch=False)
+    member = group.members.get(event.member_id)
+    return unknown(group, event) if member is None else Admitted(member)
+
+
+def _leave_for_a_while(group: ConsumerGroup, member: Member, step: Step) -> None:
+    gone = replace(member, epoch=STATIC_LEFT_EPOCH, assigned=_with_epoch_0(member.assigned), pending={})
+    record(group, records.current(group.group_id, gone), step)
+
+
+def _with_epoch_0(owned: Owned) -> Owned:
+    return {topic_id: dict.fromkeys(indexes, 0) for topic_id, indexes in owned.items()}
+
+
+def remove_members(group: ConsumerGroup, members: Iterable[Member], step: Step, reason: str, trigger: str) -> None:
+    """Remove members and bump the epoch."""
+    removed = tuple(members)
+    for member in removed:
+        for tombstone in records.removed_member(group.group_id, member.member_id):
+            record(group, tombstone, step)
+        cancel_timers(group, member.member_id, step)
+    for expression in dict.fromkeys(member.regex for member in removed if member.regex):
+        if expression not in group.expressions:
+            record(group, records.removed_regex(group.group_id, expression), step)
+    bump_epoch(group, step, reason, trigger, removed)
+    if not group.members:
+        notes.empty(group, step)
+
+
+def timer_fired(group: ConsumerGroup, key: str, step: Step) -> None:
+    """A session or a rebalance timeout is over."""
+    if key.startswith(SESSION):
+        _session_ended(group, key.removeprefix(SESSION), step)
+    elif key.startswith(REBALANCE):
+        _revocation_ended(group, key.removeprefix(REBALANCE), step)
+
+
+def _session_ended(group: ConsumerGroup, member_id: str, step: Step) -> None:
+    group.armed.pop(member_id, None)
+    member, deadline_ms = group.members.get(member_id), group.deadlines.get(member_id)
+    if member is None or deadline_ms is None:
+        return
+    if deadline_ms > step.now_ms:
+        group.armed[member_id] = deadline_ms
+        step.arm(SESSION + member_id, deadline_ms)
+    else:
+        _fail(group, member, f"Member {member_id} fenced from the group because the member session expired.", step)
+
+
+def _revocation_ended(group: ConsumerGroup, member_id: str, step: Step) -> None:
+    epoch, member = group.revoking.pop(member_id, None), group.members.get(member_id)
+    if member is not None and member.epoch == epoch:
+        what = f"it failed to transition from epoch {epoch} within {member.rebalance_ms}ms."
+        _fail(group, member, f"Member {member_id} fenced from the group because {what}", step)
+
+
+def _fail(group: ConsumerGroup, member: Member, reason: str, step: Step) -> None:
+    notes.failed(group, member, reason, step)
+    remove_members(group, (member,), step, reason, Trigger.MEMBER_EXPIRED)
+
+
+def restart_timers(group: ConsumerGroup, step: Step) -> None:
+    """Give every member a full session, and its rebalance timeout where it has to revoke: after loading."""
+    for member in group.members.values():
+        deadline_ms = step.now_ms + group.settings.session_ms
+        group.deadlines[member.member_id] = group.armed[member.member_id] = deadline_ms
+        step.arm(SESSION + member.member_id, deadline_ms)
+        if member.state is MemberState.UNREVOKED_PARTITIONS:
+            set_rebalance_timer(group, member, step)

@@ -1,0 +1,94 @@
+"""Subscriptions by regular expression: checked when a member brings one, resolved right after the heartbeat.
+
+Kafka resolves them on another thread. Here a timer that fires at once does it, outside of the heartbeat's step, so that
+the heartbeat is answered first, as in Kafka.
+
+Laws
+    CG9 An expression is resolved again when topics were created, when members brought a new one, or after
+        `regex.refresh.interval.ms`; at most every REFRESH_MS_MIN.
+    CG10 A topic counts only where the client whose heartbeat asked for the resolution may describe it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from rota.coordinator.consumer_group import records
+from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, refusal
+from rota.coordinator.consumer_group.member import Member
+from rota.coordinator.consumer_group.regular_expression import InvalidExpression, compile_expression
+from rota.coordinator.consumer_group.state import ConsumerGroup, ResolvedRegex
+from rota.coordinator.consumer_group.steps import bump_epoch, record
+from rota.coordinator.consumer_group.topics import metadata_hash
+from rota.coordinator.group.effects import Step
+from rota.protocol.errors import ErrorCode
+from rota.protocol.group_timeline import Trigger
+
+RESOLVE: Final = "regex"  # the key of the timer
+REFRESH_MS_MIN: Final = 10_000
+
+
+class Change(Enum):
+    """What a heartbeat did to the member's expression."""
+
+    NONE = 0
+    CHANGED = 1  # to one that is not resolved yet
+    RESOLVED = 2  # to a resolved one, or to none
+
+
+def check(group: ConsumerGroup, member: Member, expression: str | None) -> HeartbeatReply | None:
+    """Return the refusal of an expression that is new in the group and is not valid."""
+    if not expression or expression == member.regex or expression in group.expressions:
+        return None
+    try:
+        compile_expression(expression)
+    except InvalidExpression as invalid:
+        text = f"SubscribedTopicRegex `{expression}` is not a valid regular expression: {invalid}."
+        return refusal(ErrorCode.INVALID_REGULAR_EXPRESSION, text)
+    return None
+
+
+def update(group: ConsumerGroup, before: Member, member: Member, event: ConsumerHeartbeat, step: Step) -> Change:
+    """Forget what nobody uses any more, and let the expressions be resolved when they have to be."""
+    change, is_new = Change.NONE, False
+    if member.regex != before.regex:
+        if before.regex and before.regex not in group.expressions:
+            record(group, records.removed_regex(group.group_id, before.regex), step)
+        is_new = bool(member.regex) and group.expressions[member.regex] == 1
+        is_resolved = not member.regex or (not is_new and member.regex in group.regexes)
+        change = Change.RESOLVED if is_resolved else Change.CHANGED
+    if (is_new or group.expressions) and _is_due(group, step.wall_ms, is_new=is_new):
+        group.describes = event.describes
+        step.arm(RESOLVE, step.now_ms)
+    return change
+
+
+def _is_due(group: ConsumerGroup, wall_ms: int, *, is_new: bool) -> bool:
+    if group.describes is not None or not group.expressions:
+        return False
+    last_ms = min((resolved.wall_ms for resolved in group.regexes.values()), default=0)
+    if wall_ms <= last_ms + REFRESH_MS_MIN:
+        return False
+    is_old = group.resolved_version < group.topics.created_version
+    is_old |= wall_ms > last_ms + group.settings.regex_refresh_ms
+    return is_new or is_old or len(group.expressions) != len(group.regexes)
+
+
+def resolve(group: ConsumerGroup, step: Step) -> None:
+    """Match all expressions with all topics; bump the epoch when a result or the topics' hash changed."""
+    describes, group.describes = group.describes, None
+    if describes is None or not group.expressions:
+        return
+    matches = {expression: compile_expression(expression).matches for expression in group.expressions}
+    names = list(group.topics.names())
+    has_changed = False
+    group.resolved_version = group.topics.created_version
+    for expression, is_match in matches.items():
+        topics = frozenset(name for name in names if is_match(name) and describes(name))
+        has_changed |= topics != group.regexes.get(expression, ResolvedRegex()).topics
+        version = group.topics.version
+        record(group, records.regex(group.group_id, expression, topics, version, step.wall_ms), step)
+    if has_changed or metadata_hash(group.subscribed_topics(), group.topics) != group.metadata_hash:
+        bump_epoch(group, step, "The topics of regular expressions changed.", Trigger.TOPICS_CHANGED)
+        group.topics_version = group.topics.version

@@ -1,0 +1,449 @@
+"""Regular expressions of RE2's syntax, matched with whole topic names. ADR 10 says why they are our own.
+
+Laws
+    RX1 The time to match is at most a constant of the expression times the length of the name: states are simulated, as
+        in RE2, and nothing is tried twice. Compiling is bounded by INSTRUCTIONS_MAX and NESTING_MAX.
+    RX2 What RE2 refuses is refused: back references, lookaround, `**`, repetitions above 1,000. Unicode classes beyond
+        those of ASCII letters, digits and punctuation are refused although RE2 has them.
+    A topic name has only characters of NAME_CHARACTERS, so that a class is a set of these.
+
+The file is longer than 400 lines because parser, program and matcher are read together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+NAME_CHARACTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+INSTRUCTIONS_MAX: Final = 20_000
+NESTING_MAX: Final = 100
+REPEAT_MAX: Final = 1_000
+CACHED_STEPS_MAX: Final = 10_000
+CACHED_EXPRESSIONS_MAX: Final = 256
+
+Chars = frozenset[str]
+WORD: Final = frozenset(NAME_CHARACTERS - set(".-"))
+DIGITS: Final = frozenset("0123456789")
+_UPPER: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_LOWER: Final = frozenset("abcdefghijklmnopqrstuvwxyz")
+_NONE: Final[Chars] = frozenset()
+PERL: Final = {"d": DIGITS, "w": WORD, "s": _NONE}
+POSIX: Final = {
+    "alnum": _UPPER | _LOWER | DIGITS,
+    "alpha": _UPPER | _LOWER,
+    "ascii": NAME_CHARACTERS,
+    "blank": _NONE,
+    "cntrl": _NONE,
+    "digit": DIGITS,
+    "graph": NAME_CHARACTERS,
+    "lower": _LOWER,
+    "print": NAME_CHARACTERS,
+    "punct": frozenset("._-"),
+    "space": _NONE,
+    "upper": _UPPER,
+    "word": WORD,
+    "xdigit": frozenset("0123456789abcdefABCDEF"),
+}
+UNICODE: Final = {
+    "L": _UPPER | _LOWER,
+    "Lu": _UPPER,
+    "Ll": _LOWER,
+    "Latin": _UPPER | _LOWER,
+    "N": DIGITS,
+    "Nd": DIGITS,
+    "P": frozenset("._-"),
+    "Pd": frozenset("-"),
+    "Pc": frozenset("_"),
+    "Po": frozenset("."),
+    "Any": NAME_CHARACTERS,
+}
+CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "v": "\v", "a": "\a"}
+BEGIN, END, BOUNDARY, NO_BOUNDARY = "^", "$", "b", "B"  # assertions
+
+
+class InvalidExpression(Exception):
+    """The expression is not valid; the text says where."""
+
+
+# ---- the program: instruction 0 is the end; others lead to one or two instructions
+
+
+@dataclass(slots=True)
+class _Instruction:
+    chars: Chars | None = None  # None: it takes no character
+    assertion: str = ""
+    targets: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Expression:
+    """A compiled expression."""
+
+    _program: list[_Instruction]
+    _start: int
+    _steps: dict[tuple[frozenset[int], str, str], frozenset[int]] = field(default_factory=dict)
+
+    def matches(self, name: str) -> bool:
+        """Return whether the whole name matches."""
+        states, before = frozenset((self._start,)), ""
+        for char in name:
+            states = self._step(states, before, char)
+            if not states:
+                return False
+            before = char
+        return 0 in self._closure(states, before, "")
+
+    def _step(self, states: frozenset[int], before: str, char: str) -> frozenset[int]:
+        kind = "" if not before else "w" if before in WORD else "."
+        found = self._steps.get((states, kind, char))
+        if found is None:
+            if len(self._steps) >= CACHED_STEPS_MAX:
+                self._steps.clear()
+            reached = self._closure(states, before, char)
+            program = self._program
+            found = frozenset(
+                target
+                for at in reached
+                for chars in (program[at].chars,)
+                if chars is not None and char in chars
+                for target in program[at].targets
+            )
+            self._steps[states, kind, char] = found
+        return found
+
+    def _closure(self, states: Iterable[int], before: str, after: str) -> set[int]:
+        """Return the instructions that are reached without a character, between these two."""
+        reached, waiting = set[int](), list(states)
+        while waiting:
+            at = waiting.pop()
+            if at in reached:
+                continue
+            reached.add(at)
+            instruction = self._program[at]
+            if instruction.chars is None and _holds(instruction.assertion, before, after):
+                waiting += instruction.targets
+        return reached
+
+
+def _holds(assertion: str, before: str, after: str) -> bool:
+    match assertion:
+        case "^":
+            return not before
+        case "$":
+            return not after
+        case "b" | "B":
+            return ((before in WORD) != (after in WORD)) == (assertion == BOUNDARY)
+        case _:
+            return True
+
+
+@lru_cache(CACHED_EXPRESSIONS_MAX)
+def compile_expression(text: str) -> Expression:
+    """Compile an expression. Raises InvalidExpression."""
+    return _Parser(text).parse()
+
+
+# ---- the parser builds backwards: a node is a function from the next instruction to the first of its own
+
+Node = Callable[[int], int]
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text, self._at, self._depth = text, 0, 0
+        self._ignores_case = False
+        self._program = [_Instruction()]
+
+    def parse(self) -> Expression:
+        node = self._alternation()
+        if self._at < len(self._text):
+            raise self._invalid("unexpected )")
+        return Expression(self._program, node(0))
+
+    def _invalid(self, what: str) -> InvalidExpression:
+        return InvalidExpression(f"{what} at position {self._at}")
+
+    def _add(self, chars: Chars | None, targets: list[int], assertion: str = "") -> int:
+        if len(self._program) >= INSTRUCTIONS_MAX:
+            raise self._invalid("expression too large")
+        self._program.append(_Instruction(chars, assertion, targets))
+        return len(self._program) - 1
+
+    def _peek(self, text: str) -> bool:
+        return self._text.startswith(text, self._at)
+
+    def _take(self, text: str) -> bool:
+        if self._peek(text):
+            self._at += len(text)
+            return True
+        return False
+
+    def _next(self) -> str:
+        if self._at >= len(self._text):
+            raise self._invalid("unexpected end")
+        self._at += 1
+        return self._text[self._at - 1]
+
+    # ---- structure
+
+    def _alternation(self) -> Node:
+        ignores_case = self._ignores_case
+        branches = [self._sequence()]
+        while self._take("|"):
+            branches.append(self._sequence())
+        self._ignores_case = ignores_case
+        if len(branches) == 1:
+            return branches[0]
+        return lambda after: self._add(None, [branch(after) for branch in branches])
+
+    def _sequence(self) -> Node:
+        nodes: list[Node] = []
+        while self._at < len(self._text) and not self._peek("|") and not self._peek(")"):
+            node = self._atom()
+            if node is not None:
+                nodes.append(self._repeated(node))
+
+        def build(after: int) -> int:
+            for node in reversed(nodes):
+                after = node(after)
+            return after
+
+        return build
+
+    def _atom(self) -> Node | None:
+        if self._take("\\Q"):
+            return self._quoted()
+        char = self._next()
+        match char:
+            case "(":
+                return self._group()
+            case "[":
+                return self._chars(self._class())
+            case ".":
+                return self._chars(NAME_CHARACTERS)
+            case "^" | "$":
+                return self._asserted(char)
+            case "\\":
+                return self._escape()
+            case "*" | "+" | "?":
+                raise self._invalid(f"missing argument to repetition operator {char}")
+            case _:
+                return self._chars(frozenset(char))
+
+    def _chars(self, chars: Chars) -> Node:
+        if self._ignores_case:
+            chars = frozenset(each for char in chars for each in (char.lower(), char.upper()))
+        return lambda after: self._add(chars & NAME_CHARACTERS, [after])
+
+    def _asserted(self, assertion: str) -> Node:
+        return lambda after: self._add(None, [after], assertion)
+
+    def _quoted(self) -> Node:
+        end = self._text.find("\\E", self._at)
+        text = self._text[self._at :] if end < 0 else self._text[self._at : end]
+        self._at += len(text) if end < 0 else len(text) + 2
+        nodes = [self._chars(frozenset(char)) for char in text]
+
+        def build(after: int) -> int:
+            for node in reversed(nodes):
+                after = node(after)
+            return after
+
+        return build
+
+    # ---- groups
+
+    def _group(self) -> Node | None:
+        self._depth += 1
+        if self._depth > NESTING_MAX:
+            raise self._invalid("expression nests too deeply")
+        ignores_case = self._ignores_case
+        if self._take("?") and not self._named() and not self._flags():
+            self._depth -= 1
+            return None  # flags for the rest of the group around
+        node = self._alternation()
+        if not self._take(")"):
+            raise self._invalid("missing closing )")
+        self._ignores_case = ignores_case
+        self._depth -= 1
+        return node
+
+    def _named(self) -> bool:
+        if not self._take("P<") and not (
+            self._peek("<") and not self._peek("<=") and not self._peek("<!") and self._take("<")
+        ):
+            return False
+        end = self._text.find(">", self._at)
+        name = self._text[self._at : max(end, self._at)]
+        if not name or not all(char == "_" or (char.isascii() and char.isalnum()) for char in name):
+            raise self._invalid("invalid named capture")
+        self._at = end + 1
+        return True
+
+    def _flags(self) -> bool:
+        """Read flags; return False where they end with `)` and not with `:`."""
+        is_set, has_flag = True, False
+        while True:
+            char = self._next()
+            if char in "imsU":
+                has_flag = True
+                self._ignores_case = is_set if char == "i" else self._ignores_case
+            elif char == "-" and is_set:
+                is_set, has_flag = False, False
+            elif char in ":)" and (is_set or has_flag):
+                return char == ":"
+            else:
+                raise self._invalid("invalid or unsupported Perl syntax")
+
+    # ---- repetition
+
+    def _repeated(self, node: Node) -> Node:
+        low_high = self._repetition()
+        if low_high is None:
+            return node
+        self._take("?")  # which of several matches is found makes no difference to whether there is one
+        if self._repetition() is not None:
+            raise self._invalid("invalid nested repetition operator")
+        return self._repeat(node, *low_high)
+
+    def _repetition(self) -> tuple[int, int | None] | None:
+        for operator, bounds in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
+            if self._take(operator):
+                return bounds
+        return self._counts() if self._peek("{") else None
+
+    def _counts(self) -> tuple[int, int | None] | None:
+        """Read `{n}`, `{n,}` or `{n,m}`; anything else begins with a `{` that stands for itself."""
+        end = self._text.find("}", self._at)
+        low, comma, high = self._text[self._at + 1 : max(end, self._at + 1)].partition(",")
+        if end < 0 or not _is_number(low) or (high and not _is_number(high)):
+            return None
+        first, last = int(low), int(high) if high else None if comma else int(low)
+        if max(first, last or 0) > REPEAT_MAX or (last is not None and last < first):
+            raise self._invalid("invalid repeat count")
+        self._at = end + 1
+        return first, last
+
+    def _repeat(self, node: Node, low: int, high: int | None) -> Node:
+        def build(after: int) -> int:
+            if high is None:
+                loop = self._add(None, [after])
+                self._program[loop].targets.insert(0, node(loop))
+                after = loop
+            else:
+                end = after
+                for _ in range(high - low):
+                    after = self._add(None, [node(after), end])
+            for _ in range(low):
+                after = node(after)
+            return after
+
+        return build
+
+    # ---- characters
+
+    def _escape(self) -> Node:
+        if self._peek("b") or self._peek("B"):
+            return self._asserted(self._next())
+        if self._take("A"):
+            return self._asserted(BEGIN)
+        if self._take("z"):
+            return self._asserted(END)
+        return self._chars(self._escaped_chars())
+
+    def _escaped_chars(self) -> Chars:
+        """Read what stands after a backslash, in a class or outside."""
+        char = self._next()
+        if char.lower() in PERL:
+            return PERL[char] if char in PERL else NAME_CHARACTERS - PERL[char.lower()]
+        if char in "pP":
+            return self._unicode(negated=char == "P")
+        return frozenset(self._escaped_char(char))
+
+    def _escaped_char(self, char: str) -> str:
+        if char in CONTROLS:
+            return CONTROLS[char]
+        if char == "x":
+            return self._hexadecimal()
+        if char == "0" or (char in "1234567" and self._text[self._at : self._at + 1] in tuple("01234567")):
+            return self._octal(char)
+        if char.isascii() and not char.isalnum():
+            return char
+        raise self._invalid("invalid escape sequence")
+
+    def _hexadecimal(self) -> str:
+        if self._take("{"):
+            end = self._text.find("}", self._at)
+            digits = self._text[self._at : max(end, self._at)]
+            self._at = end + 1
+        else:
+            digits = self._text[self._at : self._at + 2]
+            self._at += 2
+        if not digits or set(digits) - POSIX["xdigit"] or int(digits, 16) > 0x10FFFF:
+            raise self._invalid("invalid escape sequence")
+        return chr(int(digits, 16))
+
+    def _octal(self, digits: str) -> str:
+        while len(digits) < 3 and self._text[self._at : self._at + 1] in tuple("01234567"):
+            digits += self._next()
+        return chr(int(digits, 8))
+
+    def _unicode(self, *, negated: bool) -> Chars:
+        name = self._next()
+        if name == "{":
+            end = self._text.find("}", self._at)
+            name = self._text[self._at : max(end, self._at)]
+            self._at = end + 1
+        if name.startswith("^"):
+            name, negated = name[1:], not negated
+        if name not in UNICODE:
+            raise self._invalid("invalid or unsupported character class")
+        return NAME_CHARACTERS - UNICODE[name] if negated else UNICODE[name]
+
+    def _class(self) -> Chars:
+        negated = self._take("^")
+        chars: Chars = frozenset()
+        is_first = True
+        while is_first or not self._take("]"):
+            is_first = False
+            chars |= self._class_item()
+        if self._ignores_case:
+            chars = frozenset(each for char in chars for each in (char.lower(), char.upper()))
+        return NAME_CHARACTERS - chars if negated else chars
+
+    def _class_item(self) -> Chars:
+        if self._at >= len(self._text):
+            raise self._invalid("missing closing ]")
+        if self._take("[:"):
+            return self._posix()
+        if self._peek("\\") and self._text[self._at + 1 : self._at + 2] in ("d", "D", "w", "W", "s", "S", "p", "P"):
+            self._next()
+            return self._escaped_chars()
+        low = self._class_char()
+        is_range = self._peek("-") and self._text[self._at + 1 : self._at + 2] not in ("", "]")
+        if not is_range:
+            return frozenset(low)
+        self._next()
+        high = self._class_char()
+        if high < low:
+            raise self._invalid("invalid character class range")
+        return frozenset(char for char in NAME_CHARACTERS if low <= char <= high)
+
+    def _class_char(self) -> str:
+        char = self._next()
+        return self._escaped_char(self._next()) if char == "\\" else char
+
+    def _posix(self) -> Chars:
+        end = self._text.find(":]", self._at)
+        name = self._text[self._at : max(end, self._at)]
+        if name.removeprefix("^") not in POSIX:
+            raise self._invalid("invalid character class range")
+        self._at = end + 2
+        return NAME_CHARACTERS - POSIX[name[1:]] if name.startswith("^") else POSIX[name]
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and (text == "0" or not text.startswith("0"))

@@ -1,0 +1,72 @@
+"""What every decision of a consumer group does: take a record in and append it, bump the epoch, set timers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rota.coordinator.consumer_group import notes, records
+from rota.coordinator.consumer_group.events import HeartbeatReply
+from rota.coordinator.consumer_group.member import Member, MemberState
+from rota.coordinator.consumer_group.records import ConsumerRecord
+from rota.coordinator.consumer_group.state import ConsumerGroup
+from rota.coordinator.consumer_group.topics import metadata_hash
+from rota.coordinator.group.effects import Append, Reply, Step
+from rota.coordinator.runtime.contract import Token
+
+SESSION: Final = "session:"  # the key of a timer: this and the member id
+REBALANCE: Final = "rebalance:"
+
+
+def record(group: ConsumerGroup, of: ConsumerRecord, step: Step) -> None:
+    """Take a record in and append it."""
+    group.replay(of)
+    step.effects.append(Append(of))
+
+
+def answer(step: Step, token: Token, body: HeartbeatReply) -> None:
+    """Answer from the group's state: the reply waits until that state is durable."""
+    step.effects.append(Reply(token, body))
+
+
+def refuse(step: Step, token: Token, body: HeartbeatReply) -> None:
+    """Answer with an error, which promises nothing durable."""
+    step.effects.append(Reply(token, body, when_durable=False))
+
+
+def bump_epoch(group: ConsumerGroup, step: Step, reason: str, trigger: str, members: tuple[Member, ...] = ()) -> None:
+    """Begin a rebalance: the next group epoch, with the hash of the topics that members subscribe to now."""
+    hash_now = metadata_hash(group.subscribed_topics(), group.topics)
+    previous = group.state
+    record(group, records.epoch(group.group_id, group.epoch + 1, hash_now), step)
+    if previous is not group.state or group.epoch == group.target_epoch + 1:
+        group.assigning_ms = step.now_ms
+    notes.bumped(group, previous, reason, trigger, members, step)
+
+
+def refresh_session(group: ConsumerGroup, member_id: str, step: Step) -> None:
+    """Restart a member's session; its timer is moved only if it would fire too late."""
+    deadline_ms = step.now_ms + group.settings.session_ms
+    group.deadlines[member_id] = deadline_ms
+    if group.armed.get(member_id, deadline_ms + 1) > deadline_ms:
+        group.armed[member_id] = deadline_ms
+        step.arm(SESSION + member_id, deadline_ms)
+
+
+def set_rebalance_timer(group: ConsumerGroup, member: Member, step: Step) -> None:
+    """A member that has to revoke partitions has its rebalance timeout for that."""
+    if member.classic is not None:
+        return
+    if member.state is MemberState.UNREVOKED_PARTITIONS:
+        group.revoking[member.member_id] = member.epoch
+        step.arm(REBALANCE + member.member_id, step.now_ms + member.rebalance_ms)
+    elif group.revoking.pop(member.member_id, None) is not None:
+        step.disarm(REBALANCE + member.member_id)
+
+
+def cancel_timers(group: ConsumerGroup, member_id: str, step: Step) -> None:
+    """Forget a member's timers."""
+    group.deadlines.pop(member_id, None)
+    if group.armed.pop(member_id, None) is not None:
+        step.disarm(SESSION + member_id)
+    if group.revoking.pop(member_id, None) is not None:
+        step.disarm(REBALANCE + member_id)

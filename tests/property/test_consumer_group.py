@@ -1,0 +1,191 @@
+"""Laws CG1, CG2, G3 and G5 of a group of the consumer protocol, on conversations that nobody wrote, crashes included.
+
+Each client does what a consumer does: it owns what it was last told, and gives partitions up before it says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.soak import examples
+from tests.unit.coordinator.consumer_group.talk import Talk, TopicsInMemory, durable, named
+
+from rota.coordinator.consumer_group.settings import ConsumerGroupSettings
+from rota.coordinator.consumer_group.state import ConsumerGroupState
+from rota.protocol.errors import ErrorCode
+
+TOPICS = ("t", "u")
+SUBSCRIPTIONS = st.sampled_from([("t",), ("t", "u"), ("u",), ()])
+MEMBERS = ("a", "b", "c", "d")
+SETTLING_ROUNDS_MAX = 20
+
+
+@dataclass
+class Client:
+    """`owned` is what it uses; `assigned` is what it was told last, when it has still to revoke."""
+
+    epoch: int = 0
+    names: tuple[str, ...] = ("t",)
+    owned: dict[str, set[int]] = field(default_factory=dict)
+    assigned: dict[str, set[int]] | None = None
+    instance: str | None = None
+
+
+class Groups(RuleBasedStateMachine):
+    """Members that behave, members with wrong epochs, topics that change, time and crashes in any order."""
+
+    @initialize(
+        assignor=st.sampled_from(["uniform", "range"]), interval_ms=st.sampled_from([0, 1_000]), count=st.integers(1, 6)
+    )
+    def begin(self, assignor: str, interval_ms: int, count: int) -> None:
+        config = ConsumerGroupSettings(assignment_interval_ms=interval_ms, assignors=(assignor,))
+        self.talk = Talk(TopicsInMemory(t=count, u=2), config)
+        self.clients: dict[str, Client] = {}
+        self.epochs: dict[str, int] = {}
+
+    # ---- members
+
+    def beat(self, member: str) -> None:
+        """A heartbeat of a client that behaves."""
+        client = self.clients[member]
+        if client.epoch == 0:
+            reply = self.talk.join(member, *client.names, instance=client.instance)
+        else:
+            reply = self.talk.beat(member, client.epoch, owned=dict(client.owned), instance=client.instance)
+        if reply.error is not ErrorCode.NONE:
+            client.epoch, client.owned, client.assigned = 0, {}, None  # it gives everything up and joins again
+            return
+        client.epoch = reply.member_epoch
+        assignment = named(reply)
+        if assignment is not None:
+            client.assigned = {name: indexes for name, indexes in assignment.items() if indexes}
+
+    def apply(self, member: str) -> None:
+        """The client revokes and takes what it was told."""
+        client = self.clients[member]
+        if client.assigned is not None:
+            client.owned, client.assigned = client.assigned, None
+
+    @rule(member=st.sampled_from(MEMBERS), names=SUBSCRIPTIONS, is_static=st.booleans())
+    def a_member_joins(self, member: str, names: tuple[str, ...], is_static: bool) -> None:
+        if member not in self.clients:
+            self.clients[member] = Client(names=names, instance=f"i-{member}" if is_static else None)
+            self.beat(member)
+            self.apply(member)
+
+    @precondition(lambda self: self.clients)
+    @rule(data=st.data(), applies=st.booleans())
+    def a_member_beats(self, data: st.DataObject, applies: bool) -> None:
+        member = data.draw(st.sampled_from(sorted(self.clients)))
+        self.beat(member)
+        if applies:
+            self.apply(member)
+
+    @precondition(lambda self: self.clients)
+    @rule(data=st.data(), names=SUBSCRIPTIONS)
+    def a_member_changes_its_subscription(self, data: st.DataObject, names: tuple[str, ...]) -> None:
+        member = data.draw(st.sampled_from(sorted(self.clients)))
+        client = self.clients[member]
+        client.names = names
+        if client.epoch > 0:
+            reply = self.talk.beat(
+                member, client.epoch, names=names, owned=dict(client.owned), instance=client.instance
+            )
+            if reply.error is ErrorCode.NONE:
+                client.epoch = reply.member_epoch
+                assignment = named(reply)
+                client.assigned = assignment if assignment is not None else client.assigned
+                self.apply(member)
+
+    @precondition(lambda self: self.clients)
+    @rule(data=st.data(), is_for_good=st.booleans())
+    def a_member_leaves(self, data: st.DataObject, is_for_good: bool) -> None:
+        member = data.draw(st.sampled_from(sorted(self.clients)))
+        client = self.clients.pop(member)
+        if client.epoch > 0:
+            self.talk.leave(member, -2 if client.instance and not is_for_good else -1, instance=client.instance)
+
+    @rule(member=st.sampled_from((*MEMBERS, "ghost")), epoch=st.integers(-2, 12))
+    def a_wrong_epoch_changes_nothing(self, member: str, epoch: int) -> None:
+        client = self.clients.get(member)
+        if epoch in (0, -1, -2) or (client is not None and client.epoch == epoch):
+            return
+        before, size = durable(self.talk.hosted), len(self.talk.log)
+        reply = self.talk.beat(member, epoch)
+        if reply.error is not ErrorCode.NONE:
+            assert (durable(self.talk.hosted), len(self.talk.log)) == (before, size)
+
+    # ---- the world
+
+    @rule(name=st.sampled_from(TOPICS))
+    def a_topic_grows(self, name: str) -> None:
+        topic = self.talk.topics.get(name)
+        assert topic is not None
+        if topic.partition_count < 9:
+            self.talk.topics.set(name, topic.partition_count + 1)
+
+    @rule(ms=st.sampled_from([10, 1_000, 30_000, 50_000]))
+    def time_passes(self, ms: int) -> None:
+        self.talk.advance(ms)
+
+    @rule(compacted=st.booleans())
+    def the_coordinator_crashes(self, compacted: bool) -> None:
+        """G5."""
+        other = self.talk.restarted(compacted=compacted)
+        assert durable(other.hosted) == durable(self.talk.hosted)
+        self.talk = other
+
+    # ---- laws
+
+    @invariant()
+    def clients_with_a_valid_epoch_own_different_partitions(self) -> None:
+        """CG1, as the clients see it: those that the coordinator still knows in their epoch."""
+        if self.talk.hosted.consumer is None:
+            return
+        owned = [
+            (name, index)
+            for member, client in self.clients.items()
+            if client.epoch > 0
+            and member in self.talk.group.members
+            and client.epoch in (self.talk.group.members[member].epoch, self.talk.group.members[member].previous_epoch)
+            for name, indexes in client.owned.items()
+            for index in indexes
+        ]
+        assert len(owned) == len(set(owned))
+
+    @invariant()
+    def epochs_only_grow(self) -> None:
+        group = self.talk.hosted.consumer
+        if group is not None:
+            assert group.epoch >= self.epochs.get("g", 0)
+            self.epochs["g"] = group.epoch
+
+    def teardown(self) -> None:
+        """Progress: with heartbeats alone the group becomes Stable and every subscribed partition has an owner."""
+        if not hasattr(self, "talk"):
+            return
+        for _ in range(SETTLING_ROUNDS_MAX):
+            for member in self.clients:
+                self.beat(member)
+                self.apply(member)
+            self.talk.advance(3_000)
+        if self.talk.hosted.consumer is None or not self.talk.group.members:
+            return
+        group = self.talk.group
+        gone = set(group.members) - set(self.clients)  # static members that may come back
+        if gone:
+            return
+        assert group.state is ConsumerGroupState.STABLE
+        for name in group.subscribed_topics():
+            topic = self.talk.topics.get(name)
+            assert topic is not None
+            assert {(topic.topic_id, index) for index in range(topic.partition_count)} <= set(group.owners)
+        for member, client in self.clients.items():
+            assert client.owned == {name: indexes for name, indexes in self.talk.assigned(member).items() if indexes}
+
+
+Groups.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
+TestConsumerGroups = Groups.TestCase

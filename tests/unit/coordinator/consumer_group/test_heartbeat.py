@@ -1,0 +1,192 @@
+"""Conversations of members that join, reconcile and rejoin. The names of Kafka's own tests are in kafka_tests.tsv."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.coordinator.consumer_group.talk import Talk, TopicsInMemory, durable, named
+
+from rota.coordinator.consumer_group.member import MemberState
+from rota.coordinator.consumer_group.settings import ConsumerGroupSettings
+from rota.coordinator.consumer_group.state import ConsumerGroupState
+from rota.protocol.errors import ErrorCode
+
+
+def two_members() -> Talk:
+    """a has t-0 and t-1, b has t-2 and t-3, both in epoch 3."""
+    talk = Talk()
+    talk.join("a", "t")
+    talk.join("b", "t")
+    talk.beat("a", 2, owned={"t": (0, 1, 2, 3)})
+    talk.beat("a", 2, owned={"t": (0, 1)})
+    talk.beat("b", 3)
+    return talk
+
+
+def test_the_first_member_gets_everything_in_epoch_2() -> None:
+    talk = Talk()
+    reply = talk.join("a", "t")
+    assert (reply.error, reply.member_id, reply.member_epoch) == (ErrorCode.NONE, "a", 2)
+    assert named(reply) == {"t": {0, 1, 2, 3}}
+    assert reply.interval_ms == 5_000
+    assert talk.group.state is ConsumerGroupState.STABLE
+
+
+def test_the_records_of_a_first_member_are_in_kafkas_order() -> None:
+    talk = Talk()
+    talk.join("a", "t")
+    kinds = [kind for kind, _ in talk.records()]
+    assert kinds == ["MemberKey", "EpochKey", "TargetMemberKey", "TargetEpochKey", "CurrentAssignmentKey"]
+
+
+def test_two_members_reconcile_step_by_step() -> None:
+    talk = Talk()
+    talk.join("a", "t")
+    second = talk.join("b", "t")
+    assert (second.member_epoch, named(second)) == (3, {})  # at the target epoch, and nothing is free yet
+    assert talk.group.members["b"].state is MemberState.UNRELEASED_PARTITIONS
+    assert talk.group.state is ConsumerGroupState.RECONCILING
+
+    first = talk.beat("a", 2)
+    assert (first.member_epoch, named(first)) == (2, {"t": {0, 1}})
+    assert talk.group.members["a"].state is MemberState.UNREVOKED_PARTITIONS
+    assert named(talk.beat("a", 2)) is None  # it has not revoked yet
+    assert named(talk.beat("b", 3)) is None
+
+    done = talk.beat("a", 2, owned={"t": (0, 1)})
+    assert (done.member_epoch, named(done)) == (3, None)
+    assert named(talk.beat("b", 3)) == {"t": {2, 3}}
+    assert talk.group.state is ConsumerGroupState.STABLE
+
+
+def test_a_new_group_and_a_restarted_one_are_the_same() -> None:
+    talk = two_members()
+    for compacted in (False, True):
+        assert durable(talk.restarted(compacted=compacted).hosted) == durable(talk.hosted)
+
+
+def test_a_member_that_says_everything_gets_its_assignment_again() -> None:
+    talk = two_members()
+    reply = talk.beat("a", 3, names=("t",), owned={"t": (0, 1)}, rebalance_ms=60_000)
+    assert (reply.member_epoch, named(reply)) == (3, {"t": {0, 1}})
+    before = len(talk.log)
+    talk.beat("a", 3, names=("t",), owned={"t": (0, 1)}, rebalance_ms=60_000)
+    assert len(talk.log) == before
+
+
+def test_a_member_rejoins_with_epoch_0_and_keeps_its_partitions() -> None:
+    talk = two_members()
+    reply = talk.join("a", "t")
+    assert (reply.member_epoch, named(reply)) == (3, {"t": {0, 1}})
+    assert talk.group.epoch == 3
+
+
+def test_a_member_rejoins_with_epoch_0_while_it_has_to_revoke() -> None:
+    talk = Talk()
+    talk.join("a", "t")
+    talk.join("b", "t")
+    talk.beat("a", 2)
+    reply = talk.join("a", "t")
+    assert (reply.member_epoch, named(reply)) == (3, {"t": {0, 1}})  # it owns nothing any more: all is revoked
+
+
+def test_a_member_rejoins_with_epoch_0_while_partitions_are_not_released() -> None:
+    talk = Talk()
+    talk.join("a", "t")
+    talk.join("b", "t")
+    reply = talk.join("b", "t")
+    assert (reply.member_epoch, named(reply)) == (3, {})
+
+
+def test_a_changed_subscription_makes_a_new_target() -> None:
+    talk = Talk(TopicsInMemory(t=2, u=2))
+    talk.join("a", "t")
+    reply = talk.beat("a", 2, names=("t", "u"))
+    assert (reply.member_epoch, named(reply)) == (3, {"t": {0, 1}, "u": {0, 1}})
+
+
+def test_partitions_of_a_topic_that_is_not_subscribed_any_more_are_revoked_at_once() -> None:
+    talk = Talk(TopicsInMemory(t=2, u=2), ConsumerGroupSettings(assignment_interval_ms=1_000))
+    talk.join("a", "t", "u")
+    reply = talk.beat("a", 2, names=("t",))  # the interval is not over: there is no new target yet
+    assert (reply.member_epoch, named(reply)) == (2, {"t": {0, 1}})
+    assert talk.group.members["a"].state is MemberState.UNREVOKED_PARTITIONS
+    talk.advance(1_000)
+    assert talk.beat("a", 2, owned={"t": (0, 1)}).member_epoch == 3
+
+
+def test_new_partitions_of_a_topic_make_a_new_target() -> None:
+    talk = two_members()
+    talk.topics.set("t", 6)
+    talk.beat("a", 3)
+    assert talk.group.epoch == 4
+    assert talk.group.metadata_hash == talk.restarted().group.metadata_hash
+    talk.beat("b", 3)
+    assert talk.assigned("a") == {"t": {0, 1, 4}}
+    assert talk.assigned("b") == {"t": {2, 3, 5}}
+
+
+def test_another_topic_changes_nothing() -> None:
+    talk = two_members()
+    talk.topics.set("other", 3)
+    before = len(talk.log)
+    talk.beat("a", 3)
+    assert len(talk.log) == before
+
+
+def test_a_deleted_topic_is_taken_away() -> None:
+    talk = two_members()
+    talk.topics.delete("t")
+    reply = talk.beat("a", 3)
+    assert (reply.member_epoch, named(reply)) == (3, {})
+    assert talk.beat("a", 3, owned={}).member_epoch == 4
+
+
+def test_topics_that_changed_while_the_coordinator_was_down_are_noticed() -> None:
+    talk = two_members()
+    talk.topics.set("t", 8)
+    other = talk.restarted()
+    other.beat("a", 3)
+    assert other.group.epoch == 4
+
+
+def test_a_second_member_within_the_assignment_interval_gets_the_old_epoch_and_nothing() -> None:
+    talk = Talk(settings=ConsumerGroupSettings(assignment_interval_ms=1_000))
+    talk.join("a", "t")
+    reply = talk.join("b", "t")
+    assert (reply.member_epoch, named(reply)) == (2, {})
+    assert talk.group.state is ConsumerGroupState.ASSIGNING
+    talk.advance(999)
+    talk.beat("b", 2)
+    assert talk.group.state is ConsumerGroupState.ASSIGNING
+    talk.advance(1)
+    talk.beat("b", 2)
+    assert talk.group.target_epoch == 3
+
+
+def test_the_answer_to_a_member_in_its_previous_epoch_is_repeated() -> None:
+    talk = two_members()
+    reply = talk.beat("a", 2, owned={"t": (0, 1)})  # it did not get the answer with epoch 3
+    assert (reply.error, reply.member_epoch) == (ErrorCode.NONE, 3)
+
+
+@pytest.mark.parametrize("assignor", ["uniform", "range"])
+def test_the_assignor_that_most_members_name_is_used(assignor: str) -> None:
+    talk = Talk()
+    talk.join("a", "t", assignor=assignor)
+    talk.join("b", "t", assignor=assignor)
+    talk.join("c", "t")
+    talk.beat("a", 2)
+    assert talk.group.preferred_assignor() == assignor
+    assert talk.noted("Assignment received from leader")[-1]["protocol"] == assignor
+
+
+def test_a_joining_member_is_in_the_timeline_with_its_rebalance() -> None:
+    talk = Talk()
+    talk.join("a", "t")
+    names = [name for name, _ in talk.notes]
+    assert names == [
+        "Dynamic member with unknown member id joins group and is added",
+        "Preparing to rebalance group",
+        "Assignment received from leader",
+    ]
+    assert talk.notes[1][1]["trigger"] == "member-joined"

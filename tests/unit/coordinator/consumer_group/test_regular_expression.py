@@ -1,0 +1,81 @@
+"""The syntax and the semantics of RE2, and the bound on the time."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rota.coordinator.consumer_group.regular_expression import InvalidExpression, compile_expression
+
+NAMES = ("", "a", "b", "ab", "ba", "aab", "abb", "A", "a.b", "a-b", "a_1", "12", "topic-1", "__x", "aaaaab")
+
+
+def test_an_expression_matches_the_whole_name() -> None:
+    assert compile_expression("a").matches("a")
+    assert not compile_expression("a").matches("ab")
+    assert not compile_expression("b").matches("ab")
+
+
+@pytest.mark.parametrize(
+    ("expression", "matches"),
+    [
+        (r"\Qa.b\E", {"a.b"}),
+        ("[[:alpha:]]+", {"a", "b", "ab", "ba", "aab", "abb", "A", "aaaaab"}),
+        ("[^[:alpha:]]+", {"12"}),
+        ("(?i)AB", {"ab"}),
+        ("(?i:A)", {"a", "A"}),
+        ("(?P<name>a)", {"a"}),
+        ("(?<name>a)", {"a"}),
+        (r"\pL", {"a", "b", "A"}),
+        (r"\p{Lu}", {"A"}),
+        (r"\PL\PL", {"12"}),
+        (r"\x61", {"a"}),
+        (r"\x{62}", {"b"}),
+        (r"a{,2}", set()),  # RE2 takes this as text
+        (r"\z", {""}),
+        ("a|", {"a", ""}),
+    ],
+)
+def test_what_re2_has_and_python_has_not(expression: str, matches: set[str]) -> None:
+    compiled = compile_expression(expression)
+    assert {name for name in NAMES if compiled.matches(name)} == matches
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "(", ")", "*a", "a**", "a{2}{3}", "[a", "[z-a]", "[[:foo:]]", "(?=a)", "(?!a)", "(?<=a)", r"\1", r"\Z", "\\",
+        "a{1001}", "a{2,1}", "(?P<>a)", r"\pX", r"\p{Foo}", r"\x{zz}", "(?z)", "((a{500}){500}){500}", "(" * 101,
+    ],
+)  # fmt: skip
+def test_what_re2_refuses_is_refused(expression: str) -> None:
+    with pytest.raises(InvalidExpression):
+        compile_expression(expression)
+
+
+@pytest.mark.parametrize("expression", ["(a*)*b", "(a+)+c", "(a|aa)+c", "(x+x+)+y", "(.*)(.*)(.*)(.*)(.*)c"])
+def test_no_expression_takes_exponential_time(expression: str) -> None:
+    assert not compile_expression(expression).matches("a" * 249)
+    assert not compile_expression(expression).matches("x" * 249)
+
+
+pieces = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\d", r"\w", "_", "-", "1", "A", "^", "$", r"\b"])
+
+
+def combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    suffix = st.sampled_from(["*", "+", "?", "*?", "{2}", "{1,}", "{0,2}"])
+    return st.one_of(
+        st.builds(lambda left, right: left + right, inner, inner),
+        st.builds(lambda left, right: f"(?:{left}|{right})", inner, inner),
+        st.builds(lambda body, how: f"({body}){how}", inner, suffix),
+    )
+
+
+@given(st.recursive(pieces, combined, max_leaves=8), st.text("ab1_-.A", max_size=8))
+def test_where_python_has_the_same_syntax_the_result_is_the_same(expression: str, name: str) -> None:
+    ours = compile_expression(expression).matches(name)
+    theirs = re.compile(expression, re.ASCII).fullmatch(name) is not None
+    assert ours == theirs
