@@ -6,7 +6,6 @@ The groups have heartbeats each 100 ms and no pause between two assignments, so 
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import signal
 import sys
@@ -49,36 +48,25 @@ async def main(bootstrap, group, topic):
 asyncio.run(main(*sys.argv[1:]))
 """
 
-pytestmark = pytest.mark.peer
-
-
-@pytest.fixture(scope="session")
-def kafka() -> str:
-    """HOST:PORT of the Apache Kafka that runs beside."""
-    address = os.environ.get("ROTA_PEER")
-    if not address:
-        pytest.skip("no Apache Kafka runs beside: ROTA_PEER is not set")
-    return address
-
 
 @pytest.fixture
-async def quick(kafka: str, group: str) -> str:
+async def quick(bootstrap: str, group: str) -> str:
     """The id of a group with GROUP_CONFIGS."""
-    async with Admin(AdminConfig(bootstrap_servers=kafka)) as admin:
+    async with Admin(AdminConfig(bootstrap_servers=bootstrap)) as admin:
         await admin.alter_configs({ConfigResource(ResourceType.GROUP, group): GROUP_CONFIGS})
     return group
 
 
 @pytest.fixture
-async def join(kafka: str, quick: str) -> AsyncIterator[Join]:
+async def join(bootstrap: str, quick: str) -> AsyncIterator[Join]:
     """`reader = await join(topic, setting=…)`: a reader that polls; all are closed in the end."""
-    async with readers(kafka, quick, group_protocol="consumer") as join:
+    async with readers(bootstrap, quick, group_protocol="consumer") as join:
         yield join
 
 
 @pytest.mark.parametrize("assignor", ["uniform", "range"])
-async def test_partitions_are_reassigned_as_members_join_and_leave(kafka: str, join: Join, assignor: str) -> None:
-    topic = create_topic(kafka, 3)
+async def test_partitions_are_reassigned_as_members_join_and_leave(bootstrap: str, join: Join, assignor: str) -> None:
+    topic = create_topic(bootstrap, 3)
     everything = [TopicPartition(topic, n) for n in range(3)]
     members: list[Reader] = []
     for expected in ([3], [1, 2], [1, 1, 1], [0, 1, 1, 1]):
@@ -90,8 +78,8 @@ async def test_partitions_are_reassigned_as_members_join_and_leave(kafka: str, j
         await until(lambda: all_owned(*members) == everything and settled(*members), "the rest")
 
 
-async def test_a_member_keeps_its_remaining_partitions(kafka: str, join: Join) -> None:
-    topic = create_topic(kafka, 4)
+async def test_a_member_keeps_its_remaining_partitions(bootstrap: str, join: Join) -> None:
+    topic = create_topic(bootstrap, 4)
     first = await join(topic)
     await until(lambda: len(first.owned) == 4, "the first")
     second = await join(topic)
@@ -101,33 +89,33 @@ async def test_a_member_keeps_its_remaining_partitions(kafka: str, join: Join) -
     assert first.told("lost") == []
 
 
-async def test_new_partitions_and_new_topics_are_assigned(kafka: str, join: Join) -> None:
+async def test_new_partitions_and_new_topics_are_assigned(bootstrap: str, join: Join) -> None:
     prefix = unique("many")
-    create_topic(kafka, 1, name=f"{prefix}-a")
+    create_topic(bootstrap, 1, name=f"{prefix}-a")
     reader = await join(re.compile(rf"{prefix}-.*"), metadata_max_age_ms=200)
     await until(lambda: len(reader.owned) == 1, "the first topic")
-    create_topic(kafka, 2, name=f"{prefix}-b")
+    create_topic(bootstrap, 2, name=f"{prefix}-b")
     await until(lambda: len(reader.owned) == 3, "the second topic")
-    admin = AdminClient({"bootstrap.servers": kafka})
+    admin = AdminClient({"bootstrap.servers": bootstrap})
     await asyncio.to_thread(admin.create_partitions([NewPartitions(f"{prefix}-a", 3)])[f"{prefix}-a"].result)
     await until(lambda: len(reader.owned) == 5, "the new partitions")
 
 
-async def test_a_topic_that_is_created_again_is_assigned_again(kafka: str, join: Join) -> None:
-    topic = create_topic(kafka, 1)
+async def test_a_topic_that_is_created_again_is_assigned_again(bootstrap: str, join: Join) -> None:
+    topic = create_topic(bootstrap, 1)
     reader = await join(topic, metadata_max_age_ms=200)
     await until(lambda: len(reader.owned) == 1, "the topic")
-    admin = AdminClient({"bootstrap.servers": kafka})
+    admin = AdminClient({"bootstrap.servers": bootstrap})
     await asyncio.to_thread(admin.delete_topics([topic])[topic].result, PATIENCE_S)
     await until(lambda: not reader.owned, "its end")
-    create_topic(kafka, 2, name=topic)
+    create_topic(bootstrap, 2, name=topic)
     await until(lambda: len(reader.owned) == 2, "its return")
 
 
-async def test_a_killed_member_loses_its_partitions(kafka: str, quick: str, join: Join) -> None:
-    topic = create_topic(kafka, 2)
+async def test_a_killed_member_loses_its_partitions(bootstrap: str, quick: str, join: Join) -> None:
+    topic = create_topic(bootstrap, 2)
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", VICTIM, kafka, quick, topic, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-c", VICTIM, bootstrap, quick, topic, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     assert await process.stdout.readline() == b"assigned\n"
@@ -138,8 +126,8 @@ async def test_a_killed_member_loses_its_partitions(kafka: str, quick: str, join
     await until(lambda: len(reader.owned) == 2, "the dead member's half")
 
 
-async def test_a_static_member_gets_its_partitions_back(kafka: str, join: Join) -> None:
-    topic = create_topic(kafka, 4)
+async def test_a_static_member_gets_its_partitions_back(bootstrap: str, join: Join) -> None:
+    topic = create_topic(bootstrap, 4)
     other = await join(topic)
     first = await join(topic, group_instance_id="i")
     await until(lambda: shares(other, first) == [2, 2] and settled(other, first), "both")
@@ -150,8 +138,8 @@ async def test_a_static_member_gets_its_partitions_back(kafka: str, join: Join) 
     assert other.story == story, "nothing moved meanwhile"
 
 
-async def test_an_instance_id_in_use_is_refused(kafka: str, join: Join) -> None:
-    topic = create_topic(kafka, 1)
+async def test_an_instance_id_in_use_is_refused(bootstrap: str, join: Join) -> None:
+    topic = create_topic(bootstrap, 1)
     first = await join(topic, group_instance_id="i")
     await until(lambda: first.owned, "the first")
     second = await join(topic, group_instance_id="i", polls=False)
@@ -161,9 +149,9 @@ async def test_an_instance_id_in_use_is_refused(kafka: str, join: Join) -> None:
 
 
 @pytest.mark.parametrize("code", [110, 25], ids=["FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID"])
-async def test_a_fenced_member_joins_again(kafka: str, quick: str, code: int) -> None:
-    topic = create_topic(kafka, 2)
-    async with FaultProxy(kafka) as proxy, readers(proxy.bootstrap, quick, **RECONNECTS) as join:
+async def test_a_fenced_member_joins_again(bootstrap: str, quick: str, code: int) -> None:
+    topic = create_topic(bootstrap, 2)
+    async with FaultProxy(bootstrap) as proxy, readers(proxy.bootstrap, quick, **RECONNECTS) as join:
         reader = await join(topic)
         await until(lambda: len(reader.owned) == 2, "all")
         fault = proxy.refuse(HEARTBEAT, code)
@@ -174,9 +162,9 @@ async def test_a_fenced_member_joins_again(kafka: str, quick: str, code: int) ->
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["request lost", "answer lost"])
-async def test_lost_heartbeats_and_moved_coordinators_lose_nothing(kafka: str, quick: str, after: bool) -> None:
-    topic = create_topic(kafka, 2)
-    async with FaultProxy(kafka) as proxy, readers(proxy.bootstrap, quick, **RECONNECTS) as join:
+async def test_lost_heartbeats_and_moved_coordinators_lose_nothing(bootstrap: str, quick: str, after: bool) -> None:
+    topic = create_topic(bootstrap, 2)
+    async with FaultProxy(bootstrap) as proxy, readers(proxy.bootstrap, quick, **RECONNECTS) as join:
         reader = await join(topic)
         await until(lambda: len(reader.owned) == 2, "all")
         await proxy.close(HEARTBEAT, after=after, times=3).happened(3)
@@ -186,11 +174,11 @@ async def test_lost_heartbeats_and_moved_coordinators_lose_nothing(kafka: str, q
         assert reader.told("lost") == []
 
 
-async def test_commits_carry_the_member_epoch(kafka: str, quick: str) -> None:
-    topic = create_topic(kafka, 1)
-    produce(kafka, topic, [b"0", b"1", b"2"])
+async def test_commits_carry_the_member_epoch(bootstrap: str, quick: str) -> None:
+    topic = create_topic(bootstrap, 1)
+    produce(bootstrap, topic, [b"0", b"1", b"2"])
     settings: dict[str, Any] = {"group_protocol": "consumer", "group_id": quick, "auto_offset_reset": "earliest"}
-    make = partial(ConsumerConfig, bootstrap_servers=kafka, **settings)
+    make = partial(ConsumerConfig, bootstrap_servers=bootstrap, **settings)
     async with Consumer(make(enable_auto_commit=False)) as consumer:
         consumer.subscribe([topic])
         assert [(await consumer.getone()).value for _ in range(2)] == [b"0", b"1"]
@@ -214,11 +202,11 @@ async def commit_as(consumer: Consumer, group: Any, offsets: Any) -> None:
     await commit(consumer._cluster, group, offsets)
 
 
-async def test_members_of_librdkafka_and_of_rota_share_a_group(kafka: str, quick: str, join: Join) -> None:
-    topic = create_topic(kafka, 4)
+async def test_members_of_librdkafka_and_of_rota_share_a_group(bootstrap: str, quick: str, join: Join) -> None:
+    topic = create_topic(bootstrap, 4)
     reader = await join(topic)
     await until(lambda: len(reader.owned) == 4, "all")
-    other = Confluent({"bootstrap.servers": kafka, "group.id": quick, "group.protocol": "consumer"})
+    other = Confluent({"bootstrap.servers": bootstrap, "group.id": quick, "group.protocol": "consumer"})
     other.subscribe([topic])
     async with asyncio.timeout(PATIENCE_S):
         while len(other.assignment()) != 2 or len(reader.owned) != 2:
@@ -228,8 +216,8 @@ async def test_members_of_librdkafka_and_of_rota_share_a_group(kafka: str, quick
     await until(lambda: len(reader.owned) == 4, "all again")
 
 
-async def test_the_poll_timeout_gives_the_partitions_to_others(kafka: str, join: Join) -> None:
-    topic = create_topic(kafka, 2)
+async def test_the_poll_timeout_gives_the_partitions_to_others(bootstrap: str, join: Join) -> None:
+    topic = create_topic(bootstrap, 2)
     slow = await join(topic, max_poll_interval_ms=1_000)
     await until(lambda: len(slow.owned) == 2, "all")
     slow.poll_again_every(0.1)

@@ -18,6 +18,8 @@ STOP_S = 10.0
 PROPERTIES = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "100",  # for groups whose configs ask for it
     "num.partitions": "4",
     "auto.create.topics.enable": "true",
 }
