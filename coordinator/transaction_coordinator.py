@@ -1,8 +1,8 @@
 """The transaction coordinator: transactional ids, hosted by the runtime on the partitions of `__transaction_state`.
 
 Laws
-    T3  Markers are sent when the decision is committed, by the leader of the shard alone, with its leader epoch.
-    T5  Decisions that a shard loads are completed: their markers are sent again when the shard serves requests.
+    TXC3  Markers are sent when the decision is committed, by the leader of the shard alone, with its leader epoch.
+    TXC5  Decisions that a shard loads are completed: their markers are sent again when the shard serves requests.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ class TransactionCoordinator(CoordinatorRuntime[Transaction]):
     # ---- markers
 
     def _resume(self, index: int) -> None:
-        """T5. Send the markers of all decisions that this shard has loaded."""
+        """TXC5. Send the markers of all decisions that this shard has loaded."""
         shard = self.shards[index]
         for machine in [machine for machine in shard.machines.values() if machine.is_ending]:
             if shard.machines.get(machine.machine_id) is machine:

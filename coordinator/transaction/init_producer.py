@@ -1,7 +1,7 @@
 """InitProducerId with a transactional id: a new epoch, which fences the producers before it.
 
 Laws
-    T2  A producer that is fenced by another InitProducerId, or by the timeout, gets no epoch for its old one (KIP-360).
+    TXC2 A producer that another InitProducerId has fenced, or the timeout, gets no epoch for its old one (KIP-360).
     A retry, whose epoch is the one before the current one, gets the current one again.
 """
 

@@ -1,9 +1,9 @@
 """One transactional id as a state machine: `step` decides, `replay` remembers. No clock, no socket, no logging.
 
 Laws
-    T1  `replay` alone writes the durable state. Replaying the log, or the log after compaction, gives it again.
+    TXC1  `replay` alone writes the durable state. Replaying the log, or the log after compaction, gives it again.
     G4  Every token that comes in with an event goes out in exactly one Reply.
-    T5  A transaction that was decided is completed, whatever crashes: after a load its markers are sent again.
+    TXC5  A transaction that was decided is completed, whatever crashes: after a load its markers are sent again.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """AddPartitionsToTxn and AddOffsetsToTxn: the first partition begins a transaction; and verification (KIP-890).
 
 Law
-    T4  A partition is in the transaction, durably, before a record of the transaction is appended to it.
+    TXC4  A partition is in the transaction, durably, before a record of the transaction is appended to it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from rota.coordinator.transaction.events import AddPartitions, Producer, VerifyPartitions
+from rota.coordinator.transaction.events import AddPartitions, Producer, TopicPartition, VerifyPartitions
 from rota.coordinator.transaction.state import PartitionErrors, Step, TransactionalId, TransactionValue
 from rota.coordinator.transaction.transitions import ENDING, TransactionState
 from rota.protocol.errors import ErrorCode
@@ -32,7 +33,7 @@ def _write(machine: TransactionalId, hard: TransactionValue, event: AddPartition
         replace(
             hard,
             state=TransactionState.ONGOING,
-            partitions=tuple(dict.fromkeys(hard.partitions + event.partitions)),
+            partitions=by_topic(hard.partitions + event.partitions),
             start_ms=hard.start_ms if is_begun else step.wall_ms,
             update_ms=step.wall_ms,
             previous_producer_id=hard.producer_id,
@@ -42,6 +43,14 @@ def _write(machine: TransactionalId, hard: TransactionValue, event: AddPartition
     )
     if not is_begun:
         machine.begin_timeout(hard.timeout_ms, step)
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+    """Return the partitions in the order of a record: those of one topic together, each once."""
+    topics: dict[str, dict[TopicPartition, None]] = {}
+    for partition in partitions:
+        topics.setdefault(partition[0], {})[partition] = None
+    return tuple(partition for found in topics.values() for partition in found)
 
 
 def verify_partitions(machine: TransactionalId, event: VerifyPartitions, step: Step) -> None:

@@ -1,9 +1,9 @@
 """The durable state of a transactional id, the replies of its steps, and the base of the machine.
 
 Laws
-    T1  `replay` alone writes the durable state, in normal work as on loading; a record is the whole of it.
-    T2  The epoch of a producer id only grows, and a client is never given the last one, so that it can be fenced.
-    T3  A decision (PrepareCommit, PrepareAbort) is sent to the partitions when its record is committed, not before.
+    TXC1  `replay` alone writes the durable state, in normal work as on loading; a record is the whole of it.
+    TXC2  The epoch of a producer id only grows, and a client is never given the last one, so that it can be fenced.
+    TXC3  A decision (PrepareCommit, PrepareAbort) is sent to the partitions when its record is committed, not before.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class TransactionalId:
     def prepare(
         self, hard: TransactionValue, is_commit: bool, version: int, step: Step, *, next_id: int = NO_PRODUCER_ID
     ) -> None:
-        """Decide the transaction (T3): write the decision and send the markers when it is committed."""
+        """Decide the transaction (TXC3): write the decision and send the markers when it is committed."""
         bumps = version >= BUMPING
         if bumps:
             self.last_epoch = hard.producer_epoch

@@ -29,22 +29,33 @@ class BrokerRequests:
     def __init__(self, topics: Topics, config: BrokerConfig) -> None:
         self._topics, self._config = topics, config
         self._connections: dict[int, Connection] = {}
-        self._opening: dict[int, asyncio.Lock] = {}
+        self._opening: dict[int, asyncio.Task[Connection]] = {}
 
     async def ask(self, broker_id: int, request: Any) -> Any:
         """Send a request to a broker and return its response. Raises KafkaError."""
         connection = self._connections.get(broker_id)
         if connection is None:
-            async with self._opening.setdefault(broker_id, asyncio.Lock()):
-                connection = self._connections.get(broker_id) or await self._connect(broker_id)
+            connection = await self._open(broker_id)
         return await connection.ask(request, REQUEST_SECONDS)
 
     async def stop(self) -> None:
         """Close all connections."""
+        opening = list(self._opening.values())
+        for task in opening:
+            task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)
         connections, self._connections = list(self._connections.values()), {}
         for connection in connections:
             connection.end(NotRegistered("this broker stops"))
             await connection.closed()
+
+    async def _open(self, broker_id: int) -> Connection:
+        """Open a connection in a task of its own, which all requests share: a caller may run outside of any task."""
+        opening = self._opening.get(broker_id)
+        if opening is None:
+            opening = self._opening[broker_id] = asyncio.get_running_loop().create_task(self._connect(broker_id))
+            opening.add_done_callback(lambda _: self._opening.pop(broker_id, None))
+        return await asyncio.shield(opening)
 
     async def _connect(self, broker_id: int) -> Connection:
         broker = self._topics.brokers.get(broker_id)

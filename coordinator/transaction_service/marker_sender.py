@@ -1,9 +1,9 @@
 """Writes markers to the leaders of partitions: one request to a broker at a time, with the markers of all transactions.
 
 Laws
-    T5  A marker is tried again until its partition has it, through changes of the leader, for as long as the
+    TXC5  A marker is tried again until its partition has it, through changes of the leader, for as long as the
         coordinator leads the shard. One partition that cannot be written delays no other.
-    T6  A partition that does not exist (any more) needs no marker, nor one that has a newer epoch of the producer.
+    TXC6  A partition that does not exist (any more) needs no marker, nor one that has a newer epoch of the producer.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ does not add partitions itself (Produce v12, TxnOffsetCommit v5), and a late bat
 transaction that no coordinator knows of.
 
 Laws
-    T4  A partition is in the transaction, durably, before a record of the transaction is appended to it.
+    TXC4  A partition is in the transaction, durably, before a record of the transaction is appended to it.
     G4  Every question is answered, within the time of a request.
 """
 

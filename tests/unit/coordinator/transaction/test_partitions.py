@@ -84,3 +84,12 @@ def test_verification_of_a_completed_transaction_finds_nothing() -> None:
 
 def test_the_version_of_the_client_is_written() -> None:
     assert began(version=2).value.client_version == 2
+
+
+def test_partitions_keep_their_order_through_a_load() -> None:
+    script = began(("t", 0), ("u", 0))
+    script.add(("t", 1))
+    before = script.value
+    assert before.partitions == (("t", 0), ("t", 1), ("u", 0))
+    script.crash()
+    assert script.value == before

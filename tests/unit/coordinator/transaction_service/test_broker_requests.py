@@ -10,6 +10,7 @@ from tests.unit.coordinator.api.data_world import World
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.listeners import Endpoint
+from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.transaction_service.broker_requests import BrokerRequests
 from rota.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -52,3 +53,15 @@ async def test_a_broker_that_is_not_registered_is_not_asked() -> None:
     world = World()
     with pytest.raises(KafkaError, match="broker 9 is not registered"):
         await BrokerRequests(world.node.topics, world.node.config).ask(9, NO_TOPICS)
+
+
+async def test_a_request_may_come_from_outside_of_a_task() -> None:
+    """A handler of a request runs in the loop's callback until it has to wait."""
+    world = World()
+    requests = BrokerRequests(world.node.topics, world.node.config)
+    async with Broker(config(), memory=True) as broker:
+        know(world, broker)
+        answer = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(lambda: eager.start(requests.ask(7, NO_TOPICS)).then(answer.set_result))
+        assert isinstance(await answer, MetadataResponse)
+        await requests.stop()

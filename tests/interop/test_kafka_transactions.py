@@ -1,0 +1,32 @@
+"""`kafka-transactions` of Apache Kafka, unmodified: lists, describes, and aborts a transaction that hangs."""
+
+from __future__ import annotations
+
+from tests.interop.java_kit import needs_java, run_java
+from tests.interop.kit import create_topic, unique, until
+from tests.interop.test_transactions import begin, transactional, values
+
+pytestmark = needs_java
+TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
+
+
+def tool(bootstrap: str, *arguments: str) -> list[list[str]]:
+    return [line.split() for line in run_java(TRANSACTIONS, "--bootstrap-server", bootstrap, *arguments).splitlines()]
+
+
+def test_kafka_transactions_shows_a_transaction_and_aborts_one_that_hangs(bootstrap: str) -> None:
+    topic, transactional_id = create_topic(bootstrap, 1), unique("tx")
+    producer = transactional(bootstrap, transactional_id)
+    begin(producer, topic, b"x")
+    (row,) = [row for row in tool(bootstrap, "list") if row and row[0] == transactional_id]
+    assert row[3] == "Ongoing"
+    described = str(tool(bootstrap, "describe", "--transactional-id", transactional_id))
+    assert "Ongoing" in described
+    assert f"{topic}-0" in described
+    header, row = tool(bootstrap, "describe-producers", "--topic", topic, "--partition", "0")
+    assert dict(zip(header, row, strict=True))["CurrentTransactionStartOffset"] == "0"
+    assert all(transactional_id not in row for row in tool(bootstrap, "find-hanging", "--broker-id", "0"))
+    tool(bootstrap, "abort", "--topic", topic, "--partition", "0", "--start-offset", "0")
+    until(lambda: values(bootstrap, topic, "read_uncommitted") == [b"x"], "the marker")
+    header, row = tool(bootstrap, "describe-producers", "--topic", topic, "--partition", "0")
+    assert dict(zip(header, row, strict=True))["CurrentTransactionStartOffset"] == "None"
