@@ -7,10 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
 from tests.interop.conftest import Join
 from tests.interop.java_kit import needs_java, run_java, run_java_failing
 from tests.interop.kit import create_topic, produce, unique
 from tests.interop.layouts import until_sizes
+from tests.interop.test_consumer_protocol import member, until_shares
 
 pytestmark = needs_java
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
@@ -66,6 +68,26 @@ def test_the_lag_of_a_group_with_members(bootstrap: str, join: Join, group: str)
     state = tool(bootstrap, GROUPS, "--describe", "--group", group, "--state")
     assert "Stable" in state
     assert "range" in state
+
+
+def test_kafka_consumer_groups_shows_members_lag_and_type(bootstrap: str, group: str) -> None:
+    topic = create_topic(bootstrap, 2)
+    produce(bootstrap, topic, [b"x"] * 60)
+    with member(bootstrap, group, **{"client.id": "reader"}) as consumer:
+        consumer.subscribe([topic])
+        until_shares([consumer], [2])
+        consumer.commit(offsets=[TopicPartition(topic, 0, 4)], asynchronous=False)
+        described = tool(bootstrap, GROUPS, "--describe", "--group", group)
+        line = next(each.split() for each in described.splitlines() if each.split()[1:3] == [topic, "0"])
+        assert line[3] == "4"
+        state = tool(bootstrap, GROUPS, "--describe", "--group", group, "--state")
+        assert "Stable" in state
+        assert "uniform" in state
+        listed = tool(bootstrap, "org.apache.kafka.tools.GroupsCommand", "--list")
+        assert next(each.split()[1:3] for each in listed.splitlines() if each.startswith(group)) == [
+            "Consumer",
+            "consumer",
+        ]
 
 
 def test_offsets_are_reset_and_deleted_and_the_group_is_deleted(bootstrap: str, group: str) -> None:

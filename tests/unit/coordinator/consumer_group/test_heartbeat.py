@@ -1,4 +1,4 @@
-"""Conversations of members that join, reconcile and rejoin. The names of Kafka's own tests are in kafka_tests.tsv."""
+"""Conversations of members that join, reconcile and rejoin."""
 
 from __future__ import annotations
 
