@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from copy import copy
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -37,6 +38,7 @@ from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, TRANSACTION_STATE,
 from rota.coordinator.network.connections import Connections
 from rota.coordinator.network.listener import Listener
 from rota.coordinator.observe.timeline_topic import TimelineTopic
+from rota.coordinator.replica.client_throttle import ClientThrottle
 from rota.coordinator.replica.durability import Durability
 from rota.coordinator.replica.fetch_sessions import FetchSessions
 from rota.coordinator.replica.partition import Partition
@@ -339,6 +341,13 @@ class Broker:
         )
 
     def _connections(self) -> Connections:
+        ClientThrottle(
+            self.topics,
+            partial(setattr, self.node, "client_throttle"),
+            self.now_ms,
+            windows=self.config.quota_window_num,
+            window_ms=1_000 * self.config.quota_window_size_seconds,
+        )
         apis: Mapping[int, Route] = routes(checks_access=self.authorizer is not None)
         return Connections(self.node, apis if self.tracing is None else self.tracing.routes(apis), self.tick_queue)
 

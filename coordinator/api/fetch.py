@@ -17,6 +17,7 @@ from typing import Final
 
 from rota.coordinator.api.access.fetches import AuthorizedLookup
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.throttling import throttle_fetch
 from rota.coordinator.metadata import eager
 from rota.coordinator.replica.cold_reads import load_and_read
 from rota.coordinator.replica.delayed_fetch import DelayedFetch
@@ -51,10 +52,10 @@ def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | Dela
     context = node.fetch_sessions.open(_session_request(call.version, request), now_ms)
     if context.error is not ErrorCode.NONE:
         return _response(node, context, ())
-    bytes_max = min(request.max_bytes, node.config.fetch_max_bytes)
     old_client = call.version < STORAGE_ERROR_SINCE
     replica_id = _replica_id(request)
     is_follower = replica_id > CONSUMER_MAX
+    bytes_max = _bytes_max(node, call, request, is_follower=is_follower)
     lookup = _lookup(node, call, is_follower=is_follower)
     plan = FetchPlan(
         lookup,
@@ -69,16 +70,16 @@ def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | Dela
         return _response(node, context, _refused_all(plan))
     result = plan.read(wait=False)
     if result.loads:
-        return eager.start(_load_and_respond(node, context, plan, result, lookup))
+        return eager.start(_load_and_respond(node, call, context, plan, result, lookup))
     bytes_missing = min(request.min_bytes, bytes_max) - result.size_bytes
     if bytes_missing <= 0 or request.max_wait_ms <= 0 or result.must_answer or not plan.partitions:
-        return _response(node, context, result.responses, plan)
+        return _answer(node, call, context, plan, result)
     delayed = DelayedFetch(
         node.timers,
         now_ms + request.max_wait_ms,
         bytes_missing,
         plan.watches(result),
-        lambda: _response(node, context, _read_again(plan, lookup).responses, plan),
+        lambda: _answer(node, call, context, plan, _read_again(plan, lookup)),
         of_follower=is_follower,
         read_committed=request.isolation_level == READ_COMMITTED and not is_follower,
     )
@@ -111,11 +112,31 @@ def _answer_soon(delayed: DelayedFetch[FetchResponse], context: FetchContext, pl
 
 
 async def _load_and_respond(
-    node: Node, context: FetchContext, plan: FetchPlan, result: FetchResult, lookup: PartitionLookup
+    node: Node, call: Call, context: FetchContext, plan: FetchPlan, result: FetchResult, lookup: PartitionLookup
 ) -> FetchResponse:
     """Load data that is not in the page cache in a thread, then respond without delay: such a fetch has records."""
     result = await load_and_read(result, lambda wait: _read_again(plan, lookup, wait=wait))
-    return _response(node, context, result.responses, plan)
+    return _answer(node, call, context, plan, result)
+
+
+def _bytes_max(node: Node, call: Call, request: FetchRequest, *, is_follower: bool) -> int:
+    """Return the maximum size of the response: what the client asks for, the broker's limit, a burst of its quota."""
+    bytes_max, throttle = min(request.max_bytes, node.config.fetch_max_bytes), node.client_throttle
+    if throttle is None or is_follower:
+        return bytes_max
+    burst_bytes = throttle.consumers.burst_bytes(call.principal.name, call.client_id)
+    return bytes_max if burst_bytes is None else min(bytes_max, burst_bytes)
+
+
+def _answer(node: Node, call: Call, context: FetchContext, plan: FetchPlan, result: FetchResult) -> FetchResponse:
+    """Return the response; one without partitions to a consumer that is throttled. No session begins with that."""
+    throttle = node.client_throttle
+    throttle_ms = 0 if throttle is None or plan.of_follower else throttle_fetch(throttle, call, result.size_bytes)
+    if not throttle_ms:
+        return _response(node, context, result.responses, plan)
+    response = _response(node, context, ()) if isinstance(context, Incremental) else FetchResponse()
+    response.throttle_time_ms = throttle_ms
+    return response
 
 
 def _session_request(version: int, request: FetchRequest) -> SessionRequest:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rota.coordinator.metadata.lost_brokers import LostBrokers
     from rota.coordinator.metadata.producer_ids import ProducerIds
     from rota.coordinator.metadata.topics import Topics
+    from rota.coordinator.replica.client_throttle import ClientThrottle
     from rota.coordinator.replica.fetch_sessions import FetchSessions
     from rota.coordinator.replica.partitions import Partitions
     from rota.coordinator.replica.replication_throttle import ReplicationThrottle
@@ -69,6 +70,7 @@ class Node:
     now_ms: Callable[[], int]  # elapsed time, for deadlines; only differences mean anything
     wall_ms: Callable[[], int]  # ms since the epoch, for timestamps
     leader_throttle: ReplicationThrottle | None = None  # of what followers fetch; None for a broker alone
+    client_throttle: ClientThrottle | None = None  # None: no client has a quota of bytes
     lost_brokers: LostBrokers | None = None  # that may be dead, or have just left; None for a broker alone
     telemetry: ClientTelemetry = field(default_factory=ClientTelemetry)  # the metrics that clients push
     durability: Durability = field(default_factory=Durability)  # group flush, off the loop; the shards' as well

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from rota.coordinator.api.node import Call, HangUp, Node
+from rota.coordinator.api.throttling import throttle_produce
 from rota.coordinator.api.transaction_verification import NOT_VERIFIED, Verified, is_of_transaction, verify
 from rota.coordinator.log.contract import Appended, AppendRefused, StorageFailed
 from rota.coordinator.log.producers import Verification
@@ -56,8 +57,10 @@ def produce(node: Node, call: Call, request: ProduceRequest) -> ProduceResponse 
     """
     operation = _Produce(node, call, request)
     if is_of_transaction(request):
-        return _produce_in_transaction(node, call, request, operation)
-    return _appended(operation, request)
+        reply = _produce_in_transaction(node, call, request, operation)
+    else:
+        reply = _appended(operation, request)
+    return reply if node.client_throttle is None else throttle_produce(node.client_throttle, call, request, reply)
 
 
 def _appended(operation: _Produce, request: ProduceRequest) -> ProduceResponse | DelayedReply[ProduceResponse] | None:

@@ -132,6 +132,8 @@ class BrokerConfig:
     replica_selector_class: str | None
     inter_broker_listener_name: str | None
     num_replica_fetchers: int
+    quota_window_num: int
+    quota_window_size_seconds: int
     replication_quota_window_num: int
     replication_quota_window_size_seconds: int
     leader_replication_throttled_rate: int | None

@@ -539,6 +539,14 @@ _REPLICATION = (
         "Maximum time for which a leader waits before it answers a follower, in ms.",
         1,
     ),
+    _D("quota.window.num", _T.INT, "11", "Number of windows over which a rate of a client's quota is measured.", 1),
+    _D(
+        "quota.window.size.seconds",
+        _T.INT,
+        "1",
+        "Length of a window over which a rate of a client's quota is measured, in seconds.",
+        1,
+    ),
     _D(
         "replication.quota.window.num",
         _T.INT,

@@ -250,8 +250,6 @@ num.recovery.threads.per.data.dir INT 2 cluster-wide
 offsets.load.buffer.size INT 5242880
 offsets.topic.compression.codec INT 0
 producer.purgatory.purge.interval.requests INT 1000
-quota.window.num INT 11
-quota.window.size.seconds INT 1
 socket.connection.setup.timeout.max.ms LONG 30000
 socket.connection.setup.timeout.ms LONG 10000
 socket.receive.buffer.bytes INT 102400

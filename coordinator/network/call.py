@@ -46,6 +46,7 @@ class Call:
     counters: ApiCounters = field(default_factory=ApiCounters)  # where an API counts the errors inside its responses
     principal: Principal = ANONYMOUS  # whom the connection has authenticated as
     sasl: SaslSession | None = None  # the authentication of the connection; None on a listener without SASL
+    mute: Callable[[int], None] | None = None  # serve no request of the connection for so many ms; None: no connection
 
 
 @dataclass(frozen=True, slots=True)

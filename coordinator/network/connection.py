@@ -39,7 +39,8 @@ READ_AHEAD_BYTES = 64 * 1024  # read while no request is served, so that the end
 
 # Mute reasons: while a connection has one it serves no request.
 AWAITS_REPLY, PEER_NOT_READING, IN_FLIGHT_FULL, CLOSING, AWAITS_MEMORY, SUSPENDED = 1, 2, 4, 8, 16, 32
-READS_ON = AWAITS_REPLY | AWAITS_MEMORY  # with these reasons it still reads up to READ_AHEAD_BYTES
+THROTTLED = 64
+READS_ON = AWAITS_REPLY | AWAITS_MEMORY | THROTTLED  # with these reasons it still reads up to READ_AHEAD_BYTES
 
 UNUSED = ApiCounters()  # the counters of connections that have sent no reply yet
 BoundHandler = tuple[ApiHandler, Call]  # a version of an API as one client uses it
@@ -61,6 +62,7 @@ class Connection(asyncio.Protocol):
         self._backlog_bytes = self._slot_bytes = 0
         self._large_frame_bytes = 0  # bytes received of an incomplete large frame
         self._mute_reasons = 0
+        self._throttled_until_ms = 0  # while THROTTLED is a mute reason
         self.unsent_bytes = 0  # bytes of replies that the peer has not read, at the last measurement
         self.stalled_since_ms: int | None = None  # the first check since which the peer has read nothing
         self._written_bytes = self._taken_bytes = 0  # since the peer stopped reading: bytes written, bytes it has taken
@@ -99,6 +101,8 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        if self._mute_reasons & THROTTLED:
+            self._owner.node.timers.cancel((THROTTLED, self))
         self._mute_reasons |= CLOSING
         self._owner.connection_closed(self)
         slots, self._slots = self._slots, deque()
@@ -246,6 +250,7 @@ class Connection(asyncio.Protocol):
             handler.counters,
             self.principal,
             self.sasl,
+            self.mute_for,
         )
         if len(self._handlers) >= HANDLERS_MAX:
             self._handlers.clear()
@@ -397,6 +402,17 @@ class Connection(asyncio.Protocol):
     def resume(self) -> None:
         """Serve the queued requests and read on."""
         self._unmute(SUSPENDED)
+
+    def mute_for(self, ms: int) -> None:
+        """Serve no request for `ms`, as the client has exceeded a quota (KIP-219); a longer mute goes on."""
+        node = self._owner.node
+        until_ms = node.now_ms() + ms
+        if self._transport is None or (self._mute_reasons & THROTTLED and until_ms <= self._throttled_until_ms):
+            return
+        self._mute_reasons |= THROTTLED
+        self._throttled_until_ms = until_ms
+        node.timers.at((THROTTLED, self), until_ms, partial(self._unmute, THROTTLED))
+        self._set_reading()
 
     def _unmute(self, reason: int) -> None:
         self._mute_reasons &= ~reason

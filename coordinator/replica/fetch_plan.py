@@ -83,11 +83,11 @@ class FetchPlan:
         "_held_back",
         "_is_first_pass",
         "_is_unchanged",
-        "_of_follower",
         "_offline_error",
         "_partition_lookup",
         "_reader",
         "missing",
+        "of_follower",
         "partitions",
     )
 
@@ -108,7 +108,7 @@ class FetchPlan:
         """
         self._partition_lookup, self._bytes_max = partition_lookup, max(bytes_max, 0)
         self._reader, self._offline_error, self._is_unchanged = reader, offline_error, is_unchanged
-        self._is_first_pass, self._of_follower = True, reader.is_follower
+        self._is_first_pass, self.of_follower = True, reader.is_follower
         self._counts_sent = counts_sent and not reader.is_follower
         self.partitions: list[tuple[Key, FetchPartition, Partition]] = []
         self.missing: list[PartitionResponse] = []
@@ -187,7 +187,7 @@ class FetchPlan:
         """Return the response of one partition, or None if it is unchanged. Raises NotCached."""
         try:
             log, state, reader, offset = partition.log, partition.state, self._reader, request.fetch_offset
-            of_follower, is_leader = self._of_follower, state.role is _LEADER
+            of_follower, is_leader = self.of_follower, state.role is _LEADER
             is_fenced = of_follower or not is_leader or request.current_leader_epoch != NO_EPOCH
             if is_fenced and (error := self._forbidden(partition, request.current_leader_epoch)):
                 return self._refuse(key, error)

@@ -15,13 +15,26 @@ from typing import Final
 WAIT_MS_MAX: Final = 1_000  # until the rate, which may have been changed, is looked at again
 
 
-class ReplicationQuota:
-    """Counts bytes in windows of `window_ms`, the last `windows` of which matter; `now_ms` is the clock."""
+class ByteRate:
+    """Counts bytes in windows of `window_ms`, the last `windows` of which matter; `now_ms` is the clock.
 
-    __slots__ = ("_now_ms", "_samples", "_window_ms", "_windows")
+    With `full_windows_min` the bytes are measured over that many windows at least, as Kafka's Rate does. A wait is
+    `wait_ms_max` at most.
+    """
 
-    def __init__(self, now_ms: Callable[[], int], *, windows: int = 11, window_ms: int = 1_000) -> None:
+    __slots__ = ("_full_windows_min", "_now_ms", "_samples", "_wait_ms_max", "_window_ms", "_windows")
+
+    def __init__(
+        self,
+        now_ms: Callable[[], int],
+        *,
+        windows: int = 11,
+        window_ms: int = 1_000,
+        full_windows_min: int = 0,
+        wait_ms_max: int = WAIT_MS_MAX,
+    ) -> None:
         self._now_ms, self._windows, self._window_ms = now_ms, windows, window_ms
+        self._full_windows_min, self._wait_ms_max = full_windows_min, wait_ms_max
         self._samples: deque[tuple[int, int]] = deque()  # (when the window began, bytes)
 
     def record(self, size_bytes: int) -> None:
@@ -34,21 +47,26 @@ class ReplicationQuota:
         else:
             samples.append((now_ms, size_bytes))
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the last windows have no bytes."""
+        return self._measure()[0] == 0
+
     def is_exceeded(self, bytes_per_second: int) -> bool:
         """RQ1. Return whether more than that was copied."""
         return self._wait_ms(bytes_per_second) > 0
 
-    def wait_ms(self, bytes_per_second: int) -> int:
-        """Return how long nothing may be copied; 0 if the quota is not exceeded, WAIT_MS_MAX at most."""
+    def wait_ms(self, bytes_per_second: float) -> int:
+        """Return how long nothing may be copied; 0 if the quota is not exceeded, `wait_ms_max` at most."""
         return self._wait_ms(bytes_per_second)
 
-    def _wait_ms(self, bytes_per_second: int) -> int:
+    def _wait_ms(self, bytes_per_second: float) -> int:
         total_bytes, elapsed_ms = self._measure()  # once: the clock goes on
         if 1_000 * total_bytes <= bytes_per_second * elapsed_ms:
             return 0
         if bytes_per_second <= 0:
-            return WAIT_MS_MAX
-        return min(-(-1_000 * total_bytes // bytes_per_second) - elapsed_ms, WAIT_MS_MAX)
+            return self._wait_ms_max
+        return min(int(-(-1_000 * total_bytes // bytes_per_second)) - elapsed_ms, self._wait_ms_max)
 
     def _forget(self, now_ms: int) -> None:
         """Drop the windows that no longer count, so that there are never more than `windows`."""
@@ -62,7 +80,9 @@ class ReplicationQuota:
         self._forget(now_ms)
         if not samples:
             return 0, self._window_ms
-        return sum(size for _, size in samples), max(now_ms - samples[0][0], self._window_ms)
+        elapsed_ms, window_ms = now_ms - samples[0][0], self._window_ms
+        padding_ms = max(self._full_windows_min - elapsed_ms // window_ms, 0) * window_ms
+        return sum(size for _, size in samples), max(elapsed_ms + padding_ms, window_ms)
 
 
 class ReplicationThrottle:
@@ -75,7 +95,7 @@ class ReplicationThrottle:
     __slots__ = ("_is_throttled", "_quota", "_rate")
 
     def __init__(
-        self, quota: ReplicationQuota, rate: Callable[[], int | None], is_throttled: Callable[[str, int], bool]
+        self, quota: ByteRate, rate: Callable[[], int | None], is_throttled: Callable[[str, int], bool]
     ) -> None:
         self._quota, self._rate, self._is_throttled = quota, rate, is_throttled
 

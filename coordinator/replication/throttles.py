@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.throttled_replicas import is_listed
 from rota.coordinator.metadata.image import Image
-from rota.coordinator.replica.replication_throttle import ReplicationQuota, ReplicationThrottle
+from rota.coordinator.replica.replication_throttle import ByteRate, ReplicationThrottle
 
 
 def leader_throttle(image: Image, config: BrokerConfig, now_ms: Callable[[], int]) -> ReplicationThrottle:
@@ -28,8 +28,8 @@ def follower_throttle(image: Image, config: BrokerConfig, now_ms: Callable[[], i
     )
 
 
-def _quota(config: BrokerConfig, now_ms: Callable[[], int]) -> ReplicationQuota:
-    return ReplicationQuota(
+def _quota(config: BrokerConfig, now_ms: Callable[[], int]) -> ByteRate:
+    return ByteRate(
         now_ms,
         windows=config.replication_quota_window_num,
         window_ms=1_000 * config.replication_quota_window_size_seconds,

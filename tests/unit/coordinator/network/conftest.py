@@ -96,7 +96,7 @@ class World:
         self.delayed_reply: dict[int, DelayedReply[HeartbeatResponse]] = {}
         self.abandoned: list[int] = []
         self.news = asyncio.Condition()
-        node: Any = SimpleNamespace(config=self.config)
+        node: Any = SimpleNamespace(config=self.config, timers=self.timers, now_ms=lambda: self.now_ms)
         self.connections = Connections(node, self._routes(), asyncio.get_running_loop().call_soon)
         self.listener = Listener(self.connections, self.timers, lambda: self.now_ms)
         self.port = 0
@@ -130,6 +130,10 @@ class World:
                 return response
             case "never":
                 return None
+            case "throttled":
+                assert call.mute is not None
+                call.mute(generation)
+                return response
             case "boom":
                 raise RuntimeError("nobody foresaw this")
             case "slip":

@@ -446,3 +446,56 @@ async def test_requests_leave_no_litter(serve: Serve) -> None:
             world.answer(generation + 1)
             world.answer(generation)
             assert [await peer.told() for _ in range(3)] == [generation, generation + 1, generation + 2]
+
+
+async def test_a_throttled_client_gets_its_reply_and_its_next_request_is_served_after_that_time(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.ask(500, "throttled")
+    assert await peer.told() == 500
+    peer.ask(2)
+    other = await world.peer()
+    other.ask(3)
+    assert await other.told() == 3
+    assert world.asked == [500, 3]
+    world.now_ms += 499
+    world.timers.fire()
+    other.ask(4)
+    assert await other.told() == 4
+    assert world.asked == [500, 3, 4]
+    world.now_ms += 1
+    world.timers.fire()
+    assert await peer.told() == 2
+
+
+async def test_a_shorter_throttle_does_not_end_a_longer_one(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.ask(500, "throttled")
+    await peer.told()
+    (mute,) = {call.mute for call in world.calls}
+    assert mute is not None
+    mute(100)
+    peer.ask(2)
+    world.now_ms += 100
+    world.timers.fire()
+    other = await world.peer()
+    other.ask(3)
+    assert await other.told() == 3
+    assert world.asked == [500, 3]
+
+
+async def test_the_timer_of_a_throttled_connection_ends_with_it(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    before = len(world.timers)
+    peer.ask(500, "throttled")
+    await peer.told()
+    (call,) = world.calls
+    assert call.mute is not None
+    await peer.close()
+    await world.until(lambda: not len(world.connections))
+    call.mute(500)
+    world.now_ms += 500
+    world.timers.fire()
+    assert len(world.timers) <= before

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.coordinator.replica.replication_throttle import WAIT_MS_MAX, ReplicationQuota, ReplicationThrottle
+from rota.coordinator.replica.replication_throttle import WAIT_MS_MAX, ByteRate, ReplicationThrottle
 
 RATE = 1_000
 
@@ -14,7 +14,7 @@ class World:
 
     def __init__(self) -> None:
         self.now_ms = 5_000_000
-        self.quota = ReplicationQuota(lambda: self.now_ms)
+        self.quota = ByteRate(lambda: self.now_ms)
 
     def copy(self, size_bytes: int, after_ms: int = 0) -> None:
         self.now_ms += after_ms
@@ -42,7 +42,7 @@ def test_the_windows_of_a_throttle_that_holds_nobody_back_are_forgotten() -> Non
 
 def test_the_wait_is_never_negative_while_the_clock_goes_on() -> None:
     times = iter([0, 10_999, *range(11_000, 11_010)])
-    quota = ReplicationQuota(lambda: next(times))
+    quota = ByteRate(lambda: next(times))
     quota.record(20 * RATE)
     assert quota.wait_ms(RATE) == WAIT_MS_MAX
     assert quota.wait_ms(RATE) == 0
@@ -101,7 +101,7 @@ class Throttled:
     def __init__(self, rate: int | None) -> None:
         self.rate = rate
         self.throttle = ReplicationThrottle(
-            ReplicationQuota(lambda: 0), lambda: self.rate, lambda topic, index: (topic, index) == ("t", 0)
+            ByteRate(lambda: 0), lambda: self.rate, lambda topic, index: (topic, index) == ("t", 0)
         )
 
     def holds_back(self, index: int = 0, *, is_in_sync: bool = False) -> bool:

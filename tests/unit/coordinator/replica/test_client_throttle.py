@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from rota.coordinator.metadata import eager
+from rota.coordinator.metadata.changes import ConfigKind
+from rota.coordinator.metadata.embedded import EmbeddedStore
+from rota.coordinator.metadata.topics import Topics
+from rota.coordinator.replica.client_throttle import ClientThrottle
+
+
+class World:
+    def __init__(self) -> None:
+        self.topics = Topics(EmbeddedStore(), broker_id=1, fresh_uuid=lambda: b"u" * 16)
+        eager.run_eagerly(self.topics.load())
+        self.installed: ClientThrottle | None = None
+
+    def follow(self) -> None:
+        ClientThrottle(self.topics, self.install, lambda: 0, windows=11, window_ms=1_000)
+
+    def install(self, throttle: ClientThrottle | None) -> None:
+        self.installed = throttle
+
+    def set(self, kind: ConfigKind, name: str, **configs: str) -> None:
+        eager.run_eagerly(self.topics.configs.update(kind, name, lambda _: configs))
+
+
+def test_a_broker_without_byte_rates_has_no_throttle() -> None:
+    world = World()
+    world.follow()
+    world.set(ConfigKind.USERS, "u", request_percentage="50")
+    world.set(ConfigKind.IPS, "::1", connection_creation_rate="5")
+    world.set(ConfigKind.GROUPS, "g", producer_byte_rate="5")
+    assert world.installed is None
+
+
+def test_the_throttle_follows_the_quotas() -> None:
+    world = World()
+    world.follow()
+    world.set(ConfigKind.USERS, "u", producer_byte_rate="5")
+    assert world.installed is not None
+    rates = world.installed.producers, world.installed.consumers
+    assert [each.burst_bytes("u", "c") for each in rates] == [50, None]
+    world.set(ConfigKind.USERS, "u", consumer_byte_rate="7")
+    assert [each.burst_bytes("u", "c") for each in rates] == [None, 70]
+    world.set(ConfigKind.USER_CLIENTS, "<default>/clients/c", producer_byte_rate="9")
+    world.set(ConfigKind.USERS, "u")
+    assert [each.burst_bytes("u", "c") for each in rates] == [90, None]
+    world.set(ConfigKind.USER_CLIENTS, "<default>/clients/c")
+    assert world.installed is None
+
+
+def test_quotas_that_were_there_before_count() -> None:
+    world = World()
+    world.set(ConfigKind.CLIENTS, "<default>", consumer_byte_rate="5")
+    world.follow()
+    assert world.installed is not None
+    assert world.installed.consumers.burst_bytes("u", "c") == 50
