@@ -132,3 +132,13 @@ async def test_configs_of_groups_and_subscriptions_are_in_every_image(brokers: B
     )
     await until(lambda: all(b.topics.configured(ConfigKind.GROUPS) == ["g"] for b in brokers.by_id.values()), "groups")
     assert brokers.by_id[1].topics.resource_configs(ConfigKind.BROKERS, DEFAULT_NAME) == {}
+
+
+async def test_quotas_throttle_clients_of_every_broker(brokers: Brokers) -> None:
+    configs = brokers.by_id[2].topics.configs
+    await configs.update(ConfigKind.USER_CLIENTS, "<default>/clients/a%2Fb", lambda _: {"producer_byte_rate": "5"})
+    await until(lambda: all(b.node.client_throttle is not None for b in brokers.by_id.values()), "throttles")
+    bursts = [b.node.client_throttle.producers.burst_bytes("u", "a/b") for b in brokers.by_id.values()]  # type: ignore[union-attr]
+    assert bursts == [50] * 3
+    await configs.update(ConfigKind.USER_CLIENTS, "<default>/clients/a%2Fb", lambda _: {})
+    await until(lambda: all(b.node.client_throttle is None for b in brokers.by_id.values()), "no throttles")

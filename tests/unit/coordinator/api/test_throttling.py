@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.unit.coordinator.api.data_world import World, batch, fetch_request, produce_request
+from tests.unit.coordinator.api.data_world import World, answered, batch, fetch_request, produce_request
 from tests.unit.coordinator.api.test_alter_client_quotas import alter, entry
 
 from rota.coordinator.api.fetch import fetch
@@ -71,6 +71,37 @@ def test_a_throttled_consumer_gets_an_empty_response_and_its_records_after_the_t
     world.now_ms += BURST_WINDOWS * 1_000 + throttled.throttle_time_ms
     assert ask().responses[0].partitions[0].records
     assert len(world.muted_ms) == 1
+
+
+def test_a_session_goes_on_after_a_throttled_response() -> None:
+    world = Throttled("consumer_byte_rate", 1.5)
+    first = world.ask(fetch, fetch_request(("t", 0, 0), session_epoch=0), 12)
+    assert first.session_id > 0
+    for _ in range(2):
+        world.ask(produce, produce_request(RECORDS), 9)
+    session = {"session_id": first.session_id, "max_bytes": len(RECORDS)}
+    ask = partial(world.ask, fetch)
+    sent = ask(fetch_request(("t", 0, 0), session_epoch=1, **session), 12)
+    assert sent.responses[0].partitions[0].records
+    throttled = ask(fetch_request(("t", 0, 1), session_epoch=2, **session), 12)
+    assert (throttled.session_id, throttled.responses, throttled.error_code) == (first.session_id, (), 0)
+    assert throttled.throttle_time_ms > 0
+    world.now_ms += 2 * BURST_WINDOWS * 1_000
+    assert ask(fetch_request(session_epoch=3, **session), 12).responses[0].partitions[0].records
+
+
+def test_a_fetch_that_waited_is_throttled_when_it_ends() -> None:
+    world = Throttled("consumer_byte_rate", 1.5)
+    world.ask(produce, produce_request(RECORDS), 9)
+    ask = partial(world.ask, fetch, version=12)
+    ask(fetch_request(("t", 0, 0)))
+    reply = ask(fetch_request(("t", 0, 1), max_wait_ms=500))
+    assert not reply.answered
+    world.set("consumer_byte_rate", world.rate // 2)
+    world.after(500)
+    response = answered(reply)
+    assert response.responses == ()
+    assert world.muted_ms == [response.throttle_time_ms]
 
 
 def test_without_quotas_nothing_is_throttled() -> None:
