@@ -7,13 +7,14 @@ Law
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.metadata.topics import Topics
-from rota.transport.connection import Connection
 from rota.transport.errors import KafkaError
-from rota.transport.handshake import connect
+
+if TYPE_CHECKING:
+    from rota.transport.connection import Connection
 
 SETUP_SECONDS: Final = 2.0
 REQUEST_SECONDS: Final = 30.0  # request.timeout.ms of a broker
@@ -58,6 +59,8 @@ class BrokerRequests:
         return await asyncio.shield(opening)
 
     async def _connect(self, broker_id: int) -> Connection:
+        from rota.transport.handshake import connect  # a broker alone needs no transport
+
         broker = self._topics.brokers.get(broker_id)
         endpoint = None if broker is None else broker.endpoint(self._config.inter_broker_listener_name or "")
         if endpoint is None:

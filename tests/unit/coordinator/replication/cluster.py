@@ -83,6 +83,8 @@ class Member:
             topics=self.image,
             partitions=self.partitions,
             groups=None,  # type: ignore[arg-type]  # no API that is used here asks for groups
+            transactions=None,  # type: ignore[arg-type]  # nor for transactions
+            verify_transaction=None,  # type: ignore[arg-type]
             producer_ids=ProducerIds(store, broker_id=self.broker_id),
             fetch_sessions=FetchSessions(),
             timers=self.timers,
