@@ -5,7 +5,8 @@ Laws
         Offsets do not change, the active segment is not touched, a batch keeps its base and last offset.
         A tombstone stays for `delete_retention_ms` after the first pass that met it (its delete horizon, KIP-534).
         A producer's last batch stays, if only as a header, so that its last sequence is not forgotten.
-        Work is done in slices; what happens to the log in between only ends it early.
+        Work is done in slices; what happens to the log in between only ends it early: after a removed segment no later
+        one is rewritten.
         A pass that fails leaves the log as it was.
     XL5 Records of aborted transactions go, and nothing from the first unstable offset on is touched. A marker, and an
         aborted transaction's entry in the index, stay while a pass still meets a batch of their transaction. Then the

@@ -413,20 +413,23 @@ class SegmentedLog:
             if truncations != self._truncations:
                 return
         for group in compaction.groups(segments):
-            yield from self._compact_group(compaction, group, truncations)
-        if truncations == self._truncations:
-            self._cleaned_until = max(self._cleaned_until, compaction.cleaned_until)
+            if not (yield from self._compact_group(compaction, group, truncations)):
+                return  # the pass has not met all batches of the transactions that end in the next groups
+        self._cleaned_until = max(self._cleaned_until, compaction.cleaned_until)
 
     def _compact_group(
         self, compaction: Compaction, group: list[Segment], truncations: int
-    ) -> Generator[Callable[[], None], None, None]:
-        """Write these segments again as one and swap it in, unless they were removed from the log meanwhile."""
+    ) -> Generator[Callable[[], None], None, bool]:
+        """Write these segments again as one and swap it in, unless one was removed from the log meanwhile.
+
+        Return whether it was swapped in.
+        """
 
         def is_current() -> bool:
             return truncations == self._truncations and all(segment in self._segments for segment in group)
 
         if not is_current():
-            return
+            return False
         staged = self._storage.stage(group[0].base_offset, group[0].index_interval_bytes)
         is_swapping = False
         try:
@@ -434,7 +437,7 @@ class SegmentedLog:
             while not cleaning.is_done:
                 yield cleaning.advance
                 if not is_current():
-                    return
+                    return False
             self._staged = staged
             self._storage.prepare_swap(staged)
             yield LogFlush(self, self._recovery_point, [self._storage.begin_sync_names()]).run
@@ -445,6 +448,7 @@ class SegmentedLog:
         finally:
             if not is_swapping and self.failure is None:  # a failed log leaves its files to its recovery
                 self._discard(staged)
+        return is_swapping
 
     def _discard(self, staged: Segment) -> None:
         """Remove the files; a failure is ignored, or the files are removed before the next truncation."""

@@ -172,6 +172,29 @@ class TestTransactions:
         self.compact(log, 10)
         assert [(record.offset, record.value) for record in held(log)][:3] == [(1, b"2"), (2, b"open"), (3, b"3")]
 
+    def test_a_removed_segment_of_a_pass_hides_no_aborted_transaction(self) -> None:
+        """Law XL5. The marker is in a segment after those that retention has taken from the pass."""
+        log = MemoryLog(replace(CONFIG, segment_bytes=1 << 20))
+        log.append(batch((M, b"1")), leader_epoch=0, now_ms=0)
+        log._roll(0)
+        append_transactional(log, 7, 0, (K, b"aborted"))
+        log._roll(0)
+        log.append(batch((L, b"v" * 1000)), leader_epoch=0, now_ms=0)
+        append_marker(log, 7, is_commit=False)
+        log._roll(0)
+        log.append(batch((b"active", b"")), leader_epoch=0, now_ms=0)
+        log.config = replace(CONFIG, delete=True)
+        log.producers.committed(log.log_end_offset)
+        before = log.aborted_transactions(1, log.size_bytes)
+        slices = log.compaction(10, force=True)
+        next(slices)()
+        log.delete_before(1)
+        assert log.retain(10) > 0
+        for run in slices:
+            run()
+        assert 1 in offsets(log), "the pass has ended early"
+        assert log.aborted_transactions(1, log.size_bytes) == before == [(7, 1, 3, 4)]
+
     def test_a_marker_that_alone_has_the_epoch_of_its_producer_stays_as_a_header(self) -> None:
         log = MemoryLog(replace(CONFIG, segment_bytes=1 << 20))
         append_transactional(log, 7, 0, (K, b"1"))
