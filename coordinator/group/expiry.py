@@ -4,6 +4,8 @@ Laws
     O3  The offsets of a group that is not Empty do not expire, but for topics that no member subscribes to any more.
     A tombstone for the group is appended after those of its offsets: a crash between them leaves an Empty group.
     What was committed for a deleted topic goes; what was committed since for a new topic of that name stays.
+    XL6 An offset does not expire while a transaction may still commit one for its partition; a group with a pending
+        offset stays.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ def expire(group: ClassicGroup, event: ExpireOffsets, step: Step) -> None:
     _drop(group, expired, step)
     if expired:
         step.note(notes.OFFSETS_EXPIRED, group.fields(offsets=len(expired)))
-    is_over = group.state is GroupState.EMPTY and not group.offsets and not group.members.pending
+    is_empty = group.state is GroupState.EMPTY and not group.offsets and not group.members.pending
+    is_over = is_empty and not group.pending
     if is_over and (expired or not group.is_vacant):
         _end(group, step, offsets=len(expired))
 
@@ -46,7 +49,9 @@ def delete(group: ClassicGroup, event: DeleteGroup, step: Step) -> None:
 def topics_deleted(group: ClassicGroup, event: TopicsDeleted, step: Step) -> None:
     """Remove the offsets of deleted topics."""
     deleted = event.topic_ids
-    _drop(group, [key for key, value in group.offsets.items() if key[0] in deleted and _is_of(key, value, event)], step)
+    committed = [*group.offsets.items(), *(group.pending.items() if group.pending else ())]
+    gone = [key for key, value in committed if key[0] in deleted and _is_of(key, value, event)]
+    _drop(group, list(dict.fromkeys(gone)), step)
 
 
 def _is_of(key: tuple[str, int], value: OffsetValue, event: TopicsDeleted) -> bool:
@@ -60,7 +65,7 @@ def _expired(group: ClassicGroup, event: ExpireOffsets, step: Step) -> list[tupl
     if base_ms is None:
         return []
     late = [key for key, value in group.offsets.items() if _is_late(value, base_ms, event, step)]
-    return [(topic, partition) for topic, partition in late if not group.is_subscribed_to(topic)]
+    return [key for key in late if not group.is_subscribed_to(key[0]) and not group.is_unstable(*key)]
 
 
 def expires_ms(group: ClassicGroup, retention_ms: int) -> dict[tuple[str, int], int]:

@@ -33,6 +33,12 @@ class PendingOffsets:
         for offsets in self._by_producer.values():
             yield from offsets
 
+    def items(self) -> Iterator[tuple[OffsetKey, OffsetValue]]:
+        """Iterate over the pending offsets of all transactions."""
+        for offsets in self._by_producer.values():
+            for key, (_, value) in offsets.items():
+                yield key, value
+
     def is_pending(self, topic: str, partition: int) -> bool:
         """Return whether a transaction that has not ended has committed an offset of this partition."""
         return any((topic, partition) in offsets for offsets in self._by_producer.values())

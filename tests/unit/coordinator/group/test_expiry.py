@@ -152,3 +152,37 @@ def test_the_offsets_of_a_deleted_topic_go_also_while_it_is_subscribed() -> None
     script = stable("a").does(commit(1, "a", 1)).does(commit(2, "a", 1, topic="u"))
     assert script >> topics_deleted("t", "v") << forgotten()
     assert script.group.offsets.keys() == {("u", 0)}
+
+
+def pending_offset(producer_id: int = 5) -> Script:
+    """A group of no members with an offset that a producer's open transaction has committed."""
+    script = Script()
+    script.group.replay_in_transaction(
+        producer_id, [OffsetRecord(GROUP, "t", 0, OffsetValue(9, -1, "", 0, None, None))]
+    )
+    return script
+
+
+def test_a_group_with_a_pending_offset_stays() -> None:
+    """Law XL6. Else the offset of a transaction that commits later would be lost."""
+    script = pending_offset()
+    assert script >> LOOK
+    assert script.is_in(GroupState.EMPTY, 0).group.pending
+    script.group.end_transaction(5, is_commit=True)
+    assert script.group.offsets["t", 0].offset == 9
+
+
+def test_an_offset_does_not_expire_while_a_transaction_may_replace_it() -> None:
+    """Law XL6. The tombstone would be after the pending offset and win over it."""
+    script = Script().does(commit(1)).after(2 * WEEK_MS)
+    script.group.replay_in_transaction(5, [OffsetRecord(GROUP, "t", 0, OffsetValue(9, -1, "", 0, None, None))])
+    assert script >> LOOK
+    script.group.end_transaction(5, is_commit=True)
+    assert script.group.offsets["t", 0].offset == 9
+
+
+def test_a_pending_offset_of_a_deleted_topic_goes() -> None:
+    script = pending_offset()
+    assert script >> topics_deleted("t") << forgotten()
+    script.group.end_transaction(5, is_commit=True)
+    assert not script.group.offsets
