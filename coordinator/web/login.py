@@ -181,14 +181,18 @@ class Login:
         return Session(Principal("User", user), mechanism, credential, until_ms, secrets.token_urlsafe(TOKEN_BYTES))
 
     def _compare(self, user: str, password: str) -> tuple[Mechanism, ScramCredential] | None:
-        """Return the credential that a password is for; an unknown user takes as long as a wrong password."""
+        """Return the credential that a password is for; an unknown user takes as long as a wrong password.
+
+        So does a password that is not UTF-8 (JSON can have half of a surrogate pair): it is wrong.
+        """
+        sent = password.encode(errors="replace").decode()
         known = dict(credentials_of(self._node.topics, user))
         mechanism, credential = max(known.items(), key=lambda each: each[0].type, default=(SHA_512, None))
         salt, iterations = (credential.salt, credential.iterations) if credential else (b"unknown", ITERATIONS_MIN)
-        salted = scram.salted_password(mechanism, password, salt, iterations)
+        salted = scram.salted_password(mechanism, sent, salt, iterations)
         stored = scram.stored_key(mechanism, scram.client_key(mechanism, salted))
         expected = credential.stored_key if credential else bytes(len(stored))
-        is_right = hmac.compare_digest(stored, expected) and len(password) <= PASSWORD_CHARS_MAX
+        is_right = hmac.compare_digest(stored, expected) and sent == password and len(password) <= PASSWORD_CHARS_MAX
         return (mechanism, credential) if is_right and credential else None
 
     def _allows(

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 
 HEADER_CHARS_MAX: Final = 16 * 1024  # encoded
 EXPIRES_MS_MAX: Final = 1 << 52
+TIME_S_MAX: Final = EXPIRES_MS_MAX // 1000 + 1  # larger times in a token count as this one
 
 Clock = Callable[[], int]  # ms since the epoch
 
@@ -52,7 +53,7 @@ class Claims:
         self._check_begin(claims, now_ms, expires_ms)
         self._check_scopes(claims.get(self.scope))
         principal = claims.get(self.principal)
-        if not isinstance(principal, str) or not principal.strip():
+        if not isinstance(principal, str) or not principal.strip() or not _is_utf8(principal):
             raise TokenRefused(f"its claim {self.principal!r} is no name")
         return AccessToken(principal, min(expires_ms, EXPIRES_MS_MAX))
 
@@ -120,11 +121,21 @@ def _decode(part: str) -> Mapping[str, Any]:
     return value
 
 
+def _is_utf8(text: str) -> bool:
+    """Return whether a text can be sent: JSON can have half of a surrogate pair, UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _time_ms(claims: Mapping[str, Any], name: str) -> int | None:
     """Return a time of the claims in ms; None when it has none. Raises TokenRefused."""
     seconds = claims.get(name)
     if seconds is None:
         return None
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds):
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not is_number or (isinstance(seconds, float) and not math.isfinite(seconds)):
         raise TokenRefused(f"its claim {name!r} is no time")
-    return int(seconds * 1000)
+    return int(min(max(seconds, -TIME_S_MAX), TIME_S_MAX) * 1000)  # 1e308 s in ms would be infinite

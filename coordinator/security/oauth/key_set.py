@@ -151,6 +151,11 @@ def _usable(keys: list[Any]) -> Iterator[VerificationKey]:
     for each in keys:
         if not isinstance(each, Mapping) or each.get("use", "sig") != "sig":
             continue
+        if "d" in each:
+            log.warning(
+                "A key for OAUTHBEARER is a private key and is ignored: publish its public part, and replace it"
+            )
+            continue
         algorithms = _ALGORITHMS.get("RSA" if each.get("kty") == "RSA" else str(each.get("crv")), ())
         if "alg" in each:
             algorithms = tuple(name for name in algorithms if name == each["alg"])

@@ -161,6 +161,14 @@ async def test_a_wrong_password_and_an_unknown_user_look_the_same_and_are_bounde
         assert (await http.get("/metrics", authorization=basic("root", "planted-root"))).status == 429
 
 
+async def test_a_password_that_is_no_utf8_is_a_wrong_one_and_counts() -> None:
+    """WB22. JSON can have half of a surrogate pair."""
+    async with broker_with() as (_, http):
+        for _ in range(FAILURES_PER_HOST_MAX):
+            assert (await log_in(http, "root", "planted-root\ud800"))[0].status == 401
+        assert (await log_in(http, "root", "planted-root"))[0].status == 429
+
+
 async def test_metrics_have_a_password_or_are_public() -> None:
     async with broker_with() as (_, http):
         assert (await http.get("/metrics", authorization=basic("reader", "planted-reader"))).status == 200

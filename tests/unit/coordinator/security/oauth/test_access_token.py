@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.coordinator.security.oauth.access_token import (
+    EXPIRES_MS_MAX,
     AccessToken,
     Claims,
     TokenRefused,
@@ -39,6 +40,8 @@ def accepted(text: str, claims: Claims = Claims()) -> AccessToken:  # noqa: B008
 def test_a_token_names_its_principal_and_its_end() -> None:
     assert accepted(token()) == AccessToken("alice", (NOW + 60) * 1000)
     assert accepted(token(exp=NOW + 0.5)).expires_ms == NOW_MS + 500
+    assert accepted(token(exp=1e308)).expires_ms == EXPIRES_MS_MAX
+    assert accepted(token(exp=int("9" * 4000))).expires_ms == EXPIRES_MS_MAX
     assert accepted(token(iat=None)).principal == "alice"  # Kafka's unsecured validator does not need it
 
 
@@ -51,6 +54,9 @@ def test_a_token_names_its_principal_and_its_end() -> None:
         ({"exp": "soon"}, "'exp' is no time"),
         ({"exp": math.nan}, "'exp' is no time"),
         ({"exp": math.inf}, "'exp' is no time"),
+        ({"iat": 1e308}, "expires before it is issued"),
+        ({"nbf": int("9" * 4000)}, "not valid yet"),
+        ({"sub": "a\ud800"}, "'sub' is no name"),
         ({"iat": NOW + 1}, "not valid yet"),
         ({"nbf": NOW + 1}, "not valid yet"),
         ({"iat": NOW + 100}, "expires before it is issued"),

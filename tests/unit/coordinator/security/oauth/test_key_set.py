@@ -72,6 +72,18 @@ def test_keys_for_encryption_are_left_out(signer: Signer) -> None:
         parse_keys(signer.key_set("rsa", use="enc"))
 
 
+def test_a_private_key_is_left_out_and_the_warning_says_why(signer: Signer) -> None:
+    """Its key object cannot verify: a token of it would end in an error of the broker instead of a refusal."""
+    keys = json.loads(signer.key_set())["keys"]
+    private = [{**each, "d": "AQAB"} if each["kid"] == "rsa" else each for each in keys]
+    with capture_logs() as logs:
+        found = parse_keys(json.dumps({"keys": private}).encode())
+    assert {each.id for each in found} == {each["kid"] for each in keys} - {"rsa"}
+    assert [each["event"].partition(":")[0] for each in logs] == [
+        "A key for OAUTHBEARER is a private key and is ignored"
+    ]
+
+
 async def test_a_file_is_read_again_when_a_key_is_not_known(signer: Signer, tmp_path: Path) -> None:
     path = tmp_path / "keys with a space.json"
     path.write_bytes(signer.key_set("rsa"))
