@@ -49,8 +49,8 @@ class ListenerTls:
             return
         self._security, self._stamp = security, stamp
         try:
-            self.context = server_context(security)
-            self._rules = parse_rules(security.properties.get("ssl.principal.mapping.rules") or "DEFAULT")
+            rules = parse_rules(security.properties.get("ssl.principal.mapping.rules") or "DEFAULT")
+            self.context, self._rules = server_context(security), rules
         except ConfigRefused as refused:
             log.error("TLS keeps its certificates", listener=security.listener, reason=str(refused))
         else:

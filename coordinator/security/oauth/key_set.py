@@ -122,7 +122,7 @@ class KeySet:
                 self._keys = parse_keys(await read_url(self.url))
                 failures = 0
                 log.info("Keys for OAUTHBEARER", url=self.url, keys=[each.id for each in self._keys])
-            except KeysUnavailable as why:
+            except Exception as why:  # noqa: BLE001  # also what a library raises for a key: reading goes on
                 failures += 1
                 kept = len(self._keys)
                 log.error("Keys for OAUTHBEARER cannot be read", url=self.url, reason=str(why), keys_in_use=kept)

@@ -126,3 +126,10 @@ def test_what_cannot_be_used_is_refused_by_the_name_of_its_property(
 def test_versions_of_tls_are_limited(certificates: Certificates) -> None:
     context = server_context(security_of(certificates.server.keystore, ssl_enabled_protocols="TLSv1.2"))
     assert context.maximum_version is ssl.TLSVersion.TLSv1_2
+
+
+def test_refused_rules_keep_the_certificates_too(certificates: Certificates) -> None:
+    """SC3. The log says that TLS keeps its certificates."""
+    tls = ListenerTls(security_of(certificates.server.keystore))
+    tls.refresh(security_of(certificates.elsewhere.keystore, ssl_principal_mapping_rules="RULE:broken"))
+    assert certificate_of(tls.context)[0] == der(certificates.server.certificate)

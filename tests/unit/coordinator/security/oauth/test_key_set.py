@@ -137,6 +137,36 @@ async def test_a_failure_is_logged_and_the_keys_before_stay(signer: Signer) -> N
         assert keys.find("rsa", "RS256")
 
 
+def is_known(keys: KeySet) -> bool:
+    try:
+        return keys.find("rsa", "RS256") is not None
+    except TokenRefused:
+        return False
+
+
+async def test_an_error_of_the_library_does_not_end_the_reading(
+    signer: Signer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `cryptography` raises for a curve that its build does not support."""
+    reads = iter([RuntimeError("unsupported"), signer.key_set("rsa")])
+
+    async def read(url: str) -> bytes:
+        found = next(reads)
+        if isinstance(found, RuntimeError):
+            raise found
+        return found
+
+    monkeypatch.setattr(key_set, "read_url", read)
+    keys = KeySet("file:/keys", Intervals(refresh_ms=60_000, retry_ms=1, retry_ms_max=1), lambda: 0)
+    keys.begin()
+    try:
+        async with asyncio.timeout(20):
+            while not is_known(keys):
+                await asyncio.sleep(0.001)
+    finally:
+        keys.close()
+
+
 async def test_a_slow_server_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_set, "REQUEST_SECONDS", 0.05)
     hangs = asyncio.Event()
