@@ -17,8 +17,8 @@ def add_arguments(name: str, parser: ArgumentParser) -> None:
 def add_serve(parser: ArgumentParser) -> None:
     """Declare `rota serve`; the options have the names of the fields of ServeOptions."""
     parser.description = (
-        "Run a broker until SIGTERM or Ctrl-C; a second one ends it at once. Only this machine can reach it until "
-        "--listen says otherwise: there is no authentication yet."
+        "Run a broker until SIGTERM or Ctrl-C; a second signal ends it at once. Only this machine can reach it, "
+        "unless --listen names an address of another interface."
     )
     add = parser.add_argument
     add("--data", metavar="DIR", help="folder of the logs; unset: rota-data")
