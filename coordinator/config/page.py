@@ -19,9 +19,9 @@ Rota uses Kafka's names, in a file (`rota serve --config FILE`, Java's `.propert
 nearest known name, that for an invalid value the valid ones. This page is rendered from `coordinator/config/` by
 `python -m rota.coordinator.config.page`.
 
-Rota listens on 127.0.0.1 by default; Kafka listens on every interface. Other hosts reach a listener in plain text only with
-`rota.allow.plaintext.beyond.loopback=true` ([Security](SECURITY.md)). Without `advertised.listeners` each client gets the
-address that it used.
+Rota listens on 127.0.0.1 by default; Kafka listens on every interface. Other hosts reach a listener in plain text only
+with `rota.allow.plaintext.beyond.loopback=true` ([Security](SECURITY.md)). Without `advertised.listeners` each client
+gets the address that it used.
 
 ## Properties of the broker that have an effect
 
