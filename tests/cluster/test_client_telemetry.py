@@ -67,9 +67,9 @@ async def test_a_java_producer_pushes_its_last_metrics_when_it_ends(brokers: Bro
     for _ in range(RUNS_MAX):
         await asyncio.to_thread(run_java, tool, *arguments)
         instance = max(instances(broker), key=lambda each: each.pushed_at_ms)
-        assert instance.pushes > 1
-        if instance.is_terminating:
+        if instance.is_terminating and instance.pushes > 1:  # on a busy machine the program ends before its first push
             break
+    assert instance.pushes > 1
     assert instance.is_terminating
     points, why = decode(instance)
     assert why == ""

@@ -162,10 +162,19 @@ class SimLoop(base_events.BaseEventLoop):
     # ---- the network
 
     async def create_connection(  # type: ignore[override]
-        self, protocol_factory: Callable[[], Any], host: str | None = None, port: int | None = None, **_: Any
+        self,
+        protocol_factory: Callable[[], Any],
+        host: str | None = None,
+        port: int | None = None,
+        *,
+        ssl: Any = None,
+        **_: Any,
     ) -> tuple[Any, Any]:
+        """Raises ConnectionResetError for TLS: no listener of this network speaks it."""
         assert host is not None
         assert port is not None
+        if ssl is not None:
+            raise ConnectionResetError("a listener without TLS hangs up on the first message of a TLS handshake")
         return await self.network.connect(protocol_factory, (host, port))
 
     async def create_server(  # type: ignore[override]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.interop.config_apis.recording import recorded
-from tests.interop.config_apis.story import Line, tell
+from tests.interop.config_apis.story import CLIENT_METRICS, GROUP, Line, tell
 
 from rota.protocol.errors import ErrorCode
 
@@ -57,6 +57,12 @@ def _comparable(line: Line) -> Any:
     if line["step"] in OWN_WORDS:
         (result,) = answer.get("responses") or answer["results"]
         result["error_message"] = bool(result["error_message"])
+    if "config_resources" in answer:  # the living Kafka also has those of tests that run beside this one
+        answer["config_resources"] = [
+            each
+            for each in answer["config_resources"]
+            if each["resource_type"] not in (CLIENT_METRICS, GROUP) or each["resource_name"] in ("g1", "m1")
+        ]
     return answer
 
 
