@@ -18,8 +18,8 @@ def add_serve(parser: ArgumentParser) -> None:
     """Declare `rota serve`; the options have the names of the fields of ServeOptions."""
     parser.description = (
         "Run a broker until SIGTERM or Ctrl-C; a second signal ends it at once. Only this machine can reach it, "
-        "unless --listen or the property listeners names another interface. There it needs encryption and "
-        "authentication (SSL, SASL_SSL), or rota.allow.plaintext.beyond.loopback=true."
+        "unless --listen or the property listeners names another interface. There it needs TLS, "
+        "with authentication (SASL_SSL) or without, or rota.allow.plaintext.beyond.loopback=true."
     )
     add = parser.add_argument
     add("--data", metavar="DIR", help="folder of the logs; unset: rota-data")
