@@ -158,7 +158,7 @@ class Cluster:
     async def join(self, endpoints: Sequence[Endpoint], wall_ms: int) -> None:
         """Register this broker with the addresses for clients. Raises AlreadyRegistered, StoreFailed."""
         reachable = [_reachable(endpoint) for endpoint in endpoints]
-        between = self._config.inter_broker_listener_name
+        between = self._config.inter_broker_listener
         self._swim = await self._start_swim(_of_listener(self._config.listens, between).host)
         self._registration = Registration(
             reachable,

@@ -19,7 +19,7 @@ from rota.coordinator.config.listener_security import (
     JAAS,
     PREFIX,
     ListenerSecurity,
-    check_is_plaintext,
+    check_between_brokers,
     check_is_private,
     security_of,
     split_override,
@@ -131,6 +131,8 @@ class BrokerConfig:
     replica_lag_time_max_ms: int
     replica_selector_class: str | None
     inter_broker_listener_name: str | None
+    security_inter_broker_protocol: str
+    sasl_mechanism_inter_broker_protocol: str
     num_replica_fetchers: int
     quota_window_num: int
     quota_window_size_seconds: int
@@ -167,6 +169,7 @@ class BrokerConfig:
     ssl_client_auth: str
     ssl_principal_mapping_rules: str
     ssl_enabled_protocols: tuple[str, ...]
+    ssl_endpoint_identification_algorithm: str
     ssl_cipher_suites: tuple[str, ...]
     sasl_enabled_mechanisms: tuple[str, ...]
     sasl_server_callback_handler_class: str | None
@@ -293,14 +296,34 @@ class BrokerConfig:
                 "inter.broker.listener.name",
                 f"inter.broker.listener.name={between} is not one of the advertised listeners: {', '.join(names)}",
             )
+        if between is not None and "security.inter.broker.protocol" in self.properties:
+            raise ConfigRefused(
+                "security.inter.broker.protocol",
+                "Only one of inter.broker.listener.name and security.inter.broker.protocol can be set",
+            )
+        if self.inter_broker_listener not in self.security:
+            raise ConfigRefused(
+                "security.inter.broker.protocol",
+                f"No listener is named {self.inter_broker_listener}, by which brokers would reach each other; "
+                f"set inter.broker.listener.name to one of {', '.join(self.security)}",
+            )
         if between is not None or self.zookeeper_connect:
-            check_is_plaintext(self.security.get(between or self.listens[0].listener))
+            check_between_brokers(self.security[self.inter_broker_listener])
         if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
             raise ConfigRefused(
                 "group.min.session.timeout.ms",
                 f"group.min.session.timeout.ms ({self.group_min_session_timeout_ms}) must not be above "
                 f"group.max.session.timeout.ms ({self.group_max_session_timeout_ms})",
             )
+
+    @property
+    def inter_broker_listener(self) -> str:
+        """The name of the listener that brokers use for each other."""
+        if self.inter_broker_listener_name is not None:
+            return self.inter_broker_listener_name
+        if "security.inter.broker.protocol" in self.properties:
+            return self.security_inter_broker_protocol
+        return (self.advertises or self.listens)[0].listener
 
     @property
     def segment_ms(self) -> int:

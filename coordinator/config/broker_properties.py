@@ -505,7 +505,7 @@ _REPLICATION = (
         "inter.broker.listener.name",
         _T.STRING,
         None,
-        "Name of the listener that brokers use for each other. Unset: the first one.",
+        "Name of the listener that brokers use for each other. Unset: as security.inter.broker.protocol.",
     ),
     _D(
         "num.replica.fetchers",

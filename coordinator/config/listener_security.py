@@ -3,6 +3,8 @@
 Laws
     SC1 A property of one listener (`listener.name.NAME.PROPERTY`) stands above the broker's. A listener that cannot
         be secured as its properties say is refused; none is ever opened in plain text instead.
+    IB1 Brokers reach each other by one listener, with its protocol and the mechanism between brokers; a configuration
+        without this broker's own credentials is refused.
     SC2 A listener in plain text on an address that other hosts reach needs rota.allow.plaintext.beyond.loopback.
 """
 
@@ -21,6 +23,8 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 PREFIX: Final = "listener.name."
 MAP: Final = "listener.security.protocol.map"
 JAAS: Final = "sasl.jaas.config"
+BETWEEN: Final = "sasl.mechanism.inter.broker.protocol"
+BETWEEN_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 KEYS_URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
 VALIDATOR: Final = "sasl.server.callback.handler.class"
 UNSECURED_VALIDATOR: Final = "OAuthBearerUnsecuredValidatorCallbackHandler"
@@ -53,6 +57,10 @@ class ListenerSecurity:
     def mechanisms(self) -> tuple[str, ...]:
         """The enabled SASL mechanisms."""
         return self.items("sasl.enabled.mechanisms")
+
+    def jaas_name(self, mechanism: str) -> str:
+        """Return the name of the property with the JAAS text of a mechanism."""
+        return f"{PREFIX}{self.listener.lower()}.{mechanism.lower()}.{JAAS}"
 
     def text(self, mechanism: str, name: str) -> str:
         """Return the value of a property for a mechanism; empty when it has none."""
@@ -153,12 +161,19 @@ def check_is_private(endpoint: Endpoint, security: ListenerSecurity, name: str =
         )
 
 
-def check_is_plaintext(between_brokers: ListenerSecurity | None) -> None:
-    """Check that brokers can reach each other by this listener: they speak PLAINTEXT. Raises ConfigRefused."""
-    if between_brokers is not None and between_brokers.protocol != "PLAINTEXT":
-        name = "inter.broker.listener.name"
+def check_between_brokers(security: ListenerSecurity) -> None:
+    """IB1. Check that brokers can authenticate to each other by this listener. Raises ConfigRefused."""
+    if not security.has_sasl:
+        return
+    mechanism = security.properties.get(BETWEEN) or ""
+    if mechanism not in BETWEEN_MECHANISMS or mechanism not in security.mechanisms:
         raise ConfigRefused(
-            name,
-            f"Configuration {name}: brokers speak PLAINTEXT with each other, and {between_brokers.listener} is "
-            f"{between_brokers.protocol}; name a listener of PLAINTEXT",
+            BETWEEN,
+            f"Configuration {BETWEEN} is {mechanism}; on the listener {security.listener} between brokers it has to "
+            f"be one of {', '.join(BETWEEN_MECHANISMS)} that sasl.enabled.mechanisms has",
+        )
+    if mechanism not in security.jaas:
+        name = security.jaas_name(mechanism)
+        raise ConfigRefused(
+            name, f"Configuration {name} is missing: it has the user and the password of this broker at other brokers"
         )

@@ -37,7 +37,6 @@ sasl.login.refresh.window.jitter DOUBLE 0.05 per-broker
 sasl.login.retry.backoff.max.ms LONG 10000
 sasl.login.retry.backoff.ms LONG 100
 sasl.mechanism.controller.protocol STRING GSSAPI
-sasl.mechanism.inter.broker.protocol STRING GSSAPI per-broker
 sasl.oauthbearer.assertion.algorithm STRING RS256
 sasl.oauthbearer.assertion.claim.aud STRING -
 sasl.oauthbearer.assertion.claim.exp.seconds INT 300
@@ -55,11 +54,9 @@ sasl.oauthbearer.jwt.retriever.class CLASS org.apache.kafka.common.security.oaut
 sasl.oauthbearer.jwt.validator.class CLASS org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator
 sasl.oauthbearer.scope STRING -
 sasl.oauthbearer.token.endpoint.url STRING -
-security.inter.broker.protocol STRING PLAINTEXT
 security.providers STRING -
 ssl.allow.dn.changes BOOLEAN false
 ssl.allow.san.changes BOOLEAN false
-ssl.endpoint.identification.algorithm STRING https per-broker
 ssl.engine.factory.class CLASS - per-broker
 ssl.keymanager.algorithm STRING SunX509 per-broker
 ssl.protocol STRING TLSv1.3 per-broker

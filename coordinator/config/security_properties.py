@@ -80,6 +80,30 @@ SECURITY = (
         update=_OWN,
     ),
     _D(
+        "ssl.endpoint.identification.algorithm",
+        _T.STRING,
+        "https",
+        "Whether the certificate of another broker has to be for its host name: https; empty: any host name.",
+        choices=("https", "HTTPS", ""),
+        update=_OWN,
+    ),
+    _D(
+        "security.inter.broker.protocol",
+        _T.STRING,
+        "PLAINTEXT",
+        "Name of the listener that brokers use for each other where it is a protocol's name; set this or "
+        "inter.broker.listener.name. Neither set: the first listener.",
+        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    ),
+    _D(
+        "sasl.mechanism.inter.broker.protocol",
+        _T.STRING,
+        "GSSAPI",  # as in Kafka; Rota has no Kerberos, so brokers that speak SASL with each other need a value
+        "SASL mechanism between brokers: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. User and password are in "
+        "listener.name.NAME.MECHANISM.sasl.jaas.config.",
+        update=_OWN,
+    ),
+    _D(
         "sasl.enabled.mechanisms",
         _T.LIST,
         "GSSAPI",  # as in Kafka; Rota has no Kerberos, so a SASL listener needs a value

@@ -25,24 +25,21 @@ from rota.coordinator.replica.state import Role
 from rota.coordinator.replication.fetch_session import Key
 from rota.coordinator.replication.fetcher import Fetcher, FetchSettings
 from rota.coordinator.replication.throttles import follower_throttle
+from rota.coordinator.security.broker_connections import connect_to_broker, security_between_brokers
 from rota.protocol.messages.fetch import ReplicaState
 from rota.transport.connection import Connection
-from rota.transport.errors import KafkaError, Unreachable
-from rota.transport.handshake import connect
+from rota.transport.errors import Unreachable
 
 SETUP_SECONDS: Final = 2.0  # of a connection between brokers
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-
-
-class NotRegistered(KafkaError):
-    """The leader is not registered, so that its address is unknown."""
 
 
 class Replication:
     """Copies the partitions that this broker follows, from `start` to `stop`.
 
     Create it after `partitions`, whose listeners of the image must be called first. `on_unreachable` is called with the
-    id of a broker to which no connection could be opened, or whose connection was lost.
+    id of a broker to which no connection could be opened, or whose connection was lost. Raises ConfigRefused when the
+    settings of the inter-broker listener cannot be used.
     """
 
     def __init__(
@@ -58,6 +55,7 @@ class Replication:
         self._image, self._partitions, self._config = image, partitions, config
         self._timers, self._now_ms, self._on_unreachable = timers, now_ms, on_unreachable
         self._settings = fetch_settings(config)
+        security_between_brokers(config)  # refused now, not at each connection
         self._throttle = follower_throttle(image, config, now_ms)
         self._fetchers: dict[tuple[int, int], Fetcher] = {}  # by leader and number
         self._assigned: dict[Key, Fetcher] = {}
@@ -178,14 +176,10 @@ class Replication:
 
     async def _connect(self, leader: int, number: int) -> Connection:
         """Raises KafkaError."""
-        broker = self._image.brokers.get(leader)
-        endpoint = None if broker is None else broker.endpoint(self._config.inter_broker_listener_name or "")
-        if endpoint is None:
-            raise NotRegistered(f"broker {leader} is not registered")
-        return await connect(
-            endpoint.host,
-            endpoint.port,
-            f"{leader} at {endpoint.host}:{endpoint.port}",
+        return await connect_to_broker(
+            leader,
+            self._image.brokers,
+            self._config,
             f"broker-{self._image.broker_id}-fetcher-{number}",
             setup_seconds=SETUP_SECONDS,
             request_seconds=self._settings.timeout_ms / 1000,

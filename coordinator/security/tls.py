@@ -19,10 +19,11 @@ from rota.coordinator.security.distinguished_name import subject_of
 from rota.coordinator.security.principal import ANONYMOUS, Principal
 from rota.coordinator.security.principal_mapping import map_name, parse_rules
 from rota.transport.errors import SettingRefused
-from rota.transport.tls import TlsSettings, configure
+from rota.transport.tls import TlsSettings, client_context, configure
 
 log = structlog.get_logger("rota.security")
 
+IDENTIFICATION: Final = "ssl.endpoint.identification.algorithm"
 FILES: Final = ("ssl.keystore.location", "ssl.truststore.location")
 STORE_PROPERTIES: Final = (
     *(f"keystore.{part}" for part in ("location", "type", "password", "key", "certificate.chain")),
@@ -75,9 +76,16 @@ def server_context(security: ListenerSecurity) -> ssl.SSLContext:
     try:
         configure(context, _settings(security))
     except SettingRefused as refused:
-        name = refused.setting.replace("_", ".")
-        raise _refused(security, name, str(refused).partition(") ")[2]) from None
+        raise _unusable(security, refused) from None
     return context
+
+
+def context_between_brokers(security: ListenerSecurity) -> ssl.SSLContext:
+    """Return a context for connections to the listener of that name of other brokers. Raises ConfigRefused."""
+    try:
+        return client_context(_settings(security))
+    except SettingRefused as refused:
+        raise _unusable(security, refused) from None
 
 
 def _settings(security: ListenerSecurity) -> TlsSettings:
@@ -87,8 +95,13 @@ def _settings(security: ListenerSecurity) -> TlsSettings:
     return TlsSettings(
         enabled_protocols=security.items("ssl.enabled.protocols"),
         cipher_suites=security.items("ssl.cipher.suites"),
+        endpoint_identification_algorithm=(security.properties.get(IDENTIFICATION) or "").lower(),
         **values,
     )
+
+
+def _unusable(security: ListenerSecurity, refused: SettingRefused) -> ConfigRefused:
+    return _refused(security, refused.setting.replace("_", "."), str(refused).partition(") ")[2])
 
 
 def _refused(security: ListenerSecurity, name: str, problem: str) -> ConfigRefused:

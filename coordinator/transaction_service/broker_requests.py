@@ -11,17 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.metadata.topics import Topics
-from rota.transport.errors import KafkaError
+from rota.coordinator.security.broker_connections import NotRegistered, connect_to_broker
 
 if TYPE_CHECKING:
     from rota.transport.connection import Connection
 
 SETUP_SECONDS: Final = 2.0
 REQUEST_SECONDS: Final = 30.0  # request.timeout.ms of a broker
-
-
-class NotRegistered(KafkaError):
-    """The broker is not registered, so that its address is unknown."""
 
 
 class BrokerRequests:
@@ -59,21 +55,14 @@ class BrokerRequests:
         return await asyncio.shield(opening)
 
     async def _connect(self, broker_id: int) -> Connection:
-        from rota.transport.handshake import connect  # a broker alone needs no transport
-
-        broker = self._topics.brokers.get(broker_id)
-        endpoint = None if broker is None else broker.endpoint(self._config.inter_broker_listener_name or "")
-        if endpoint is None:
-            raise NotRegistered(f"broker {broker_id} is not registered")
-
         def ended(connection: Connection) -> None:
             if self._connections.get(broker_id) is connection:
                 del self._connections[broker_id]
 
-        connection = await connect(
-            endpoint.host,
-            endpoint.port,
-            f"{broker_id} at {endpoint.host}:{endpoint.port}",
+        connection = await connect_to_broker(
+            broker_id,
+            self._topics.brokers,
+            self._config,
             f"broker-{self._config.node_id}-transactions",
             setup_seconds=SETUP_SECONDS,
             request_seconds=REQUEST_SECONDS,

@@ -18,12 +18,12 @@ from typing import Any, Final
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.routes import routes
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.coordinator.security.broker_connections import NotRegistered, connect_to_broker
 from rota.protocol.compiler import codec
 from rota.protocol.errors import ErrorCode
 from rota.protocol.registry import APIS
 from rota.transport.connection import Connection
 from rota.transport.errors import KafkaError
-from rota.transport.handshake import connect
 
 CLIENT_ID: Final = "rota-console"
 CLIENT_HOST: Final = "/127.0.0.1"
@@ -133,19 +133,20 @@ class Asks:
 
     async def _connect(self, broker_id: int) -> Connection:
         """Raises KafkaError, ApiError."""
-        broker = self.node.topics.brokers.get(broker_id)
-        endpoint = None if broker is None else broker.endpoint(self.node.config.inter_broker_listener_name or "")
-        if endpoint is None:
-            raise ApiError(404, f"broker {broker_id} is not alive")
-        self._connections[broker_id] = connection = await connect(
-            endpoint.host,
-            endpoint.port,
-            f"{broker_id} at {endpoint.host}:{endpoint.port}",
-            CLIENT_ID,
-            setup_seconds=SETUP_SECONDS,
-            request_seconds=REQUEST_SECONDS,
-            ended=lambda _: None,
-        )
+        node = self.node
+        try:
+            connection = await connect_to_broker(
+                broker_id,
+                node.topics.brokers,
+                node.config,
+                CLIENT_ID,
+                setup_seconds=SETUP_SECONDS,
+                request_seconds=REQUEST_SECONDS,
+                ended=lambda _: None,
+            )
+        except NotRegistered:
+            raise ApiError(404, f"broker {broker_id} is not alive") from None
+        self._connections[broker_id] = connection
         return connection
 
 

@@ -20,6 +20,7 @@ ELSEWHERE = {
     "num.replica.fetchers",
     "producer.id.expiration.ms",
     "sasl.enabled.mechanisms",
+    "sasl.mechanism.inter.broker.protocol",
     *(name for name in USED if name.startswith("ssl.") and name != "ssl.principal.mapping.rules"),
 }
 

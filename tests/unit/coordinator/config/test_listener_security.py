@@ -94,13 +94,46 @@ def test_parts_of_a_name(name: str, parts: tuple[str, str | None, str] | None) -
     assert split_override(name) == parts
 
 
-@pytest.mark.parametrize("cluster", [{"zookeeper.connect": "h:2181"}, {"inter.broker.listener.name": "SSL"}])
-def test_brokers_of_a_cluster_need_a_listener_in_plain_text(cluster: dict[str, str]) -> None:
+BETWEEN = {
+    "listeners": "PLAINTEXT://127.0.0.1:0,SASL_SSL://:0",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-512,OAUTHBEARER",
+    "sasl.oauthbearer.jwks.endpoint.url": "https://x",
+    "inter.broker.listener.name": "SASL_SSL",
+    "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+    "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": "x",
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sasl.mechanism.inter.broker.protocol": "GSSAPI"}, "is GSSAPI; on the listener SASL_SSL between brokers"),
+        ({"sasl.mechanism.inter.broker.protocol": "PLAIN"}, "that sasl.enabled.mechanisms has"),
+        ({"sasl.mechanism.inter.broker.protocol": "OAUTHBEARER"}, "one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
+        ({"listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": None}, "the user and the password of this broker"),
+        ({"security.inter.broker.protocol": "SASL_SSL"}, "Only one of"),
+        ({"inter.broker.listener.name": "SSL"}, "not one of the advertised listeners"),
+        ({"inter.broker.listener.name": None, "security.inter.broker.protocol": "SSL"}, "No listener is named SSL"),
+    ],
+)
+def test_a_listener_between_brokers_without_what_it_needs_is_refused(
+    change: dict[str, str | None], message: str
+) -> None:
+    """IB1."""
+    BrokerConfig(BETWEEN)
+    changed = {name: text for name, text in {**BETWEEN, **change}.items() if text is not None}
+    with pytest.raises(ConfigRefused, match=message):
+        BrokerConfig(changed)
+
+
+def test_the_listener_between_brokers_is_named_or_has_the_name_of_its_protocol_or_is_the_first() -> None:
     listeners = {"listeners": "SSL://:0,PLAINTEXT://127.0.0.1:0"}
-    with pytest.raises(ConfigRefused, match="brokers speak PLAINTEXT with each other, and SSL is SSL"):
-        BrokerConfig({**listeners, **cluster})
-    BrokerConfig({**listeners, **cluster, "inter.broker.listener.name": "PLAINTEXT"})
-    BrokerConfig(listeners)
+    assert BrokerConfig(listeners).inter_broker_listener == "SSL"
+    named = {"inter.broker.listener.name": "PLAINTEXT"}
+    assert BrokerConfig({**listeners, **named}).inter_broker_listener == "PLAINTEXT"
+    protocol = {"security.inter.broker.protocol": "PLAINTEXT"}
+    assert BrokerConfig({**listeners, **protocol}).inter_broker_listener == "PLAINTEXT"
+    assert BrokerConfig(listeners | {"zookeeper.connect": "h:2181"}).inter_broker_listener == "SSL"
 
 
 OAUTH = {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "OAUTHBEARER"}

@@ -10,9 +10,10 @@ import pytest
 from tests.unit.coordinator.replication.cluster import Cluster
 
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.replica.fetch_sessions import FetchSessions
 from rota.coordinator.replication.fetcher import FetcherStops
-from rota.coordinator.replication.replication import fetch_settings
+from rota.coordinator.replication.replication import Replication, fetch_settings
 from rota.protocol.errors import ErrorCode
 
 
@@ -276,3 +277,10 @@ async def test_six_replicas_stay_in_sync_without_fetch_sessions() -> None:
                 await cluster.in_sync(1, 2, 3, 4, 5, 6, index=index)
             followers = [cluster[broker] for broker in range(1, 7) if broker != leader]
             assert all(each.replication._fetchers[leader, 0]._session.is_refused for each in followers)
+
+
+def test_settings_between_brokers_that_cannot_be_used_are_refused_at_the_start() -> None:
+    """IB1."""
+    listener = {"listeners": "SSL://127.0.0.1:0", "ssl.truststore.location": "/absent.pem"}
+    with pytest.raises(ConfigRefused, match=r"ssl\.truststore\.location"):
+        Replication(None, None, BrokerConfig(listener), timers=None, now_ms=lambda: 0)  # type: ignore[arg-type]

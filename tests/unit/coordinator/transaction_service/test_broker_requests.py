@@ -21,7 +21,7 @@ NO_TOPICS = MetadataRequest(topics=())
 
 def know(world: World, broker: Broker) -> None:
     """The address of a broker is registered under its id."""
-    listener = world.node.config.inter_broker_listener_name or ""
+    listener = world.node.config.inter_broker_listener
     endpoint = Endpoint(listener, *broker.address)
     world.node.topics.apply_brokers({7: BrokerRegistration(broker_id=7, endpoints=(endpoint,))})
 
