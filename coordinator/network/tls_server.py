@@ -65,6 +65,8 @@ class TlsServer:
         """Wait until the socket is closed."""
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
+        for listening in self.sockets:
+            listening.close()  # a task that is cancelled before its first step has not done it
 
     async def _accept_all(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()

@@ -11,6 +11,8 @@ from structlog.testing import capture_logs
 from tests.unit.certificates import Certificates, certificates
 from tests.unit.coordinator.network.conftest import Peer, Serve, World
 
+from rota.coordinator.broker import Broker
+from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.network.tls_server import _reason
 
 __all__ = ["certificates"]
@@ -150,3 +152,14 @@ async def test_a_client_that_is_refused_does_not_hinder_the_next_one(serve: Serv
 
 def test_an_unknown_error_of_openssl_is_shown_as_it_is() -> None:
     assert _reason(OSError("nobody foresaw this")) == "nobody foresaw this"
+
+
+async def test_a_server_that_is_closed_before_it_accepts_closes_its_socket(certificates: Certificates) -> None:
+    """The task of a server that is closed at once never runs."""
+    config = BrokerConfig(
+        {"listeners": "SSL://127.0.0.1:0", "ssl.keystore.location": str(certificates.server.keystore)}
+    )
+    async with Broker(config, memory=True) as broker:
+        (server,) = broker.listener._servers
+        (listening,) = server.sockets
+    assert listening.fileno() == -1
