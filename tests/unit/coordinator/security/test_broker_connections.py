@@ -6,7 +6,6 @@ import ssl
 from collections.abc import Mapping
 
 import pytest
-from tests.cluster.brokers import until
 from tests.unit.certificates import Certificates
 
 from rota.coordinator.broker import Broker
@@ -21,7 +20,7 @@ from rota.coordinator.security.broker_connections import (
     security_between_brokers,
 )
 from rota.transport.connection import Connection
-from rota.transport.errors import AuthenticationFailed
+from rota.transport.errors import AuthenticationFailed, TlsFailed
 from rota.transport.security import PLAINTEXT
 
 JAAS = "listener.name.sasl_ssl.plain.sasl.jaas.config"
@@ -70,7 +69,6 @@ async def test_a_broker_authenticates_with_the_credentials_of_its_own_listener(c
             await connection(broker, given | {JAAS: USERS.format("wrong")})
         with pytest.raises(NotRegistered, match="has no listener SASL_SSL"):
             await connection(broker, given, listener="PLAINTEXT")
-        await until(lambda: not broker.listener.connections._open, "the broker closes its side")
 
 
 @pytest.mark.parametrize(("algorithm", "is_checked"), [("https", True), ("HTTPS", True), ("", False)])
@@ -84,6 +82,18 @@ def test_the_certificate_of_a_broker_is_verified_and_its_host_name_as_configured
     assert tls.verify_mode is ssl.CERT_REQUIRED
     assert tls.check_hostname is is_checked
     assert [dict(pair[0] for pair in each["subject"])["commonName"] for each in tls.get_ca_certs()] == ["ca"]  # type: ignore[misc,union-attr]
+
+
+async def test_a_broker_with_the_certificate_of_another_host_or_of_a_stranger_is_refused(
+    certificates: Certificates,
+) -> None:
+    given = properties(certificates, ssl_keystore_location=str(certificates.elsewhere.keystore))
+    async with Broker(BrokerConfig(given), memory=True) as broker:
+        with pytest.raises(TlsFailed, match="not for the host name 127"):
+            await connection(broker, given)
+        with pytest.raises(TlsFailed, match="an authority signed its certificate that the truststore does not have"):
+            await connection(broker, given | {"ssl.truststore.location": str(certificates.other_ca)})
+        await close(await connection(broker, given | {"ssl.endpoint.identification.algorithm": ""}))
 
 
 async def test_settings_that_cannot_be_used_are_a_failure_of_the_connection(certificates: Certificates) -> None:
