@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.metadata.topics import Topics
-from rota.coordinator.security.broker_connections import NotRegistered, connect_to_broker
+from rota.transport.errors import KafkaError
 
 if TYPE_CHECKING:
     from rota.transport.connection import Connection
@@ -43,7 +43,7 @@ class BrokerRequests:
         await asyncio.gather(*opening, return_exceptions=True)
         connections, self._connections = list(self._connections.values()), {}
         for connection in connections:
-            connection.end(NotRegistered("this broker stops"))
+            connection.end(KafkaError("this broker stops"))
             await connection.closed()
 
     async def _open(self, broker_id: int) -> Connection:
@@ -55,6 +55,8 @@ class BrokerRequests:
         return await asyncio.shield(opening)
 
     async def _connect(self, broker_id: int) -> Connection:
+        from rota.coordinator.security.broker_connections import connect_to_broker  # SC4: not by a broker alone
+
         def ended(connection: Connection) -> None:
             if self._connections.get(broker_id) is connection:
                 del self._connections[broker_id]

@@ -18,7 +18,6 @@ from typing import Any, Final
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.routes import routes
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
-from rota.coordinator.security.broker_connections import NotRegistered, connect_to_broker
 from rota.protocol.compiler import codec
 from rota.protocol.errors import ErrorCode
 from rota.protocol.registry import APIS
@@ -133,6 +132,8 @@ class Asks:
 
     async def _connect(self, broker_id: int) -> Connection:
         """Raises KafkaError, ApiError."""
+        from rota.coordinator.security.broker_connections import NotRegistered, connect_to_broker  # SC4
+
         node = self.node
         try:
             connection = await connect_to_broker(
