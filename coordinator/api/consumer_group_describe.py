@@ -10,7 +10,7 @@ from typing import Final
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.consumer_group.description import ConsumerDescription, DescribedConsumer, Named
 from rota.coordinator.security.operations import ALL_OPERATIONS, NOT_REQUESTED, ResourceType
-from rota.protocol.errors import ErrorCode
+from rota.protocol.errors import ErrorCode, message
 from rota.protocol.messages.consumer_group_describe import (
     Assignment,
     ConsumerGroupDescribeRequest,
@@ -50,7 +50,12 @@ def _describe(node: Node, call: Call, group_id: str, operations: int) -> Describ
 
 def _refused(group_id: str, code: ErrorCode, text: str | None) -> DescribedGroup:
     return DescribedGroup(
-        group_id=group_id, error_code=code, error_message=text, group_epoch=0, assignment_epoch=0, assignor_name=""
+        group_id=group_id,
+        error_code=code,
+        error_message=None if text is None else message(text),
+        group_epoch=0,
+        assignment_epoch=0,
+        assignor_name="",
     )
 
 

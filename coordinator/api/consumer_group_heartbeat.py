@@ -14,7 +14,7 @@ from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatR
 from rota.coordinator.consumer_group.member import LEFT_EPOCH, STATIC_LEFT_EPOCH
 from rota.coordinator.group_coordinator import GroupShard
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
-from rota.protocol.errors import ErrorCode
+from rota.protocol.errors import ErrorCode, message
 from rota.protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -108,7 +108,7 @@ def _describes(node: Node, call: Call) -> Callable[[str], bool]:
 
 
 def _refusal(code: ErrorCode, text: str | None) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(error_code=code, error_message=text)
+    return ConsumerGroupHeartbeatResponse(error_code=code, error_message=None if text is None else message(text))
 
 
 def _response(body: HeartbeatReply) -> ConsumerGroupHeartbeatResponse:

@@ -25,6 +25,7 @@ from rota.protocol.records.errors import CorruptBatch
 TOPIC_IDS_SINCE: Final = 13
 ADDS_SINCE: Final = 12  # the leader adds the partition to the transaction; before, the producer has added it
 ABORTABLE_SINCE: Final = 11
+AGAIN_MAX: Final = 2  # further questions when a marker was written during one; older producers add partitions first
 _E: Final = ErrorCode
 _UNAVAILABLE: Final = frozenset(
     {
@@ -36,6 +37,7 @@ _UNAVAILABLE: Final = frozenset(
     }
 )
 Producer = tuple[int, int]  # id and epoch
+Names = Mapping[Key, tuple[str, int]]  # of partitions: topic and index
 
 
 @dataclass(slots=True)
@@ -65,18 +67,35 @@ def verify(node: Node, lookup: PartitionLookup, request: ProduceRequest, version
         reply.answer(verified)
         return reply
 
-    def answer(errors: Mapping[tuple[str, int], ErrorCode]) -> None:
-        verified.errors |= {
-            key: produce_error(errors[name], version) for key, name in names.items() if errors.get(name)
-        }
-        reply.answer(verified)
-
     ((producer_id, epoch),) = producers
-    asked = node.verify_transaction(
-        transactional_id, producer_id, epoch, list(names.values()), adds=version >= ADDS_SINCE
-    )
-    asked.then(answer)
+
+    def ask(names: Names, attempts: int) -> None:
+        asked = node.verify_transaction(
+            transactional_id, producer_id, epoch, list(names.values()), adds=version >= ADDS_SINCE
+        )
+        asked.then(lambda errors: answer(names, errors, attempts))
+
+    def answer(names: Names, errors: Mapping[tuple[str, int], ErrorCode], attempts: int) -> None:
+        refused = {key: produce_error(errors[name], version) for key, name in names.items() if errors.get(name)}
+        verified.errors |= refused
+        overtaken = {key: batches[key] for key in names.keys() - refused if _is_overtaken(lookup, key, verified)}
+        again = _begin(node, lookup, overtaken, verified, is_v2=version >= ADDS_SINCE) if attempts else {}
+        if again:
+            ask(again, attempts - 1)
+        else:
+            reply.answer(verified)
+
+    ask(names, AGAIN_MAX if version >= ADDS_SINCE else 0)
     return reply
+
+
+def _is_overtaken(lookup: PartitionLookup, key: Key, verified: Verified) -> bool:
+    """XL7. Return whether the marker of the transaction before was written while the coordinator was asked."""
+    partition = lookup.find(key)
+    try:
+        return partition is not None and not partition.log.producers.is_current(verified.verifications[key])
+    except StorageFailed:
+        return False
 
 
 def produce_error(error: ErrorCode, version: int) -> ErrorCode:

@@ -31,7 +31,6 @@ DIFFERENT = {
     "create operation any": "The same.",
     "create permission any": "The same.",
     "create resource any": "The same.",
-    **{f"find_coordinator v{version} 1": "Rota does not coordinate transactions." for version in range(1, 7)},
 }
 
 

@@ -55,3 +55,11 @@ def test_other_groups_have_an_error(group_id: str, code: ErrorCode, text: str | 
     world.member("classic")
     group = describe(world, group_id)
     assert (group.error_code, group.error_message) == (code, text)
+
+
+def test_a_refusal_that_quotes_a_long_group_id_fits_into_a_response() -> None:
+    """Found by the fuzz of tests/chaos: the text was longer than a reader of the protocol accepts."""
+    group = describe(GroupWorld().open(), "y" * 32_767)
+    assert group.error_code is ErrorCode.GROUP_ID_NOT_FOUND
+    assert group.error_message is not None
+    assert len(group.error_message) < 32_767

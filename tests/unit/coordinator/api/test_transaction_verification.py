@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from tests.unit.coordinator.api.data_world import World, batch, produces
+from tests.unit.coordinator.api.data_world import World, answered, batch, produces
 
 from rota.coordinator.api.produce import produce
 from rota.coordinator.api.transaction_verification import produce_error
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
+from rota.protocol.records.control import Marker
 
 E = ErrorCode
 
@@ -43,3 +46,26 @@ def test_one_partition_is_refused_and_the_other_is_written() -> None:
     (topic,) = response.responses
     codes = [(each.index, each.error_code) for each in topic.partition_responses]
     assert codes == [(0, E.NONE), (1, E.INVALID_TXN_STATE)]
+
+
+def test_a_marker_that_is_written_during_a_verification_makes_it_begin_again() -> None:
+    """XL7. EndTxn is answered before its markers are written: the next transaction begins while they are on the way."""
+    world = World()
+    world.topic(partitions=1)
+    questions: list[DelayedReply[dict[tuple[str, int], E]]] = []
+
+    def verify(*question: Any, adds: bool) -> DelayedReply[dict[tuple[str, int], E]]:
+        questions.append(DelayedReply())
+        return questions[-1]
+
+    world.node.verify_transaction = verify
+    records = batch(b"a", producer_id=5, producer_epoch=1, base_sequence=0, is_transactional=True)
+    reply = world.serve(produce, produces([("t", 0, records)], transactional_id="tx"), 12)
+    partition = world.node.partitions.get("t", 0)
+    assert partition is not None
+    partition.append_marker(Marker(is_commit=True, coordinator_epoch=0), producer_id=5, producer_epoch=1, now_ms=0)
+    questions[0].answer({})
+    questions[1].answer({})
+    (topic,) = answered(reply).responses
+    assert [each.error_code for each in topic.partition_responses] == [E.NONE]
+    assert len(questions) == 2
