@@ -42,7 +42,7 @@ async def test_only_this_user_may_connect(served: Served) -> None:
 
 async def test_a_session_ends_its_timeout_after_its_connection(served: Served) -> None:
     """Law S4: a process that died is noticed without a heartbeat."""
-    client, disconnected = await served.client(session_timeout_ms=1), asyncio.Event()
+    client, disconnected = await served.client(session_timeout_ms=1000), asyncio.Event()
     await client.create("/e", ephemeral=True)
     await served.store.exists("/e", lambda _: disconnected.set())
     assert client._running is not None
