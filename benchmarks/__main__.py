@@ -24,14 +24,14 @@ CLIENTS = ("client_consume", "client_produce")
 
 def main() -> None:
     console = Console()
-    asked = options()
-    words = asked.words
-    settings.seconds = asked.seconds
+    arguments = options()
+    words = arguments.words
+    settings.seconds = arguments.seconds
     rows = [row for row in ROWS if not words or any(word in row.name for word in words)]
     start_s = usual_start_s()  # before the JVM that warms up beside it
     with ExitStack() as stack:
         ours = stack.enter_context(rota())
-        theirs = stack.enter_context(kafka()) if has_kafka() and not asked.rota_only else None
+        theirs = stack.enter_context(kafka()) if has_kafka() and not arguments.rota_only else None
         if theirs is None:
             console.print("[yellow]Java or Maven is missing: no Apache Kafka beside Rota, no ratios[/]")
         table = Table("work", "unit", "Rota", "Apache Kafka", "ratio", "goal")

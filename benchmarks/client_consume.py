@@ -43,15 +43,17 @@ TUNED: dict[str, object] = {"fetch.queue.backoff.ms": 1, "queued.min.messages": 
 
 
 def main() -> None:
-    asked = options()
-    if asked.worker:
-        print(json.dumps(work(asked.worker, asked.address, asked.topic, asked.records)))
+    arguments = options()
+    if arguments.worker:
+        print(json.dumps(work(arguments.worker, arguments.address, arguments.topic, arguments.records)))
         return
     console = Console()
     for size, records in SIZES.items():
-        records = asked.records or records
-        topic = filled(asked.address, size, records)
-        rounds = [{name: run(name, asked.address, topic, records) for name in CONSUMERS} for _ in range(asked.rounds)]
+        records = arguments.records or records
+        topic = filled(arguments.address, size, records)
+        rounds = [
+            {name: run(name, arguments.address, topic, records) for name in CONSUMERS} for _ in range(arguments.rounds)
+        ]
         console.print(rows(size, records, rounds))
 
 

@@ -92,10 +92,10 @@ async def rota(bootstrap: str, topic: str, keyed: bool) -> Figure:
                 await producer.send(topic, VALUE)
             await producer.flush()
 
-        async def one(key: bytes, done: Callable[[], None]) -> None:
+        async def send(key: bytes, done: Callable[[], None]) -> None:
             (await producer.send(topic, VALUE, key)).add_done_callback(lambda _: done())
 
-        return await (paced(one) if keyed else measured(many))
+        return await (paced(send) if keyed else measured(many))
 
 
 async def aiokafka(bootstrap: str, topic: str, keyed: bool) -> Figure:
@@ -116,10 +116,10 @@ async def aiokafka(bootstrap: str, topic: str, keyed: bool) -> Figure:
                 await producer.send(topic, VALUE)
             await producer.flush()
 
-        async def one(key: bytes, done: Callable[[], None]) -> None:
+        async def send(key: bytes, done: Callable[[], None]) -> None:
             (await producer.send(topic, VALUE, key)).add_done_callback(lambda _: done())
 
-        return await (paced(one) if keyed else measured(many))
+        return await (paced(send) if keyed else measured(many))
     finally:
         await producer.stop()
 
@@ -148,7 +148,7 @@ async def confluent(bootstrap: str, topic: str, keyed: bool) -> Figure:
                     producer.poll(0.01)
         producer.flush()
 
-    async def one(key: bytes, done: Callable[[], None]) -> None:
+    async def send(key: bytes, done: Callable[[], None]) -> None:
         producer.produce(topic, VALUE, key, on_delivery=lambda *_: done())
         producer.poll(0)
 
@@ -159,7 +159,7 @@ async def confluent(bootstrap: str, topic: str, keyed: bool) -> Figure:
 
     polling = asyncio.create_task(poll())
     try:
-        return await (paced(one) if keyed else measured(many))
+        return await (paced(send) if keyed else measured(many))
     finally:
         polling.cancel()
 
@@ -209,9 +209,9 @@ def main(bootstrap: str, words: list[str]) -> None:
             continue
         table = Table("client", "loop", "records/s", "CPU us a record", "99 % within", title=title)
         found = {(client, loop): best(client, loop, bootstrap, keyed) for client, loop in RUNS}
-        for (client, loop), one in found.items():
-            late = f"{one.late_ms:.1f} ms" if keyed else ""
-            table.add_row(client, loop, f"{one.records_per_s:,.0f}", f"{one.cpu_us:.2f}", late)
+        for (client, loop), result in found.items():
+            late = f"{result.late_ms:.1f} ms" if keyed else ""
+            table.add_row(client, loop, f"{result.records_per_s:,.0f}", f"{result.cpu_us:.2f}", late)
         Console().print(table)
         for loop in ("asyncio", "uvloop"):
             ours, theirs = found["rota", loop], found["aiokafka", loop]

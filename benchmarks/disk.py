@@ -45,31 +45,31 @@ def main() -> None:
     parser.add_argument("--mb", type=int, default=1_000, help="how much is compacted, and how much is read")
     parser.add_argument("--seconds", type=float, default=20.0, help="how long heartbeats are timed, at most")
     parser.add_argument("--partitions", type=int, default=10_000, help="of the topic that is created and deleted")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     table = Table("meanwhile", "heartbeats", "p50 ms", "p99 ms", "max ms")
     with rota() as broker:
         beats = Beats(broker.address)
-        add(table, "nothing", beats.during(lambda: time.sleep(min(asked.seconds, 5.0))))
-        wide = asked.partitions
+        add(table, "nothing", beats.during(lambda: time.sleep(min(arguments.seconds, 5.0))))
+        wide = arguments.partitions
         add(table, f"a creation of {wide:,} partitions", beats.during(lambda: create(broker.address, "wide", {}, wide)))
         add(table, f"a deletion of {wide:,} partitions", beats.during(lambda: delete(broker.address, "wide")))
-        if asked.mb:
-            time_disk(broker, beats, asked, table)
+        if arguments.mb:
+            time_disk(broker, beats, arguments, table)
     Console().print(table)
 
 
-def time_disk(broker: Running, beats: Beats, asked: argparse.Namespace, table: Table) -> None:
+def time_disk(broker: Running, beats: Beats, arguments: argparse.Namespace, table: Table) -> None:
     """Add the rows of the scan and of the compaction."""
     create(broker.address, "cold", {"segment.bytes": str(SEGMENT_BYTES)})
-    fill(broker.address, "cold", asked.mb)
+    fill(broker.address, "cold", arguments.mb)
     drop_cached(broker, "cold")
-    add(table, f"a cold scan of {asked.mb} MB", beats.during(lambda: scan(broker.address, "cold")))
+    add(table, f"a cold scan of {arguments.mb} MB", beats.during(lambda: scan(broker.address, "cold")))
     compacts = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
     create(broker.address, "compacted", {"segment.bytes": str(SEGMENT_BYTES), **compacts})
-    fill(broker.address, "compacted", asked.mb)
+    fill(broker.address, "compacted", arguments.mb)
     before_bytes = size_bytes(broker, "compacted")
-    timed = beats.during(lambda: await_compaction(broker, "compacted", before_bytes // 2, asked.seconds))
-    add(table, f"a compaction of {asked.mb} MB (at most {asked.seconds:.0f} s of it)", timed)
+    timed = beats.during(lambda: await_compaction(broker, "compacted", before_bytes // 2, arguments.seconds))
+    add(table, f"a compaction of {arguments.mb} MB (at most {arguments.seconds:.0f} s of it)", timed)
 
 
 class Beats:

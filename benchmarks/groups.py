@@ -58,7 +58,7 @@ class Member:
         self.wire.send(request, JOIN_VERSION)
 
     def joined(self) -> bool:
-        """Read the answer to a join; False when it has to be asked again."""
+        """Read the answer to a join; False when it has to be arguments again."""
         answer = self.wire.receive(JoinGroupResponse, 11, JOIN_VERSION)
         if answer.error_code == MEMBER_ID_REQUIRED:
             self.member_id = answer.member_id

@@ -5,7 +5,7 @@ batches of 16 KB, four partitions) on a Rota broker that writes to disk, or on t
 locally on two cores; each read ends in Spark's `noop` sink, which looks at every row and keeps none. Both are warmed,
 then read in turn, round after round; the best round counts, since everything else on the machine can only make it
 slower. "cpu" is that of Spark, its Python workers and the broker together, for one record. Before that, both are
-asked for a checksum over all columns of all rows, which has to be the same.
+arguments for a checksum over all columns of all rows, which has to be the same.
 
 Goals: twice Spark's own connector; a Python worker never above 300 MB.
 """
@@ -36,23 +36,25 @@ TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
-    asked = options()
+    arguments = options()
     console = Console()
     if not has_kafka():
         console.print("[yellow]Java or Maven is missing: no Spark, no figures of it[/]")
         return
     with ExitStack() as stack:
-        address, broker = asked.address, None
+        address, broker = arguments.address, None
         if not address:
             running = stack.enter_context(rota())
             address, broker = running.address, running.pid
-        topic = asked.topic or filled(address, asked.records)
+        topic = arguments.topic or filled(address, arguments.records)
         spark = stack.enter_context(session())
         same = {kind: checksum(spark, kind, address, topic) for kind in KINDS}
         assert same["rota"] == same["kafka"], f"the rows differ: {same}"
         for kind in KINDS:  # warm
             measured(spark, kind, address, topic, broker)
-        rounds = [{kind: measured(spark, kind, address, topic, broker) for kind in KINDS} for _ in range(asked.rounds)]
+        rounds = [
+            {kind: measured(spark, kind, address, topic, broker) for kind in KINDS} for _ in range(arguments.rounds)
+        ]
         console.print(table(same["rota"][0], rounds, worker_mb()))
 
 

@@ -120,8 +120,8 @@ class SecurityConfig:
                 f"ssl_context is given, but security_protocol is {self.security_protocol}, which is without TLS: "
                 "set it to SSL or SASL_SSL"
             )
-        tls = [one for one in fields(self) if one.name.startswith("ssl_") and one.name != "ssl_context"]
-        also = [one.name for one in tls if getattr(self, one.name) != one.default]
+        tls = [item for item in fields(self) if item.name.startswith("ssl_") and item.name != "ssl_context"]
+        also = [item.name for item in tls if getattr(self, item.name) != item.default]
         if also:
             raise ConfigError(f"ssl_context is given instead of the other ssl_ settings; leave out {', '.join(also)}")
 

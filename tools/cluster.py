@@ -176,12 +176,12 @@ class Cluster:
     def _seen_by(self, broker: int) -> set[int]:
         """The live brokers, as that one knows them. Raises OSError."""
         address = ("127.0.0.1", self.ports[broker])
-        return {one.broker_id for one in ask(address, DescribeClusterRequest(), 1, DescribeClusterResponse).brokers}
+        return {item.broker_id for item in ask(address, DescribeClusterRequest(), 1, DescribeClusterResponse).brokers}
 
     def _partition(self, topic: str, partition: int) -> MetadataResponsePartition:
         request = MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False)
         (described,) = self._ask(request, 12, MetadataResponse).topics
-        found = [one for one in described.partitions if one.partition_index == partition]
+        found = [item for item in described.partitions if item.partition_index == partition]
         return found[0] if found else MetadataResponsePartition(partition_index=partition, leader_id=-1)
 
     def _ask(self, request: Any, version: int, response: type[T]) -> T:

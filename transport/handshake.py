@@ -133,7 +133,7 @@ async def _addresses(host: str, port: int, peer: str) -> list[str]:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as cause:
         raise Unreachable(f"no connection to broker {peer}: the host name {host} is not known ({cause})") from cause
-    return list(dict.fromkeys(str(one[4][0]) for one in found))
+    return list(dict.fromkeys(str(item[4][0]) for item in found))
 
 
 def _is_address(host: str) -> bool:
@@ -147,18 +147,18 @@ def _is_address(host: str) -> bool:
 
 
 async def _api_versions(connection: Connection, seconds: float) -> ApiVersionsResponse:
-    asked = APIS[_KEY].versions[-1]
+    version = APIS[_KEY].versions[-1]
     request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=software_version())
     while True:
-        api_codec = connection.codec_at_version(ApiVersionsRequest, asked)
+        api_codec = connection.codec_at_version(ApiVersionsRequest, version)
         frame = await connection.send(api_codec, request, seconds)
         refused = int.from_bytes(frame[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION
         answer: ApiVersionsResponse = connection.read(
             connection.codec_at_version(ApiVersionsRequest, 0) if refused else api_codec, frame
         )
-        if refused and asked:
+        if refused and version:
             served = version_ranges(answer.api_keys).get(_KEY)
-            asked = max(0, min(asked - 1, served[-1])) if served else 0
+            version = max(0, min(version - 1, served[-1])) if served else 0
             continue
         if answer.error_code:
             code = ErrorCode.of(answer.error_code)

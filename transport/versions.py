@@ -29,7 +29,7 @@ NO_FEATURES: Final = Features(-1, {})
 
 def version_ranges(served: Iterable[ApiVersion]) -> dict[int, range]:
     """Return the versions by API key of an ApiVersions response."""
-    return {one.api_key: range(one.min_version, one.max_version + 1) for one in served}
+    return {item.api_key: range(item.min_version, item.max_version + 1) for item in served}
 
 
 def finalized_features(answer: ApiVersionsResponse) -> Features:

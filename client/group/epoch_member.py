@@ -425,14 +425,14 @@ def _proceed_closing(m: EpochMember) -> None:
         m.run(BeforeLeaving())
     elif m.owned and not closing.hurried:
         _give_up_all(m)
-    elif not closing.asked:
-        closing.asked = True
+    elif not closing.is_requested:
+        closing.is_requested = True
         if m.coordinator is not None and (m.generation != NO_GENERATION or m.heartbeat_ticket is not None):
             m.cancel_heartbeat()
             m.disarm("heartbeat", "session")
             closing.ticket = _send_leave(m, closing.reason)
             return
-    if closing.asked and closing.ticket is None:
+    if closing.is_requested and closing.ticket is None:
         m.note("info", notes.CLOSED)
         m.end()
 

@@ -58,7 +58,7 @@ def close(m: Member, reason: str) -> None:
 def hurry(m: Member) -> None:
     """The time to close has passed: no further hooks. The second time: do not wait for LeaveGroup's response either."""
     if m.closing is not None:
-        if m.closing.hurried and m.closing.asked:
+        if m.closing.hurried and m.closing.is_requested:
             m.closing.ticket = None
         m.closing.hurried = True
 
@@ -73,14 +73,14 @@ def proceed(m: Member) -> None:
         m.run(BeforeLeaving())
     elif m.owned and not closing.hurried:
         _give_up(m, closing)
-    elif not closing.asked:
-        closing.asked = True
+    elif not closing.is_requested:
+        closing.is_requested = True
         if _may_leave(m):
             closing.ticket = _send(m, closing.reason)
             m.cancel_heartbeat()
             m.disarm("heartbeat", "session")
             return
-    if closing.asked and closing.ticket is None:
+    if closing.is_requested and closing.ticket is None:
         m.note("info", notes.CLOSED)
         m.end()
 

@@ -75,7 +75,7 @@ class Closing:
     committed: bool = False
     hurried: bool = False
     ticket: int | None = None  # of LeaveGroup
-    asked: bool = False
+    is_requested: bool = False
 
 
 @dataclass(eq=False)

@@ -70,10 +70,10 @@ def verify(node: Node, lookup: PartitionLookup, request: ProduceRequest, version
     ((producer_id, epoch),) = producers
 
     def ask(names: Names, attempts: int) -> None:
-        asked = node.verify_transaction(
+        verified = node.verify_transaction(
             transactional_id, producer_id, epoch, list(names.values()), adds=version >= ADDS_SINCE
         )
-        asked.then(lambda errors: answer(names, errors, attempts))
+        verified.then(lambda errors: answer(names, errors, attempts))
 
     def answer(names: Names, errors: Mapping[tuple[str, int], ErrorCode], attempts: int) -> None:
         refused = {key: produce_error(errors[name], version) for key, name in names.items() if errors.get(name)}

@@ -68,21 +68,21 @@ def txn_offset_commit(
     verification = producers.begin_verification(
         request.producer_id, request.producer_epoch, NO_SEQUENCE, node.wall_ms(), is_v2=call.version >= ADDS_SINCE
     )
-    asked = node.verify_transaction(
+    verified = node.verify_transaction(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
         [(OFFSETS_TOPIC, shard.index)],
         adds=call.version >= ADDS_SINCE,
     )
-    return _write_verified(node, call, request, asked, verification, respond, write)
+    return _write_verified(node, call, request, verified, verification, respond, write)
 
 
 def _write_verified(
     node: Node,
     call: Call,
     request: TxnOffsetCommitRequest,
-    asked: DelayedReply[dict[tuple[str, int], ErrorCode]],
+    verified: DelayedReply[dict[tuple[str, int], ErrorCode]],
     verification: Verification,
     respond: Callable[[ErrorCode], TxnOffsetCommitResponse],
     write: Callable[[GroupShard], Reply],
@@ -111,7 +111,7 @@ def _write_verified(
         else:
             reply.answer(written)
 
-    asked.then(answer)
+    verified.then(answer)
     return reply
 
 

@@ -85,10 +85,10 @@ class Noise:
             self._remember(answer)
 
     def _remember(self, value: Any) -> None:
-        for one in fields(value):
-            inner = getattr(value, one.name)
-            if one.name in self._learned and inner != self.spared:
-                self._learned[one.name].append(inner)
+        for entry in fields(value):
+            inner = getattr(value, entry.name)
+            if entry.name in self._learned and inner != self.spared:
+                self._learned[entry.name].append(inner)
             for item in inner if isinstance(inner, tuple) else (inner,):
                 if is_dataclass(item):
                     self._remember(item)
@@ -151,8 +151,10 @@ class Noise:
             if not isinstance(part.subcon, Tags):
                 found[part.name] = self.value(part.subcon, part.name)
                 continue
-            for one in part.subcon.known:
-                found[one.name] = one.default if self.random.random() < 0.5 else self.value(one.subcon, one.name)
+            for entry in part.subcon.known:
+                found[entry.name] = (
+                    entry.default if self.random.random() < 0.5 else self.value(entry.subcon, entry.name)
+                )
         return node.made(**found)
 
     def _number(self, code: str, bits: int) -> int:

@@ -33,8 +33,8 @@ async def create_topic(line: Line, name: str = "t", partitions: int = 3) -> byte
 
 
 def commit(group: str, partition: int, offset: int, metadata: str = "") -> OffsetCommitRequest:
-    one = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset, committed_metadata=metadata)
-    return OffsetCommitRequest(group_id=group, topics=(OffsetCommitRequestTopic(name="t", partitions=(one,)),))
+    item = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset, committed_metadata=metadata)
+    return OffsetCommitRequest(group_id=group, topics=(OffsetCommitRequestTopic(name="t", partitions=(item,)),))
 
 
 async def committed(line: Line, group: str, partition: int) -> tuple[int, str | None]:
@@ -42,8 +42,8 @@ async def committed(line: Line, group: str, partition: int) -> tuple[int, str | 
     topics = (OffsetFetchRequestTopic(name="t", partition_indexes=(partition,)),)
     answer = await line.ask(OffsetFetchRequest(group_id=group, topics=topics), 7)
     assert answer.error_code == ErrorCode.NONE
-    (one,) = answer.topics[0].partitions
-    return one.committed_offset, one.metadata
+    (item,) = answer.topics[0].partitions
+    return item.committed_offset, item.metadata
 
 
 async def producer_id(line: Line) -> int:
@@ -66,8 +66,8 @@ def produce(partition: int, records: bytes, topic: str = "t") -> ProduceRequest:
 
 def produced(answer: Any) -> tuple[ErrorCode, int]:
     """(error, base offset)."""
-    (one,) = answer.responses[0].partition_responses
-    return ErrorCode(one.error_code), one.base_offset
+    (item,) = answer.responses[0].partition_responses
+    return ErrorCode(item.error_code), item.base_offset
 
 
 async def records_of(line: Line, partition: int, topic: str = "t") -> dict[int, bytes]:
@@ -78,10 +78,10 @@ async def records_of(line: Line, partition: int, topic: str = "t") -> dict[int, 
         request = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES_MAX)
         topics = (FetchTopic(topic=topic, partitions=(request,)),)
         answer = await line.ask(FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics), 11)
-        (one,) = answer.responses[0].partitions
-        assert one.error_code == ErrorCode.NONE
-        for position, header in headers(one.records or b"", cut=True):
-            found |= {record.offset: record.value or b"" for record in read_records(one.records, position)}
+        (item,) = answer.responses[0].partitions
+        assert item.error_code == ErrorCode.NONE
+        for position, header in headers(item.records or b"", cut=True):
+            found |= {record.offset: record.value or b"" for record in read_records(item.records, position)}
             offset = header.next_offset
-        if offset >= one.high_watermark:
+        if offset >= item.high_watermark:
             return found

@@ -157,7 +157,7 @@ async def test_acknowledged_records_and_commits_survive_a_broker_crash(tmp_path:
             await asyncio.wait({writing})
             await producer.flush()
         assert group.committed
-        left = sum(1 for one in written.deliveries if not one.result().offset < 0) - len(group.values)
+        left = sum(1 for item in written.deliveries if not item.result().offset < 0) - len(group.values)
         if left:
             await group.read(random, left)
         read = sorted(int(value or b"") for value in group.values.values())
@@ -189,8 +189,8 @@ async def test_a_group_that_commits_by_itself_loses_nothing(tmp_path: Path) -> N
             async with asyncio.timeout(PATIENCE_S):
                 while len(seen) < len(written.deliveries):
                     await asyncio.wait(members, timeout=0.02)
-                    assert not any(one.done() for one in members)
-            for one in members:
-                one.cancel()
+                    assert not any(item.done() for item in members)
+            for item in members:
+                item.cancel()
             await asyncio.wait(members)
-            assert all(one.cancelled() for one in members)
+            assert all(item.cancelled() for item in members)

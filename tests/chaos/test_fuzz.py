@@ -170,8 +170,8 @@ async def test_random_bytes_do_not_affect_clients_and_leave_no_state(seed: int) 
         good = Good(await Line.open("{}:{}".format(*broker.address)))
         await good.join()
         seeds = range(1000 * seed, 1000 * seed + NOISY)
-        noisy = [Noisy(broker, Noise(one, good.topic_id), one) for one in seeds]
-        await beside(good.work, asyncio.gather(*(one.make(REQUESTS) for one in noisy)))
+        noisy = [Noisy(broker, Noise(item, good.topic_id), item) for item in seeds]
+        await beside(good.work, asyncio.gather(*(item.make(REQUESTS) for item in noisy)))
         await good.check()
         await settled(lambda: not any(left_behind(broker).values()))
         await good.work()

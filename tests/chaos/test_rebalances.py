@@ -196,4 +196,4 @@ async def test_members_join_and_leave_while_brokers_die(seed: int, cast: Cast) -
             cast.daemon.kill()
         await cast.daemon.start()
     await cast.settle(*members)
-    assert len(cast.trace.told) >= len(members)
+    assert len(cast.trace.answers) >= len(members)

@@ -38,11 +38,11 @@ class Producer:
         under_way = [self.send(line) for _ in range(depth)]
         while under_way:
             sequence, values, answer = under_way.pop(0)
-            told = await answer
-            if told is None:
+            reply = await answer
+            if reply is None:
                 self.unanswered.append((sequence, values))
                 continue
-            self.note(values, told)
+            self.note(values, reply)
             under_way.append(self.send(line))
 
     def send(self, line: Line) -> Sent:
@@ -56,8 +56,8 @@ class Producer:
         records = batch(*values, producer=self.id, sequence=sequence if self.is_idempotent else -1)
         return sequence, values, line.send(produce(self.partition, records), 9)
 
-    def note(self, values: list[bytes], told: Any) -> None:
-        error, base = produced(told)
+    def note(self, values: list[bytes], reply: Any) -> None:
+        error, base = produced(reply)
         assert error is ErrorCode.NONE
         for at, value in enumerate(values):
             assert self.acknowledged.setdefault(base + at, value) == value
@@ -74,11 +74,11 @@ async def crash_under(daemon: Daemon, producers: list[Producer], random: Random,
     """Let them produce, kill the broker in the midst of it; a connection to its next life."""
     lines = [await daemon.line() for _ in producers]
     expected = random.randrange(1, records_max)
-    before = sum(len(one.acknowledged) for one in producers)
+    before = sum(len(item.acknowledged) for item in producers)
     async with asyncio.TaskGroup() as tasks:
         for producer, line in zip(producers, lines, strict=True):
             tasks.create_task(producer.stream(line))
-        while sum(len(one.acknowledged) for one in producers) - before < expected:
+        while sum(len(item.acknowledged) for item in producers) - before < expected:
             await asyncio.sleep(0.001)
         await asyncio.sleep(random.random() / 100)
         await daemon.crash()

@@ -26,8 +26,8 @@ def test_a_setting_of_a_topic_is_set_shown_and_reset(cli: Rota, topic: str) -> N
     assert shown["cleanup.policy"]["value"] == "delete,compact"
     cli.json("configs", "alter", "topic", topic, "--delete", "retention.ms", "--subtract", "cleanup.policy=compact")
     assert "retention.ms" not in cli("configs", "describe", "topic", topic).out
-    (one,) = cli.json("configs", "describe", "topic", topic, "--key", "cleanup.policy", "--synonyms")["configs"]
-    assert one["synonyms"][-1]["source"] == "DEFAULT"
+    (item,) = cli.json("configs", "describe", "topic", topic, "--key", "cleanup.policy", "--synonyms")["configs"]
+    assert item["synonyms"][-1]["source"] == "DEFAULT"
     assert "segment.bytes" in cli("configs", "describe", "topic", topic, "--all").out
 
 

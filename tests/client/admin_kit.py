@@ -27,7 +27,7 @@ def theirs(bootstrap: str) -> AdminClient:
     return AdminClient({"bootstrap.servers": bootstrap})
 
 
-def told(future: Any) -> Any:
+def answer(future: Any) -> Any:
     """What a future of librdkafka gives."""
     return future.result(PATIENCE_S)
 

@@ -127,7 +127,7 @@ class FaultProxy:
     def bootstrap(self) -> str:
         return ",".join(f"{HOST}:{broker.port}" for broker in self.brokers.values())
 
-    def asked(self, api: int, node: int | None = None) -> int:
+    def request_count(self, api: int, node: int | None = None) -> int:
         """How many requests of this API came to this node, or to all."""
         return sum(1 for at, request in self.requests if api == request.KEY and node in (None, at))
 
@@ -267,8 +267,8 @@ class ProxyBroker:
     async def _stop_accepting(server: asyncio.Server) -> None:
         """Who was accepted already comes in first: asyncio forgets the socket of whoever comes after `close`."""
         loop = asyncio.get_running_loop()
-        for one in server.sockets:
-            loop.remove_reader(one.fileno())
+        for item in server.sockets:
+            loop.remove_reader(item.fileno())
         for _ in range(3):
             await asyncio.sleep(0)
 
@@ -373,14 +373,14 @@ class ProxyConnection:
             slot.answer.set_result(refusal(request, slot.version, fault.code))
             self._queue.put_nowait(slot)
             return
-        asked = self.table.asked(self.broker.node, request, slot.version)
-        slot.rewrite = asked.rewrite_answer
+        proxied = self.table.proxied_request(self.broker.node, request, slot.version)
+        slot.rewrite = proxied.rewrite_answer
         silent = request.KEY == 0 and request.acks == 0
-        if asked.request is None:
-            slot.answer.set_result(None if silent else asked.rewrite_answer(None))
+        if proxied.request is None:
+            slot.answer.set_result(None if silent else proxied.rewrite_answer(None))
             self._queue.put_nowait(slot)
             return
-        self._forward(asked.request, slot, client_id)
+        self._forward(proxied.request, slot, client_id)
         if not silent:
             self._upstream.append(slot)
             self._queue.put_nowait(slot)

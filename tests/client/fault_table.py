@@ -93,7 +93,7 @@ class Table:
 
     # ---- requests
 
-    def asked(self, node: int, request: Any, version: int) -> ProxiedRequest:
+    def proxied_request(self, node: int, request: Any, version: int) -> ProxiedRequest:
         """How this node serves a request."""
         key = request.KEY
         if key == FETCH:
@@ -138,13 +138,15 @@ class Table:
         mine = []
         for topic in getattr(request, shape.topics):
             named, kept = self.name(topic), []
-            for one in getattr(topic, shape.partitions):
-                partition = None if named is None else TopicPartition(named, getattr(one, shape.index))
-                code = self._wrong(node, partition, getattr(one, "current_leader_epoch", -1))
+            for item in getattr(topic, shape.partitions):
+                partition = None if named is None else TopicPartition(named, getattr(item, shape.index))
+                code = self._wrong(node, partition, getattr(item, "current_leader_epoch", -1))
                 if code:
-                    refused.setdefault(code, []).append(replace(topic, **{shape.partitions: (one,)}))
+                    refused.setdefault(code, []).append(replace(topic, **{shape.partitions: (item,)}))
                 else:
-                    kept.append(replace(one, current_leader_epoch=-1) if hasattr(one, "current_leader_epoch") else one)
+                    kept.append(
+                        replace(item, current_leader_epoch=-1) if hasattr(item, "current_leader_epoch") else item
+                    )
             if kept:
                 mine.append(replace(topic, **{shape.partitions: tuple(kept)}))
         refusals = [
@@ -163,9 +165,9 @@ class Table:
 
     def _fetch(self, node: int, request: Any, version: int) -> ProxiedRequest:
         named = self._session_of(request)
-        wrong = any(self._wrong(node, *one) for one in named.items())
+        wrong = any(self._wrong(node, *item) for item in named.items())
         topics = tuple(
-            replace(topic, partitions=tuple(replace(one, current_leader_epoch=-1) for one in topic.partitions))
+            replace(topic, partitions=tuple(replace(item, current_leader_epoch=-1) for item in topic.partitions))
             for topic in request.topics
         )
         forwarded = replace(request, topics=topics, max_wait_ms=0 if wrong else request.max_wait_ms)
@@ -173,7 +175,7 @@ class Table:
         def rewrite_answer(answer: Any) -> Any:
             if answer.error_code == 0 and request.session_epoch == 0 and answer.session_id:
                 self._sessions[answer.session_id] = named
-            codes = {one: code for one, epoch in named.items() if (code := self._wrong(node, one, epoch))}
+            codes = {item: code for item, epoch in named.items() if (code := self._wrong(node, item, epoch))}
             return self._with_leaders(self.spoiled(answer, codes, version), version)
 
         return ProxiedRequest(forwarded, rewrite_answer)
@@ -183,7 +185,7 @@ class Table:
         return tuple(self._session_of(request))
 
     def _session_of(self, request: Any) -> Named:
-        named = {one: at.current_leader_epoch for one, at in partitions(request, self.name) if one is not None}
+        named = {item: at.current_leader_epoch for item, at in partitions(request, self.name) if item is not None}
         if request.session_epoch <= 0:
             return named
         session = self._sessions.setdefault(request.session_id, {})
@@ -197,15 +199,15 @@ class Table:
         """A fetch's answer that says these codes of these partitions, and no records."""
         if not codes:
             return answer
-        shape, ids = SHAPES[FETCH], {name: one for one, name in self._names.items()}
+        shape, ids = SHAPES[FETCH], {name: item for item, name in self._names.items()}
         topics = [
             replace(topic, partitions=kept)
             for topic in answer.responses
             if (kept := tuple(o for o in topic.partitions if (self.name(topic), o.partition_index) not in codes))
         ]
-        for one, code in codes.items():
-            named = {"topic_id": ids[one.topic]} if version >= 13 else {"topic": one.topic}
-            topics.append(shape.topic(**named, partitions=(shape.partition(one.partition, code),)))
+        for item, code in codes.items():
+            named = {"topic_id": ids[item.topic]} if version >= 13 else {"topic": item.topic}
+            topics.append(shape.topic(**named, partitions=(shape.partition(item.partition, code),)))
         return replace(answer, responses=_gathered(topics, "partitions"))
 
     def _with_leaders(self, answer: Any, version: int) -> Any:
@@ -217,15 +219,15 @@ class Table:
         shape, leaders, topics = SHAPES[key], set[int](), []
         for topic in answer.responses:
             said = []
-            for one in getattr(topic, shape.answer_partitions):
-                index = one.index if key == PRODUCE else one.partition_index
+            for item in getattr(topic, shape.answer_partitions):
+                index = item.index if key == PRODUCE else item.partition_index
                 at = TopicPartition(self.name(topic) or "", index)
-                if one.error_code in (NOT_LEADER, FENCED_EPOCH):
+                if item.error_code in (NOT_LEADER, FENCED_EPOCH):
                     leaders.add(self.now.leader(at))
                     leader = kind(leader_id=self.now.leader(at), leader_epoch=self.epoch(at))
-                    said.append(replace(one, current_leader=leader))
+                    said.append(replace(item, current_leader=leader))
                 else:
-                    said.append(one)
+                    said.append(item)
             topics.append(replace(topic, **{shape.answer_partitions: tuple(said)}))
         endpoints = tuple(endpoint(node_id=node, **self._at(node)) for node in sorted(leaders))
         return replace(answer, responses=tuple(topics), node_endpoints=endpoints)
@@ -238,33 +240,35 @@ class Table:
         return ProxiedRequest(None, lambda _: refusal(request, version, NOT_COORDINATOR))
 
     def _offset_fetch(self, node: int, request: Any, version: int) -> ProxiedRequest:
-        groups = [request.group_id] if version < 8 else [one.group_id for one in request.groups]
-        others = [one for one in groups if self.now.coordinator(one) != node]
+        groups = [request.group_id] if version < 8 else [item.group_id for item in request.groups]
+        others = [item for item in groups if self.now.coordinator(item) != node]
         if not others:
             return ProxiedRequest(request, lambda answer: answer)
         if version < 8 or len(others) == len(groups):
             return ProxiedRequest(None, lambda _: refusal(request, version, NOT_COORDINATOR))
         refused = refusal(
-            replace(request, groups=tuple(one for one in request.groups if one.group_id in others)),
+            replace(request, groups=tuple(item for item in request.groups if item.group_id in others)),
             version,
             NOT_COORDINATOR,
         )
-        mine = replace(request, groups=tuple(one for one in request.groups if one.group_id not in others))
+        mine = replace(request, groups=tuple(item for item in request.groups if item.group_id not in others))
         return ProxiedRequest(mine, lambda answer: replace(answer, groups=answer.groups + refused.groups))
 
     def _of_groups(self, node: int, request: Any, version: int) -> ProxiedRequest:
-        asked, said = OF_GROUPS[request.KEY]
-        groups = getattr(request, asked)
-        mine = tuple(one for one in groups if self.now.coordinator(one) == node)
-        others = tuple(one for one in groups if one not in mine)
+        field_name, answer_field = OF_GROUPS[request.KEY]
+        groups = getattr(request, field_name)
+        mine = tuple(item for item in groups if self.now.coordinator(item) == node)
+        others = tuple(item for item in groups if item not in mine)
         if not others:
             return ProxiedRequest(request, lambda answer: answer)
-        refused = refusal(replace(request, **{asked: others}), version, NOT_COORDINATOR)
+        refused = refusal(replace(request, **{field_name: others}), version, NOT_COORDINATOR)
         if not mine:
             return ProxiedRequest(None, lambda _: refused)
         return ProxiedRequest(
-            replace(request, **{asked: mine}),
-            lambda answer: replace(answer, **{said: getattr(answer, said) + getattr(refused, said)}),
+            replace(request, **{field_name: mine}),
+            lambda answer: replace(
+                answer, **{answer_field: getattr(answer, answer_field) + getattr(refused, answer_field)}
+            ),
         )
 
     # ---- answers about the cluster
@@ -289,7 +293,7 @@ class Table:
             for topic in answer.topics
             for parts in [topic.partitions]
         )
-        brokers = tuple(MetadataResponseBroker(node_id=one, **self._at(one)) for one in self._listed())
+        brokers = tuple(MetadataResponseBroker(node_id=item, **self._at(item)) for item in self._listed())
         return replace(answer, brokers=brokers, controller_id=self.controller, topics=topics)
 
     def learn(self, answer: Any) -> None:
@@ -297,15 +301,15 @@ class Table:
         for topic in answer.topics:
             if topic.name is not None and any(topic.topic_id):
                 self._names[topic.topic_id] = topic.name
-            for one in topic.partitions:
-                self._epochs[TopicPartition(topic.name, one.partition_index)] = max(one.leader_epoch, 0)
+            for item in topic.partitions:
+                self._epochs[TopicPartition(topic.name, item.partition_index)] = max(item.leader_epoch, 0)
 
-    def _partition(self, view: View, at: TopicPartition, one: Any) -> Any:
-        if one.leader_id < 0:
-            return one
+    def _partition(self, view: View, at: TopicPartition, item: Any) -> Any:
+        if item.leader_id < 0:
+            return item
         nodes = view.nodes
-        epoch = -1 if one.leader_epoch < 0 else one.leader_epoch + view.moves.get(at, 0)
-        return replace(one, leader_id=view.leader(at), leader_epoch=epoch, replica_nodes=nodes, isr_nodes=nodes)
+        epoch = -1 if item.leader_epoch < 0 else item.leader_epoch + view.moves.get(at, 0)
+        return replace(item, leader_id=view.leader(at), leader_epoch=epoch, replica_nodes=nodes, isr_nodes=nodes)
 
     def _rewrite_DescribeTopicPartitions(self, node: int, request: Any, answer: Any) -> Any:
         view = self.view(node)
@@ -324,7 +328,7 @@ class Table:
         )
 
     def _rewrite_DescribeCluster(self, node: int, request: Any, answer: Any) -> Any:
-        brokers = tuple(DescribeClusterBroker(broker_id=one, **self._at(one)) for one in self._listed())
+        brokers = tuple(DescribeClusterBroker(broker_id=item, **self._at(item)) for item in self._listed())
         return replace(answer, brokers=brokers, controller_id=self.controller)
 
     def _rewrite_FindCoordinator(self, node: int, request: Any, answer: Any) -> Any:
@@ -335,23 +339,23 @@ class Table:
             there = view.coordinator(request.key)
             return replace(answer, node_id=there, **self._at(there))
         said = tuple(
-            one
-            if one.error_code
-            else replace(one, node_id=view.coordinator(one.key), **self._at(view.coordinator(one.key)))
-            for one in answer.coordinators
+            item
+            if item.error_code
+            else replace(item, node_id=view.coordinator(item.key), **self._at(view.coordinator(item.key)))
+            for item in answer.coordinators
         )
         return replace(answer, coordinators=said)
 
     def _rewrite_ListGroups(self, node: int, request: Any, answer: Any) -> Any:
-        mine = tuple(one for one in answer.groups if self.now.coordinator(one.group_id) == node)
+        mine = tuple(item for item in answer.groups if self.now.coordinator(item.group_id) == node)
         return replace(answer, groups=mine)
 
     def _rewrite_ApiVersions(self, node: int, request: Any, answer: Any) -> Any:
         """Only the APIs and versions that the proxy can decode."""
         known = tuple(
-            replace(one, max_version=min(one.max_version, APIS[one.api_key].versions[-1]))
-            for one in answer.api_keys
-            if one.api_key in APIS
+            replace(item, max_version=min(item.max_version, APIS[item.api_key].versions[-1]))
+            for item in answer.api_keys
+            if item.api_key in APIS
         )
         return replace(answer, api_keys=known)
 

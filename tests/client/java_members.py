@@ -24,8 +24,8 @@ class JavaMember:
 
     @property
     def lines(self) -> list[str]:
-        told = self._group + " "
-        return [line.removeprefix(told) for line in list(self._home.lines) if line.startswith(told)]
+        answer = self._group + " "
+        return [line.removeprefix(answer) for line in list(self._home.lines) if line.startswith(answer)]
 
     @property
     def partitions(self) -> set[int]:

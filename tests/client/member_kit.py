@@ -52,8 +52,8 @@ class Reader:
         assert self.owned == set(owned)
         self.generations.append(self.member.group.generation_id)
 
-    def told(self, what: str) -> list[int]:
-        return [one.partition for said, partitions in self.story if said == what for one in partitions]
+    def answers(self, what: str) -> list[int]:
+        return [item.partition for said, partitions in self.story if said == what for item in partitions]
 
     def start(self) -> None:
         """Poll whenever there is something to do."""
@@ -129,7 +129,7 @@ def shares(*members: Reader) -> list[int]:
 
 
 def all_owned(*members: Reader) -> list[TopicPartition]:
-    return sorted(one for reader in members for one in reader.owned)
+    return sorted(item for reader in members for item in reader.owned)
 
 
 def settled(*members: Reader) -> bool:

@@ -125,8 +125,8 @@ def partitions(request: Any, name: Callable[[Any], str | None]) -> Iterable[tupl
     shape = SHAPES[request.KEY]
     for topic in getattr(request, shape.topics):
         known = name(topic)
-        for one in getattr(topic, shape.partitions):
-            yield (None if known is None else TopicPartition(known, getattr(one, shape.index))), one
+        for item in getattr(topic, shape.partitions):
+            yield (None if known is None else TopicPartition(known, getattr(item, shape.index))), item
 
 
 def refusal(request: Any, version: int, code: int) -> Any:
@@ -143,7 +143,7 @@ def _of_partitions(request: Any, code: int) -> Any:
     shape = SHAPES[request.KEY]
     topics = []
     for topic in getattr(request, shape.topics):
-        said = tuple(shape.partition(getattr(one, shape.index), code) for one in getattr(topic, shape.partitions))
+        said = tuple(shape.partition(getattr(item, shape.index), code) for item in getattr(topic, shape.partitions))
         topics.append(shape.topic(**identity(topic), **{shape.answer_partitions: said}))
     return shape.answer(**{shape.answer_topics: tuple(topics)})
 
@@ -174,7 +174,7 @@ def _group_code(code: int) -> int:
 def _unknown_offsets(topics: Any, code: int, kind: type[Any]) -> tuple[Any, ...]:
     if code not in OF_A_PARTITION_OFFSET_FETCH or topics is None:
         return ()
-    one = (
+    item = (
         offset_fetch.OffsetFetchResponsePartition
         if kind is offset_fetch.OffsetFetchResponseTopic
         else offset_fetch.OffsetFetchResponsePartitions
@@ -183,7 +183,7 @@ def _unknown_offsets(topics: Any, code: int, kind: type[Any]) -> tuple[Any, ...]
         kind(
             **identity(topic),
             partitions=tuple(
-                one(partition_index=index, committed_offset=-1, error_code=code) for index in topic.partition_indexes
+                item(partition_index=index, committed_offset=-1, error_code=code) for index in topic.partition_indexes
             ),
         )
         for topic in topics
@@ -200,17 +200,19 @@ def _find_coordinator(request: FindCoordinatorRequest, version: int, code: int) 
 
 def _create_topics(request: CreateTopicsRequest, version: int, code: int) -> Any:
     return CreateTopicsResponse(
-        topics=tuple(CreatableTopicResult(name=one.name, error_code=code) for one in request.topics)
+        topics=tuple(CreatableTopicResult(name=item.name, error_code=code) for item in request.topics)
     )
 
 
 def _describe_groups(request: DescribeGroupsRequest, version: int, code: int) -> Any:
-    return DescribeGroupsResponse(groups=tuple(DescribedGroup(group_id=one, error_code=code) for one in request.groups))
+    return DescribeGroupsResponse(
+        groups=tuple(DescribedGroup(group_id=item, error_code=code) for item in request.groups)
+    )
 
 
 def _delete_groups(request: DeleteGroupsRequest, version: int, code: int) -> Any:
     return DeleteGroupsResponse(
-        results=tuple(DeletableGroupResult(group_id=one, error_code=code) for one in request.groups_names)
+        results=tuple(DeletableGroupResult(group_id=item, error_code=code) for item in request.groups_names)
     )
 
 

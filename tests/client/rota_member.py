@@ -81,10 +81,10 @@ class RotaMember(Member):
         self.ask(lambda consumer: consumer.commit(position))
 
     def committed(self, topic: str, partition: int) -> int | None:
-        asked = TopicPartition(topic, partition)
+        requests = TopicPartition(topic, partition)
 
         async def look(consumer: Consumer) -> int | None:
-            found = (await consumer.committed(asked))[asked]
+            found = (await consumer.committed(requests))[requests]
             return None if found is None else found.offset
 
         result: Any = self.ask(look)

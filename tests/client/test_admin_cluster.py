@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from tests.client.admin_kit import admin, parts, theirs, told
+from tests.client.admin_kit import admin, answer, parts, theirs
 from tests.client.fault_proxy import FaultProxy
 
 from rota.client.admin.admin import Admin
@@ -29,12 +29,12 @@ QUICK: dict[str, Any] = {
 
 
 async def test_the_cluster_is_described(admin: Admin, theirs: AdminClient) -> None:
-    ours, other = await admin.describe_cluster(), told(theirs.describe_cluster())
+    ours, other = await admin.describe_cluster(), answer(theirs.describe_cluster())
     assert ours.cluster_id == other.cluster_id
     assert ours.controller is not None
     assert ours.controller.id == other.controller.id
-    assert [(one.id, one.host, one.port, one.rack) for one in ours.nodes] == [
-        (one.id, one.host, one.port, one.rack) for one in other.nodes
+    assert [(item.id, item.host, item.port, item.rack) for item in ours.nodes] == [
+        (item.id, item.host, item.port, item.rack) for item in other.nodes
     ]
 
 
@@ -67,16 +67,16 @@ async def test_groups_are_found_where_they_have_moved(
     for number, name in enumerate(groups):
         proxy.coordinate(name, number % 2 + 1)
     assert set(await proxy_admin.list_group_offsets(groups)) == set(groups)
-    told = await proxy_admin.describe_groups(groups)
-    assert [one.coordinator and one.coordinator.id for one in told.values()] == [1, 2, 1, 2]
-    described_before = proxy.asked(DESCRIBE_GROUPS)
+    answer = await proxy_admin.describe_groups(groups)
+    assert [item.coordinator and item.coordinator.id for item in answer.values()] == [1, 2, 1, 2]
+    described_before = proxy.request_count(DESCRIBE_GROUPS)
     await proxy_admin.describe_groups(groups)
-    assert proxy.asked(DESCRIBE_GROUPS) - described_before == 2  # one for each coordinator
+    assert proxy.request_count(DESCRIBE_GROUPS) - described_before == 2  # one for each coordinator
 
 
 async def test_list_groups_requests_every_broker(proxy: FaultProxy, proxy_admin: Admin, group: str) -> None:
     await proxy_admin.list_groups()
-    assert [proxy.asked(LIST_GROUPS, node) for node in (1, 2, 3)] == [1, 1, 1]
+    assert [proxy.request_count(LIST_GROUPS, node) for node in (1, 2, 3)] == [1, 1, 1]
     await proxy.stop_brokers(3)
     with pytest.raises(AdminFailed) as failed:
         await proxy_admin.list_groups(timeout_ms=1_000)

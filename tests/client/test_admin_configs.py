@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, ResourceType
 from confluent_kafka.admin import ConfigResource as TheirResource
-from tests.client.admin_kit import admin, theirs, told
+from tests.client.admin_kit import admin, answer, theirs
 from tests.interop.kit import PATIENCE_S, unique
 
 from rota.client.admin.admin import Admin
@@ -38,25 +38,25 @@ async def seen(admin: Admin, resource: ConfigResource, **wanted: str) -> dict[st
 
 def read(entries: Any) -> dict[str, tuple[object, ...]]:
     return {
-        name: (one.value, int(one.source), bool(one.is_read_only), bool(one.is_sensitive), bool(one.is_default))
-        for name, one in entries.items()
+        name: (item.value, int(item.source), bool(item.is_read_only), bool(item.is_sensitive), bool(item.is_default))
+        for name, item in entries.items()
     }
 
 
 async def test_a_topic_and_a_broker_are_described(admin: Admin, theirs: AdminClient, resource: ConfigResource) -> None:
     node = (await admin.describe_cluster()).nodes[0].id
     ours = await admin.describe_configs([resource, ConfigResource.broker(node)])
-    for one, kind in zip(ours, (ResourceType.TOPIC, ResourceType.BROKER), strict=True):
-        other = TheirResource(kind, one.name)
-        assert read(ours[one]) == read(told(theirs.describe_configs([other])[other]))
+    for item, kind in zip(ours, (ResourceType.TOPIC, ResourceType.BROKER), strict=True):
+        other = TheirResource(kind, item.name)
+        assert read(ours[item]) == read(answer(theirs.describe_configs([other])[other]))
     assert len(ours[resource]) > 20
 
 
 async def test_an_entry_has_value_type_synonyms_and_documentation(admin: Admin, resource: ConfigResource) -> None:
-    asked = await admin.describe_configs([resource], keys=["cleanup.policy"], synonyms=True, documentation=True)
-    (entry,) = asked[resource].values()
+    requests = await admin.describe_configs([resource], keys=["cleanup.policy"], synonyms=True, documentation=True)
+    (entry,) = requests[resource].values()
     assert (entry.value, entry.type, entry.is_default) == ("delete", ConfigType.LIST, True)
-    assert [(one.name, one.source) for one in entry.synonyms] == [("log.cleanup.policy", ConfigSource.DEFAULT)]
+    assert [(item.name, item.source) for item in entry.synonyms] == [("log.cleanup.policy", ConfigSource.DEFAULT)]
     assert entry.documentation
 
 

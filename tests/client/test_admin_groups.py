@@ -9,7 +9,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient
-from tests.client.admin_kit import admin, parts, refused, theirs, told
+from tests.client.admin_kit import admin, answer, parts, refused, theirs
 from tests.interop.clients import CLIENTS
 from tests.interop.kit import until
 from tests.interop.layouts import until_sizes
@@ -53,7 +53,7 @@ async def test_a_group_with_members(admin: Admin, theirs: AdminClient, join: Joi
     dynamic = join(group=group, topics=[two], client_id="second")
     until_sizes([static, dynamic], 1, 1)
     ours = (await admin.describe_groups([group]))[group]
-    other = told(theirs.describe_consumer_groups([group])[group])
+    other = answer(theirs.describe_consumer_groups([group])[group])
     assert (ours.state, ours.protocol_type, ours.protocol) == ("Stable", "consumer", other.partition_assignor)
     assert other.state.name == "STABLE"
     assert ours.coordinator is not None
@@ -85,7 +85,7 @@ async def test_a_group_with_members(admin: Admin, theirs: AdminClient, join: Joi
         "classic",
         False,
     )
-    readers = {p: one.member for p, one in (await admin.group_lag(group)).items()}
+    readers = {p: item.member for p, item in (await admin.group_lag(group)).items()}
     assert readers == {p: m.member_id for m in ours.members for p in m.assignment}
 
 
@@ -99,7 +99,7 @@ async def test_groups_are_listed_by_state(admin: Admin, theirs: AdminClient, joi
     assert not set(await admin.list_groups(types=["share"])) & {group, other}
     ours = await admin.list_groups()
     assert ours[group].is_simple
-    theirs_now = {one.group_id for one in told(theirs.list_consumer_groups()).valid}
+    theirs_now = {item.group_id for item in answer(theirs.list_consumer_groups()).valid}
     assert {group, other} <= theirs_now
 
 
@@ -113,10 +113,10 @@ async def test_members_are_removed(admin: Admin, join: Join, group: str, two: st
     static.stop()
     dynamic = join(group=group, topics=[two])
     until_sizes([dynamic], 2)
-    before = {one.member_id for one in (await admin.describe_groups([group]))[group].members}
+    before = {item.member_id for item in (await admin.describe_groups([group]))[group].members}
     await admin.remove_members(group, everybody=True, reason="maintenance")
     gone = (await admin.describe_groups([group]))[group].members
-    assert not before & {one.member_id for one in gone}
+    assert not before & {item.member_id for item in gone}
     until_sizes([dynamic], 2)  # it still runs, so it joins again
 
 
@@ -130,12 +130,14 @@ async def test_groups_are_deleted_when_they_are_empty(
     with pytest.raises(AdminFailed) as failed:
         await admin.delete_groups([group, other, f"{group}-3"])
     assert list(failed.value.done) == [other]
-    assert {one: error.code for one, error in failed.value.failed.items() if isinstance(error, BrokerError)} == {
+    assert {item: error.code for item, error in failed.value.failed.items() if isinstance(error, BrokerError)} == {
         group: refused(theirs.delete_consumer_groups([group])[group]),
         f"{group}-3": ErrorCode.GROUP_ID_NOT_FOUND,
     }
     member.close()
-    until(lambda: told(theirs.describe_consumer_groups([group])[group]).state.name == "EMPTY", "the group to be empty")
+    until(
+        lambda: answer(theirs.describe_consumer_groups([group])[group]).state.name == "EMPTY", "the group to be empty"
+    )
     await admin.delete_groups([group])
     assert not {group, other} & set(await admin.list_groups())
     with pytest.raises(AdminFailed) as absent:
@@ -176,9 +178,9 @@ async def test_a_group_of_the_consumer_protocol(group: str, topic: str) -> None:
             member.subscribe([topic])
             until(lambda: member.poll(0.05) or len(member.assignment()) == 2, "the assignment")
             assert group in await admin.list_groups(types=["consumer"])
-            told = (await admin.describe_groups([group]))[group]
-            assert (told.type, told.state, told.protocol) == ("consumer", "Stable", "uniform")
-            assert [(m.client_id, m.topics, m.assignment) for m in told.members] == [
+            answer = (await admin.describe_groups([group]))[group]
+            assert (answer.type, answer.state, answer.protocol) == ("consumer", "Stable", "uniform")
+            assert [(m.client_id, m.topics, m.assignment) for m in answer.members] == [
                 ("new", (topic,), tuple(parts(topic, 2)))
             ]
             with pytest.raises(BrokerError, match="NON_EMPTY_GROUP"):

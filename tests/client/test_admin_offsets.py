@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka import TopicPartition as TheirPartition
 from confluent_kafka.admin import AdminClient
-from tests.client.admin_kit import admin, parts, theirs, told
+from tests.client.admin_kit import admin, answer, parts, theirs
 from tests.interop.kit import produce_to, unique
 
 from rota.client.admin.admin import Admin
@@ -35,13 +35,13 @@ async def test_offsets_set_by_one_client_are_read_by_the_other(
 ) -> None:
     first, second = parts(filled, 2)
     await admin.alter_group_offsets(group, {first: 4, second: OffsetAndMetadata(0, "by hand")})
-    asked = [ConsumerGroupTopicPartitions(group)]
-    seen = told(theirs.list_consumer_group_offsets(asked)[group]).topic_partitions
+    requests = [ConsumerGroupTopicPartitions(group)]
+    seen = answer(theirs.list_consumer_group_offsets(requests)[group]).topic_partitions
     # not their metadata: confluent-kafka 2.16 reads on behind its end
     assert sorted((p.partition, p.offset) for p in seen) == [(0, 4), (1, 0)]
     other = f"{group}-2"
     wanted = ConsumerGroupTopicPartitions(other, [TheirPartition(filled, 0, 7)])
-    told(theirs.alter_consumer_group_offsets([wanted])[other])
+    answer(theirs.alter_consumer_group_offsets([wanted])[other])
     nobody = unique("group")
     assert await admin.list_group_offsets([group, other, nobody]) == {
         group: {first: OffsetAndMetadata(4), second: OffsetAndMetadata(0, "by hand")},

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.admin import NewPartitions as TheirPartitions
 from confluent_kafka.admin import NewTopic as TheirTopic
-from tests.client.admin_kit import admin, parts, refused, theirs, told
+from tests.client.admin_kit import admin, answer, parts, refused, theirs
 from tests.interop.kit import produce, produce_to, unique
 
 from rota.client.admin.admin import Admin
@@ -25,9 +25,9 @@ async def test_a_new_topic_can_be_used_at_once(bootstrap: str, admin: Admin, the
     assert (made.partitions, made.replication_factor, made.configs["retention.ms"]) == (3, 1, "60000")
     produce_to(bootstrap, topic, 2, [b"x"])
     ours = (await admin.describe_topics([topic]))[topic]
-    other = told(theirs.describe_topics(confluent_kafka.TopicCollection([topic]))[topic])
+    other = answer(theirs.describe_topics(confluent_kafka.TopicCollection([topic]))[topic])
     assert [(p.partition, p.leader, list(p.replicas), list(p.isr)) for p in ours.partitions] == [
-        (p.id, p.leader.id, [one.id for one in p.replicas], [one.id for one in p.isr]) for p in other.partitions
+        (p.id, p.leader.id, [item.id for item in p.replicas], [item.id for item in p.isr]) for p in other.partitions
     ]
     assert (ours.name, ours.is_internal) == (other.name, other.is_internal)
     assert ours.id is not None
@@ -44,8 +44,8 @@ async def test_replicas_by_hand(admin: Admin, topic: str) -> None:
     node = (await admin.describe_cluster()).nodes[0].id
     await admin.create_topics([NewTopic(topic, replica_assignments=[[node], [node]])])
     await admin.create_partitions({topic: NewPartitions(3, [[node]])})
-    told = (await admin.describe_topics([topic]))[topic]
-    assert [one.replicas for one in told.partitions] == [(node,)] * 3
+    answer = (await admin.describe_topics([topic]))[topic]
+    assert [item.replicas for item in answer.partitions] == [(node,)] * 3
 
 
 async def test_refusals_are_those_of_the_broker(admin: Admin, theirs: AdminClient, topic: str) -> None:
@@ -62,12 +62,12 @@ async def test_refusals_are_those_of_the_broker(admin: Admin, theirs: AdminClien
     with pytest.raises(AdminFailed) as failed:
         await admin.create_topics([*wrong, good])
     assert list(failed.value.done) == [good.name]
-    for one in wrong:
-        error = failed.value.failed[one.name]
+    for item in wrong:
+        error = failed.value.failed[item.name]
         assert isinstance(error, BrokerError)
-        assert error.topic == one.name
-        other = TheirTopic(one.name, one.partitions, max(one.replication_factor, 1), config=dict(one.configs))
-        assert error.code == refused(theirs.create_topics([other])[one.name])
+        assert error.topic == item.name
+        other = TheirTopic(item.name, item.partitions, max(item.replication_factor, 1), config=dict(item.configs))
+        assert error.code == refused(theirs.create_topics([other])[item.name])
 
 
 async def test_a_trial_creates_nothing(admin: Admin, topic: str) -> None:
@@ -81,7 +81,7 @@ async def test_all_topics_are_listed(admin: Admin, theirs: AdminClient, topic: s
     ours = await admin.list_topics(internal=True)
     assert topic in ours
     assert topic in theirs.list_topics(timeout=10).topics
-    assert not any(one.is_internal for one in (await admin.list_topics()).values())
+    assert not any(item.is_internal for item in (await admin.list_topics()).values())
 
 
 async def test_partitions_are_added(bootstrap: str, admin: Admin, theirs: AdminClient, topic: str) -> None:
@@ -92,7 +92,7 @@ async def test_partitions_are_added(bootstrap: str, admin: Admin, theirs: AdminC
     other = unique("topic")
     with pytest.raises(AdminFailed) as failed:
         await admin.create_partitions({topic: 2, other: 2})
-    codes = {one: error.code for one, error in failed.value.failed.items() if isinstance(error, BrokerError)}
+    codes = {item: error.code for item, error in failed.value.failed.items() if isinstance(error, BrokerError)}
     assert codes == {
         topic: refused(theirs.create_partitions([TheirPartitions(topic, 2)])[topic]),
         other: refused(theirs.create_partitions([TheirPartitions(other, 2)])[other]),
@@ -109,7 +109,7 @@ async def test_topics_go_by_name_and_by_id_and_their_names_are_free(admin: Admin
     assert not {topic, second} & set(await admin.list_topics())
     with pytest.raises(AdminFailed) as failed:
         await admin.delete_topics([topic, identity])
-    assert {one: error.code for one, error in failed.value.failed.items() if isinstance(error, BrokerError)} == {
+    assert {item: error.code for item, error in failed.value.failed.items() if isinstance(error, BrokerError)} == {
         topic: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         identity: ErrorCode.UNKNOWN_TOPIC_ID,
     }
@@ -138,7 +138,7 @@ async def test_offsets_of_partitions(bootstrap: str, admin: Admin, theirs: Admin
     }
     for time, spec in specs.items():
         partition = confluent_kafka.TopicPartition(topic, 0)
-        other = told(theirs.list_offsets({partition: spec})[partition])
+        other = answer(theirs.list_offsets({partition: spec})[partition])
         found = (await admin.list_offsets({first: time}))[first]
         assert found is not None
         assert (found.offset, found.timestamp, found.leader_epoch) == (
@@ -156,7 +156,7 @@ async def test_records_are_deleted_up_to_an_offset(bootstrap: str, admin: Admin,
     first, second = parts(topic, 2)
     assert await admin.delete_records({first: 3, second: -1}) == {first: 3, second: 5}
     starts = await admin.list_offsets(dict.fromkeys((first, second), EARLIEST))
-    assert [one and one.offset for one in starts.values()] == [3, 5]
+    assert [item and item.offset for item in starts.values()] == [3, 5]
     with pytest.raises(AdminFailed) as failed:
         await admin.delete_records({first: 4, second: 99, TopicPartition(topic, 7): 0})
     assert failed.value.done == {first: 4}

@@ -18,7 +18,7 @@ from rota.client.types import TopicPartition
 PATIENCE_S = 20.0
 TEN = [b"%d" % number for number in range(10)]
 EACH_PROTOCOL = pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-Told = list[tuple[str, set[int]]]
+Notice = list[tuple[str, set[int]]]
 Made = Callable[..., Consumer]
 
 
@@ -31,25 +31,25 @@ def make(bootstrap: str, group: str) -> Made:
     return made
 
 
-def listening(consumer: Consumer, topic: str) -> Told:
+def listening(consumer: Consumer, topic: str) -> Notice:
     """Subscribed, with a listener that writes down what it is told; on_lost is a plain function."""
-    told: Told = []
+    answers: Notice = []
 
     async def assigned(partitions: tuple[TopicPartition, ...]) -> None:
         await asyncio.sleep(0)
         assert set(partitions) <= consumer.assignment
-        told.append(("assigned", {one.partition for one in partitions}))
+        answers.append(("assigned", {item.partition for item in partitions}))
 
     async def revoked(partitions: tuple[TopicPartition, ...]) -> None:
         await asyncio.sleep(0)
         assert set(partitions) <= consumer.assignment
-        told.append(("revoked", {one.partition for one in partitions}))
+        answers.append(("revoked", {item.partition for item in partitions}))
 
     def lost(partitions: tuple[TopicPartition, ...]) -> None:
-        told.append(("lost", {one.partition for one in partitions}))
+        answers.append(("lost", {item.partition for item in partitions}))
 
     consumer.subscribe([topic], on_assigned=assigned, on_revoked=revoked, on_lost=lost)
-    return told
+    return answers
 
 
 def produce_to(bootstrap: str, topic: str, partition: int, values: Sequence[bytes]) -> None:
@@ -67,22 +67,22 @@ async def poll_until(look: Callable[[], bool], *consumers: Consumer) -> None:
 async def test_on_revoked_is_called_before_on_assigned(bootstrap: str, make: Made, strategy: str) -> None:
     topic = create_topic(bootstrap, 2)
     async with make(partition_assignment_strategy=(strategy,)) as first:
-        told = listening(first, topic)
+        answer = listening(first, topic)
         await poll_until(lambda: len(first.assignment) == 2, first)
-        assert told == [("assigned", {0, 1})]
+        assert answer == [("assigned", {0, 1})]
         async with make(partition_assignment_strategy=(strategy,)) as second:
             second.subscribe([topic])
             await poll_until(lambda: len(first.assignment) == len(second.assignment) == 1, first, second)
-            kept = {one.partition for one in first.assignment}
+            kept = {item.partition for item in first.assignment}
             if strategy == "range":
-                assert told[1:] == [("revoked", {0, 1}), ("assigned", kept)]
+                assert answer[1:] == [("revoked", {0, 1}), ("assigned", kept)]
             else:
-                assert ("revoked", {0, 1} - kept) in told
-                assert all(partitions <= {0, 1} - kept for what, partitions in told[1:] if what == "revoked")
-            told.clear()
+                assert ("revoked", {0, 1} - kept) in answer
+                assert all(partitions <= {0, 1} - kept for what, partitions in answer[1:] if what == "revoked")
+            answer.clear()
         await poll_until(lambda: len(first.assignment) == 2, first)
-        told.clear()
-    assert told == [("revoked", {0, 1})]
+        answer.clear()
+    assert answer == [("revoked", {0, 1})]
 
 
 async def test_commit_in_on_revoked_commits_the_returned_records(bootstrap: str, make: Made) -> None:
@@ -103,9 +103,9 @@ async def test_a_listener_seeks_before_anything_is_read(bootstrap: str, make: Ma
     async with make() as consumer:
 
         async def seek(partitions: tuple[TopicPartition, ...]) -> None:
-            for one in partitions:
-                assert await consumer.position(one) == 0
-                consumer.seek(one, 6)
+            for item in partitions:
+                assert await consumer.position(item) == 0
+                consumer.seek(item, 6)
 
         consumer.subscribe([topic], on_assigned=seek)
         assert (await asyncio.wait_for(consumer.getone(), PATIENCE_S)).offset == 6
@@ -115,28 +115,28 @@ async def test_on_lost_is_called_by_the_next_poll_and_a_commit_fails(bootstrap: 
     topic = create_topic(bootstrap, 1)
     produce_to(bootstrap, topic, 0, TEN)
     async with make(max_poll_interval_ms=300, session_timeout_ms=6_000) as consumer:
-        told = listening(consumer, topic)
+        answer = listening(consumer, topic)
         await poll_until(lambda: bool(consumer.assignment), consumer)
         async with asyncio.timeout(PATIENCE_S):
             while consumer.group.generation_id >= 0:
                 await asyncio.sleep(0.01)
-        assert told == [("assigned", {0})]  # nothing while the user works
+        assert answer == [("assigned", {0})]  # nothing while the user works
         with pytest.raises(CommitFailed):
             await consumer.commit({TopicPartition(topic, 0): 1})
-        await poll_until(lambda: len(told) == 3, consumer)
-        assert told[1:] == [("lost", {0}), ("assigned", {0})]
+        await poll_until(lambda: len(answer) == 3, consumer)
+        assert answer[1:] == [("lost", {0}), ("assigned", {0})]
 
 
 async def test_without_on_lost_on_revoked_is_called(bootstrap: str, make: Made) -> None:
     topic = create_topic(bootstrap, 1)
-    told: list[str] = []
+    answers: list[str] = []
     async with make(max_poll_interval_ms=300, session_timeout_ms=6_000) as consumer:
-        consumer.subscribe([topic], on_revoked=lambda _: told.append("revoked"))
+        consumer.subscribe([topic], on_revoked=lambda _: answers.append("revoked"))
         await poll_until(lambda: bool(consumer.assignment), consumer)
         async with asyncio.timeout(PATIENCE_S):
             while consumer.group.generation_id >= 0:
                 await asyncio.sleep(0.01)
-        await poll_until(lambda: told == ["revoked"], consumer)
+        await poll_until(lambda: answers == ["revoked"], consumer)
 
 
 async def test_an_exception_of_a_callback_is_raised_by_poll_and_the_rebalance_completes(

@@ -39,8 +39,8 @@ async def created(cluster: Cluster, topic: str) -> TopicPartition:
 
 
 def latest(partition: TopicPartition) -> ListOffsetsRequest:
-    one = ListOffsetsPartition(partition_index=partition.partition, timestamp=-1)
-    return ListOffsetsRequest(topics=(ListOffsetsTopic(name=partition.topic, partitions=(one,)),), timeout_ms=1_000)
+    item = ListOffsetsPartition(partition_index=partition.partition, timestamp=-1)
+    return ListOffsetsRequest(topics=(ListOffsetsTopic(name=partition.topic, partitions=(item,)),), timeout_ms=1_000)
 
 
 def beat(group: str) -> HeartbeatRequest:
@@ -89,7 +89,7 @@ async def test_each_target_is_found(creating: Cluster, topic: str, group: str) -
     await creating.refresh()
 
     def offsets(answer: Any) -> list[int]:
-        return [one.error_code for topic in answer.topics for one in topic.partitions]
+        return [item.error_code for topic in answer.topics for item in topic.partitions]
 
     answer = await creating.ask_until(Leader(partition), latest(partition), offsets, what="listing offsets")
     assert answer.topics[0].partitions[0].offset == 0
@@ -108,8 +108,8 @@ async def test_a_coordinator_is_found_in_every_version(cluster: Cluster, group: 
     request = FindCoordinatorRequest(key=group, coordinator_keys=(group,))
     node = next(iter(cluster.metadata.brokers))
     answer = await cluster.ask(node, request, version_min=version, version_max=version)
-    one = answer.coordinators[0] if version >= 4 else answer
-    assert one.error_code in (0, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    item = answer.coordinators[0] if version >= 4 else answer
+    assert item.error_code in (0, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 async def test_a_waiting_fetch_does_not_delay_other_requests(creating: Cluster, topic: str, group: str) -> None:
@@ -118,12 +118,14 @@ async def test_a_waiting_fetch_does_not_delay_other_requests(creating: Cluster, 
     topic_id = creating.metadata.topic_id(topic)
     assert leader is not None
     assert topic_id is not None
-    one = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000)
-    asked = FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=(FetchTopic(topic_id=topic_id, partitions=(one,)),))
-    waiting = asyncio.create_task(creating.ask(leader, asked, lane="fetch"))
+    item = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000)
+    requests = FetchRequest(
+        max_wait_ms=60_000, min_bytes=1, topics=(FetchTopic(topic_id=topic_id, partitions=(item,)),)
+    )
+    waiting = asyncio.create_task(creating.ask(leader, requests, lane="fetch"))
     node = await creating.coordinator(group)
     answers = await asyncio.gather(*(creating.ask(node, beat(group), lane="group") for _ in range(100)))
-    assert {one.error_code for one in answers} <= {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NOT_COORDINATOR}
+    assert {item.error_code for item in answers} <= {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NOT_COORDINATOR}
     assert not waiting.done()
     waiting.cancel()
 
@@ -132,10 +134,10 @@ async def test_cancelled_requests_do_not_affect_the_others(cluster: Cluster, gro
     node = await cluster.coordinator(group)
     asking = [asyncio.create_task(cluster.ask(node, beat(group), lane="group")) for _ in range(60)]
     await asyncio.sleep(0)
-    for one in asking[::3]:
-        one.cancel()
+    for item in asking[::3]:
+        item.cancel()
     answers = await asyncio.gather(*asking, return_exceptions=True)
-    assert [isinstance(one, asyncio.CancelledError) for one in answers] == [at % 3 == 0 for at in range(60)]
+    assert [isinstance(item, asyncio.CancelledError) for item in answers] == [at % 3 == 0 for at in range(60)]
     assert (await cluster.ask(node, beat(group), lane="group")).error_code
 
 

@@ -162,7 +162,9 @@ async def test_cancelling_loses_no_record(bootstrap: str, make: Made) -> None:
     seen: list[bytes | None] = []
     async with make(fetch_max_wait_ms=20) as consumer:
         consumer.subscribe([topic])
-        sending = asyncio.create_task(asyncio.to_thread(produce, bootstrap, topic, [b"%d" % one for one in range(200)]))
+        sending = asyncio.create_task(
+            asyncio.to_thread(produce, bootstrap, topic, [b"%d" % item for item in range(200)])
+        )
         async with asyncio.timeout(PATIENCE_S):
             for turns in itertools.cycle(range(20)):
                 call = asyncio.create_task(consumer.getmany(max_records=3, timeout_ms=1000))
@@ -175,7 +177,7 @@ async def test_cancelling_loses_no_record(bootstrap: str, make: Made) -> None:
                 if len(seen) >= 200:
                     break
         await sending
-    assert sorted(map(bytes, filter(None, seen))) == sorted(b"%d" % one for one in range(200))
+    assert sorted(map(bytes, filter(None, seen))) == sorted(b"%d" % item for item in range(200))
 
 
 async def test_seeking(bootstrap: str, make: Made) -> None:
@@ -412,23 +414,23 @@ async def test_a_commit_after_the_end_of_the_membership_fails(bootstrap: str, ma
 async def test_a_cooperative_member_reads_on_while_it_joins_and_commits_when_it_has(bootstrap: str, make: Made) -> None:
     topic = create_topic(bootstrap, 2)
     settings = {"partition_assignment_strategy": ("cooperative-sticky",), "auto_commit_interval_ms": 0}
-    async with make(**settings) as one, make(**settings) as idle, make(**settings) as late:
-        one.subscribe([topic])
+    async with make(**settings) as item, make(**settings) as idle, make(**settings) as late:
+        item.subscribe([topic])
         idle.subscribe([topic])
-        await polled(lambda: len(one.assignment) == len(idle.assignment) == 1, one, idle)
-        await polled(lambda: one.state == idle.state == "STABLE", one, idle)
+        await polled(lambda: len(item.assignment) == len(idle.assignment) == 1, item, idle)
+        await polled(lambda: item.state == idle.state == "STABLE", item, idle)
         late.subscribe([topic])
-        await polled(lambda: one.state == "JOINING", one, late)  # the coordinator waits for the idle one
-        [partition] = one.assignment
+        await polled(lambda: item.state == "JOINING", item, late)  # the coordinator waits for the idle one
+        [partition] = item.assignment
         produce_to(bootstrap, topic, partition.partition, TEN)
-        assert values(await read(one, 10)) == TEN
+        assert values(await read(item, 10)) == TEN
         with pytest.raises(RebalanceInProgress, match="Poll"):
-            await one.commit()
-        await polled(lambda: one.state == idle.state == late.state == "STABLE", one, idle, late)
-        await polled(lambda: len(one.assignment | idle.assignment | late.assignment) == 2, one, idle, late)
+            await item.commit()
+        await polled(lambda: item.state == idle.state == late.state == "STABLE", item, idle, late)
+        await polled(lambda: len(item.assignment | idle.assignment | late.assignment) == 2, item, idle, late)
         async with asyncio.timeout(PATIENCE_S):
-            while await committed_offset(one, partition) != 10:
-                await asyncio.gather(*(each.getmany(timeout_ms=20) for each in (one, idle, late)))
+            while await committed_offset(item, partition) != 10:
+                await asyncio.gather(*(each.getmany(timeout_ms=20) for each in (item, idle, late)))
 
 
 async def polled(look: Callable[[], bool], *consumers: Consumer) -> None:

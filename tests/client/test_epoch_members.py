@@ -84,9 +84,9 @@ async def test_a_member_keeps_its_remaining_partitions(bootstrap: str, join: Joi
     await until(lambda: len(first.owned) == 4, "the first")
     second = await join(topic)
     await until(lambda: shares(first, second) == [2, 2] and settled(first, second), "both")
-    assert len(first.told("revoked")) == 2
-    assert len(first.told("assigned")) == 4, "what is kept is not assigned again"
-    assert first.told("lost") == []
+    assert len(first.answers("revoked")) == 2
+    assert len(first.answers("assigned")) == 4, "what is kept is not assigned again"
+    assert first.answers("lost") == []
 
 
 async def test_new_partitions_and_new_topics_are_assigned(bootstrap: str, join: Join) -> None:
@@ -156,9 +156,9 @@ async def test_a_fenced_member_joins_again(bootstrap: str, quick: str, code: int
         await until(lambda: len(reader.owned) == 2, "all")
         fault = proxy.refuse(HEARTBEAT, code)
         await fault.happened()
-        await until(lambda: len(reader.told("assigned")) == 4 and settled(reader), "all again")
-        assert reader.told("lost") == [0, 1]
-        assert reader.told("revoked") == []
+        await until(lambda: len(reader.answers("assigned")) == 4 and settled(reader), "all again")
+        assert reader.answers("lost") == [0, 1]
+        assert reader.answers("revoked") == []
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["request lost", "answer lost"])
@@ -171,7 +171,7 @@ async def test_lost_heartbeats_and_moved_coordinators_lose_nothing(bootstrap: st
         await proxy.refuse(HEARTBEAT, 16, times=2).happened(2)  # NOT_COORDINATOR
         other = await join(topic)
         await until(lambda: shares(reader, other) == [1, 1] and settled(reader, other), "one each")
-        assert reader.told("lost") == []
+        assert reader.answers("lost") == []
 
 
 async def test_commits_carry_the_member_epoch(bootstrap: str, quick: str) -> None:
@@ -227,4 +227,4 @@ async def test_the_poll_timeout_gives_the_partitions_to_others(bootstrap: str, j
     await until(lambda: len(other.owned) == 2, "what the slow one had")
     slow.start()
     await until(lambda: shares(slow, other) == [1, 1], "both again")
-    assert len(slow.told("lost")) == 1
+    assert len(slow.answers("lost")) == 1

@@ -31,8 +31,8 @@ def counting(bootstrap: str, topic: str, database: Path) -> Iterator[subprocess.
         yield program
     finally:
         program.kill()
-        _, told = program.communicate()
-        assert b"Traceback" not in told, told.decode()
+        _, answer = program.communicate()
+        assert b"Traceback" not in answer, answer.decode()
 
 
 @contextmanager

@@ -69,7 +69,9 @@ async def test_a_moved_leader_is_followed(proxy: FaultProxy, topic: str) -> None
         before = cluster.metadata.info(partition)
         proxy.lead(partition, 3)
         found = await list_offsets(cluster, {TopicPartition(topic, at): LATEST for at in range(3)})
-        assert {at: one.offset for at, one in found.items() if one} == {TopicPartition(topic, at): 0 for at in range(3)}
+        assert {at: item.offset for at, item in found.items() if item} == {
+            TopicPartition(topic, at): 0 for at in range(3)
+        }
         after = cluster.metadata.info(partition)
         assert before is not None
         assert after is not None
@@ -94,10 +96,10 @@ async def test_leaders_are_found_though_metadata_lags(proxy: FaultProxy, topic: 
         partition = TopicPartition(topic, 0)
         proxy.serve_old_metadata()
         proxy.lead(partition, 2)
-        asked = proxy.asked(METADATA)
+        requests = proxy.request_count(METADATA)
         looking = asyncio.ensure_future(list_offsets(cluster, {partition: LATEST}))
         async with asyncio.timeout(20):
-            while proxy.asked(METADATA) < asked + 3:
+            while proxy.request_count(METADATA) < requests + 3:
                 await asyncio.sleep(0.01)
         assert not looking.done()
         proxy.serve_current_metadata()
@@ -154,7 +156,7 @@ async def test_cancelling_one_request_does_not_affect_the_others(proxy: FaultPro
         others = [asyncio.ensure_future(cluster.ask(1, ListGroupsRequest())) for _ in range(5)]
         first.cancel()
         held.release()
-        assert [one.error_code for one in await asyncio.gather(*others)] == [0] * 5
+        assert [item.error_code for item in await asyncio.gather(*others)] == [0] * 5
         with pytest.raises(asyncio.CancelledError):
             await first
 
@@ -251,7 +253,7 @@ async def test_a_fatal_commit_error_is_raised(
         with pytest.raises(raised):
             await commit(cluster, GroupMetadata(group, 1, "m"), {TopicPartition(topic, 0): HERE})
         assert refused.hits == 1
-        assert rota_proxy.asked(OFFSET_COMMIT) == 1
+        assert rota_proxy.request_count(OFFSET_COMMIT) == 1
 
 
 @pytest.mark.parametrize("code", AGAIN_OF_A_LEADER, ids=str)
@@ -260,7 +262,7 @@ async def test_list_offsets_retries_transient_errors(rota_proxy: FaultProxy, top
         await made(cluster, topic)
         refused = rota_proxy.refuse(LIST_OFFSETS, code)
         found = await list_offsets(cluster, {TopicPartition(topic, at): LATEST for at in range(PARTITIONS)})
-        assert [one.offset for one in found.values() if one] == [0] * PARTITIONS
+        assert [item.offset for item in found.values() if item] == [0] * PARTITIONS
         assert refused.hits == 1
 
 
@@ -278,8 +280,8 @@ async def test_a_request_with_a_lost_response_is_repeated(proxy: FaultProxy, top
 async def test_calls_end_by_their_deadline_with_frozen_brokers(proxy: FaultProxy, group: str) -> None:
     async with started(proxy, request_timeout_ms=200) as cluster:
         proxy.freeze()
-        asked = ListGroupsRequest()
+        requests = ListGroupsRequest()
         for target in (Node(1), Coordinator(group)):
             with pytest.raises(TimedOut):
-                await cluster.ask_until(target, asked, lambda _: [], what="asking the deaf", timeout_ms=300)
+                await cluster.ask_until(target, requests, lambda _: [], what="asking the deaf", timeout_ms=300)
         proxy.thaw()

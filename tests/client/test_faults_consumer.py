@@ -84,16 +84,16 @@ async def test_a_moved_coordinator_is_followed_while_reading_continues(
         generation = its.consumer.group.generation_id
         for step, node in enumerate((1, 2, 3)):
             proxy.coordinate(group, node)
-            beats = proxy.asked(HEARTBEAT, node)
+            beats = proxy.request_count(HEARTBEAT, node)
             await its.until(2 + 8 * (step + 1), at_once=2)
             async with asyncio.timeout(20):
-                while proxy.asked(HEARTBEAT, node) == beats:
+                while proxy.request_count(HEARTBEAT, node) == beats:
                     await asyncio.sleep(0.01)
         await its.until()
         assert its.consumer.group.generation_id == generation
         await its.consumer.commit()
         committed = await its.consumer.committed()
-        assert {at: one.offset for at, one in committed.items() if one} == its.read
+        assert {at: item.offset for at, item in committed.items() if item} == its.read
 
 
 async def test_reading_continues_without_a_coordinator(proxy: FaultProxy, full: str, group: str) -> None:
@@ -116,12 +116,12 @@ async def test_an_unresponsive_coordinator_is_left_after_the_session_timeout(
         await its.until(2, at_once=1)
         silent = proxy.swallow(HEARTBEAT)
         await silent.happened()
-        beats = proxy.asked(HEARTBEAT)
+        beats = proxy.request_count(HEARTBEAT)
         proxy.coordinate(group, 1)
         async with asyncio.timeout(20):
-            while proxy.asked(HEARTBEAT, 1) < 2:
+            while proxy.request_count(HEARTBEAT, 1) < 2:
                 await its.consumer.getmany(1, 50)
-        assert proxy.asked(HEARTBEAT) > beats
+        assert proxy.request_count(HEARTBEAT) > beats
 
 
 AGAIN = {
@@ -147,7 +147,7 @@ async def test_a_code_that_passes_is_not_seen(
                 await its.poll()
         await its.consumer.commit()
         committed = await its.consumer.committed()
-        assert {at: one.offset for at, one in committed.items() if one} == its.read
+        assert {at: item.offset for at, item in committed.items() if item} == its.read
     assert refused.hits == 1
 
 
@@ -164,7 +164,7 @@ async def test_a_connection_that_breaks_is_not_seen(
                 await its.poll()
         await its.consumer.commit()
         committed = await its.consumer.committed()
-        assert {at: one.offset for at, one in committed.items() if one} == its.read
+        assert {at: item.offset for at, item in committed.items() if item} == its.read
 
 
 @pytest.mark.parametrize("code", [22, 25], ids=str)
@@ -173,16 +173,16 @@ async def test_a_removed_member_joins_again(proxy: FaultProxy, full: str, group:
     async with member(proxy, full, group, **more) as its:
         await its.until(2, at_once=1)
         await its.consumer.commit()
-        committed = {at: one.offset for at, one in (await its.consumer.committed()).items() if one}
-        joins = proxy.asked(JOIN)
+        committed = {at: item.offset for at, item in (await its.consumer.committed()).items() if item}
+        joins = proxy.request_count(JOIN)
         refused = proxy.refuse(HEARTBEAT, code)
         await refused.happened()
         its.read = {}
         async with asyncio.timeout(20):
-            while proxy.asked(JOIN) == joins or not its.read.keys() >= committed.keys():
+            while proxy.request_count(JOIN) == joins or not its.read.keys() >= committed.keys():
                 for partition, records in (await its.consumer.getmany(1, 200)).items():
                     its.read.setdefault(partition, records[0].offset)
-                if proxy.asked(JOIN) == joins:
+                if proxy.request_count(JOIN) == joins:
                     its.read.clear()
         assert its.read == committed
 

@@ -76,7 +76,7 @@ async def reading(proxy: FaultProxy, topic: str, **more: Any) -> AsyncIterator[R
 async def test_all_is_read_through_all_nodes(proxy: FaultProxy, full: str) -> None:
     async with reading(proxy, full) as its:
         await its.until()
-        assert all(proxy.asked(FETCH, node) for node in proxy.brokers)
+        assert all(proxy.request_count(FETCH, node) for node in proxy.brokers)
 
 
 async def test_leaders_that_move_in_mid_stream_are_followed(proxy: FaultProxy, full: str) -> None:
@@ -103,10 +103,10 @@ async def test_metadata_that_lags_delays_and_loses_nothing(proxy: FaultProxy, fu
         await its.until(3, at_once=1)
         proxy.serve_old_metadata()
         proxy.lead(its.partitions[0], 2)
-        asked = proxy.asked(3)
+        requests = proxy.request_count(3)
         going_on = asyncio.ensure_future(its.until())
         async with asyncio.timeout(20):
-            while proxy.asked(3) < asked + 3:
+            while proxy.request_count(3) < requests + 3:
                 await asyncio.sleep(0.01)
         proxy.serve_current_metadata()
         await going_on

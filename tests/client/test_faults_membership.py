@@ -79,9 +79,9 @@ async def test_a_heartbeat_that_fails_costs_no_partition(
     reader = await member_of_two(bootstrap, join)
     generation, wrong = reader.member.group.generation_id, once(proxy, HEARTBEAT, fault)
     await wrong.happened()
-    beats = proxy.asked(HEARTBEAT)
-    await until(lambda: settled(reader) and proxy.asked(HEARTBEAT) > beats + 2, "heartbeats again")
-    assert (reader.told("lost"), reader.told("revoked")) == ([], [])
+    beats = proxy.request_count(HEARTBEAT)
+    await until(lambda: settled(reader) and proxy.request_count(HEARTBEAT) > beats + 2, "heartbeats again")
+    assert (reader.answers("lost"), reader.answers("revoked")) == ([], [])
     assert reader.member.group.generation_id == generation
 
 
@@ -91,8 +91,8 @@ async def test_a_removed_member_loses_its_partitions_and_rejoins(
 ) -> None:
     reader = await member_of_two(bootstrap, join)
     proxy.refuse(HEARTBEAT, code)
-    await until(lambda: reader.told("lost") == [0, 1] and settled(reader) and shares(reader) == [2], "to be back")
-    assert reader.told("revoked") == []
+    await until(lambda: reader.answers("lost") == [0, 1] and settled(reader) and shares(reader) == [2], "to be back")
+    assert reader.answers("revoked") == []
 
 
 async def member_of_two(bootstrap: str, join: Join, **settings: Any) -> Reader:
@@ -111,7 +111,7 @@ async def test_a_coordinator_that_moves_is_followed_without_a_rebalance(
     reader = await member_of_two(bootstrap, join)
     generation = reader.member.group.generation_id
     proxy.coordinate(group, 1)
-    await until(lambda: proxy.asked(HEARTBEAT, 1) > 2, "heartbeats to the new coordinator")
+    await until(lambda: proxy.request_count(HEARTBEAT, 1) > 2, "heartbeats to the new coordinator")
     await until(lambda: settled(reader), "to be settled")
     assert (reader.member.group.generation_id, reader.story[1:]) == (generation, [])
 
@@ -149,7 +149,7 @@ async def test_a_leave_that_gets_no_answer_does_not_hold_up_the_close(
     proxy.close(LEAVE)
     await reader.close()
     assert reader.member.state == "CLOSED"
-    assert reader.told("revoked") == [0, 1]
+    assert reader.answers("revoked") == [0, 1]
 
 
 async def test_two_members_become_stable_while_every_tenth_response_is_lost(

@@ -149,9 +149,9 @@ async def test_metadata_that_lags_delays_and_loses_nothing(
         proxy.serve_old_metadata()
         proxy.lead(its.partitions[0], 3)
         await its.write()
-        asked = proxy.asked(METADATA)
+        count_before = proxy.request_count(METADATA)
         async with asyncio.timeout(20):
-            while proxy.asked(METADATA) < asked + 3:
+            while proxy.request_count(METADATA) < count_before + 3:
                 await asyncio.sleep(0.01)
         proxy.serve_current_metadata()
         await its.check()
@@ -269,7 +269,7 @@ async def test_a_send_that_is_cancelled_takes_all_or_nothing(
         await asyncio.wait(sends)
         taken = [send.result() for send in sends if not send.cancelled()]
         await its.producer.flush()
-        offsets = [(await one).offset for one in taken]
+        offsets = [(await item).offset for item in taken]
         assert offsets == sorted(set(offsets))
         assert len(taken) < len(sends)
         await its.check()

@@ -85,13 +85,13 @@ async def reading(bootstrap: str, topic: str, **settings: Any) -> AsyncIterator[
 
 
 def offsets(records: list[ConsumerRecord]) -> list[int]:
-    return [one.offset for one in records]
+    return [item.offset for item in records]
 
 
 def delete_before(bootstrap: str, topic: str, offset: int) -> None:
-    asked = TheirPartition(topic, 0, offset)
+    position = TheirPartition(topic, 0, offset)
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    for done in admin.delete_records([asked]).values():
+    for done in admin.delete_records([position]).values():
         done.result(PATIENCE_S)
 
 
@@ -102,7 +102,7 @@ async def test_compressed_batches_of_other_clients_are_read(bootstrap: str, code
     write(bootstrap, topic, values, **{"compression.type": codec, "linger.ms": 50})
     async with reading(bootstrap, topic) as its:
         found = await its.until(300)
-        assert [one.value for one in found] == values
+        assert [item.value for item in found] == values
         assert offsets(found) == list(range(300))
 
 
@@ -127,9 +127,9 @@ async def test_log_append_time_is_in_the_timestamp_type(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 1, config={"message.timestamp.type": "LogAppendTime"})
     write(bootstrap, topic, [b"one"])
     async with reading(bootstrap, topic) as its:
-        [one] = await its.until(1)
-        assert one.timestamp_type == 1
-        assert one.timestamp > 1_700_000_000_000
+        [item] = await its.until(1)
+        assert item.timestamp_type == 1
+        assert item.timestamp > 1_700_000_000_000
 
 
 async def test_many_partitions_are_read_completely_and_in_order(bootstrap: str) -> None:
@@ -138,9 +138,9 @@ async def test_many_partitions_are_read_completely_and_in_order(bootstrap: str) 
     async with reading(bootstrap, topic, max_partition_fetch_bytes=5_000) as its:
         found = await its.until(7_000, records_max=333)
         for number in range(7):
-            mine = [one for one in found if one.partition == number]
+            mine = [item for item in found if item.partition == number]
             assert offsets(mine) == list(range(1_000))
-            assert [one.value for one in mine] == [str(at * 7 + number).encode() for at in range(1_000)]
+            assert [item.value for item in mine] == [str(at * 7 + number).encode() for at in range(1_000)]
 
 
 async def test_a_record_above_the_fetch_limits_is_returned(bootstrap: str) -> None:
@@ -148,7 +148,7 @@ async def test_a_record_above_the_fetch_limits_is_returned(bootstrap: str) -> No
     values = [bytes(300_000), b"small", bytes(200_000)]
     write(bootstrap, topic, values)
     async with reading(bootstrap, topic, max_partition_fetch_bytes=1_000, fetch_max_bytes=1_000) as its:
-        assert [one.value for one in await its.until(3)] == values
+        assert [item.value for item in await its.until(3)] == values
 
 
 async def test_a_position_in_the_middle_of_a_batch(bootstrap: str) -> None:
@@ -175,14 +175,14 @@ async def test_a_resumed_partition_continues_at_its_position(bootstrap: str) -> 
         await its.until(150, records_max=50)
         its.positions.pause([first])
         its.fetcher.wake()
-        before = len([one for one in its.taken if one.partition == 0])
+        before = len([item for item in its.taken if item.partition == 0])
         await its.until(before + 1_000)
-        assert len([one for one in its.taken if one.partition == 0]) == before
+        assert len([item for item in its.taken if item.partition == 0]) == before
         assert its.fetcher.held_bytes < 100_000
         its.positions.resume([first])
         its.fetcher.wake()
         found = await its.until(2_000)
-        assert offsets([one for one in found if one.partition == 0]) == list(range(1_000))
+        assert offsets([item for item in found if item.partition == 0]) == list(range(1_000))
         assert its.positions.of(second).offset == 1_000
 
 
@@ -228,7 +228,7 @@ async def test_a_log_that_ends_before_the_position_raises_log_truncated(bootstra
                 its.fetcher.wake()
                 await asyncio.sleep(0.01)
         await asyncio.to_thread(write, bootstrap, topic, [b"next"])
-        assert [one.value for one in await its.until(1)] == [b"next"]
+        assert [item.value for item in await its.until(1)] == [b"next"]
 
 
 async def test_a_topic_that_is_created_again_is_read_by_the_policy(bootstrap: str) -> None:
@@ -268,14 +268,14 @@ async def test_a_fetch_session_sends_only_changed_partitions(bootstrap: str) -> 
             await asyncio.to_thread(produce_to, bootstrap, topic, number, [b"x", b"y"])
             await its.until(2 * (number + 1))
         async with asyncio.timeout(PATIENCE_S):
-            while not (asked := quiet(proxy)):
+            while not (idle_requests := quiet(proxy)):
                 await asyncio.sleep(0.01)
         first, *others = fetches(proxy)
         assert (first.session_id, first.session_epoch) == (0, 0)
-        assert [one.session_epoch for one in others] == list(range(1, len(others) + 1))
-        assert len({one.session_id for one in others}) == 1
-        assert asked[0].topics == asked[0].forgotten_topics_data == ()
-        assert all(len(topic.partitions) <= 2 for one in others for topic in one.topics)
+        assert [item.session_epoch for item in others] == list(range(1, len(others) + 1))
+        assert len({item.session_id for item in others}) == 1
+        assert idle_requests[0].topics == idle_requests[0].forgotten_topics_data == ()
+        assert all(len(topic.partitions) <= 2 for item in others for topic in item.topics)
 
 
 def fetches(proxy: FaultProxy) -> list[FetchRequest]:
@@ -283,7 +283,7 @@ def fetches(proxy: FaultProxy) -> list[FetchRequest]:
 
 
 def quiet(proxy: FaultProxy) -> list[FetchRequest]:
-    return [one for one in fetches(proxy) if one.session_epoch > 0 and not one.topics]
+    return [item for item in fetches(proxy) if item.session_epoch > 0 and not item.topics]
 
 
 @pytest.mark.peer
@@ -300,7 +300,7 @@ async def test_transactions_are_read_as_the_isolation_level_says(isolation: str)
         expected = ["a1", "a2", "c1", "c2", "plain"]
     async with reading(bootstrap, topic, isolation_level=isolation) as its:
         found = await its.until(len(expected))
-        assert [(one.value or b"").decode() for one in found] == expected
+        assert [(item.value or b"").decode() for item in found] == expected
         assert found[-1].offset == 9, "three markers have offsets too"
 
 

@@ -59,10 +59,10 @@ async def test_a_cooperative_member_keeps_its_remaining_partitions(bootstrap: st
     second = await join(topic, partition_assignment_strategy=("cooperative-sticky",))
     await until(lambda: settled(first, second) and second.owned, "both")
     assert shares(first, second) == [1, 2]
-    assert len(first.told("revoked")) == 1
-    assert {one.partition for one in second.owned} == set(first.told("revoked"))
-    assert len(first.told("assigned")) == 3
-    assert not first.told("lost")
+    assert len(first.answers("revoked")) == 1
+    assert {one.partition for one in second.owned} == set(first.answers("revoked"))
+    assert len(first.answers("assigned")) == 3
+    assert not first.answers("lost")
 
 
 # ---- coming back and leaving
@@ -101,8 +101,8 @@ async def test_a_close_is_seen_at_once(bootstrap: str, join: Join) -> None:
     await until(lambda: settled(first, second) and shares(first, second) == [1, 1], "both")
     await first.close()
     assert first.member.state == "CLOSED"
-    assert first.told("revoked")
-    assert not first.told("lost")
+    assert first.answers("revoked")
+    assert not first.answers("lost")
     await until(lambda: shares(second) == [2], "the second to have all")
     with pytest.raises(IllegalUse):
         await first.member.poll()
@@ -132,9 +132,9 @@ async def test_a_member_without_polls_leaves_and_rejoins(bootstrap: str, join: J
     await until(lambda: shares(other) == [2], "the other one to have all")
     assert slow.member.state == "DOWN"
     assert slow.member.group.generation_id == -1
-    assert not slow.told("lost")
+    assert not slow.answers("lost")
     await slow.member.poll()
-    assert slow.told("lost") == [one.partition for _, partitions in slow.story[-2:-1] for one in partitions]
+    assert slow.answers("lost") == [one.partition for _, partitions in slow.story[-2:-1] for one in partitions]
     await until(lambda: settled(other, slow) and shares(other, slow) == [1, 1], "both again")
 
 
@@ -186,7 +186,7 @@ async def test_a_subscription_that_changes_is_joined_with(bootstrap: str, join: 
     await until(lambda: settled(reader), "the first topic")
     reader.member.subscribe(frozenset({one, two}))
     await until(lambda: settled(reader) and shares(reader) == [2], "both topics")
-    assert not reader.told("revoked")
+    assert not reader.answers("revoked")
     reader.member.subscribe(frozenset({two}))
     await until(lambda: settled(reader) and {one.topic for one in reader.owned} == {two}, "the second topic alone")
 

@@ -33,7 +33,7 @@ def parts(topic: str, count: int) -> list[TopicPartition]:
 
 
 def offsets(found: dict[TopicPartition, OffsetAndTimestamp | None]) -> list[int | None]:
-    return [one and one.offset for _, one in sorted(found.items())]
+    return [item and item.offset for _, item in sorted(found.items())]
 
 
 async def test_where_partitions_begin_and_end(bootstrap: str, cluster: Cluster) -> None:

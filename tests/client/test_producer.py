@@ -80,10 +80,10 @@ async def test_another_client_reads_the_records_at_the_delivered_offsets(bootstr
         ]
         where = [await delivery for delivery in deliveries]
     found = await read(bootstrap, topic, len(sent))
-    for at, (one, (key, value)) in enumerate(zip(where, sent, strict=True)):
-        message = found[one.partition, one.offset]
+    for at, (item, (key, value)) in enumerate(zip(where, sent, strict=True)):
+        message = found[item.partition, item.offset]
         assert (message.key(), message.value()) == (key, value)
-        assert message.timestamp()[1] == one.timestamp == 1_700_000_000_000 + at
+        assert message.timestamp()[1] == item.timestamp == 1_700_000_000_000 + at
         assert message.headers() == [("h", b"%d" % at)]
 
 
@@ -91,8 +91,8 @@ async def test_another_client_reads_the_records_at_the_delivered_offsets(bootstr
 async def test_acks(bootstrap: str, acks: int | str) -> None:
     topic = create_topic(bootstrap, 1)
     async with producing(bootstrap, acks=acks) as producer:
-        where = [await one for one in [await producer.send(topic, b"%d" % at) for at in range(10)]]
-    assert [one.offset for one in where] == ([-1] * 10 if acks == 0 else list(range(10)))
+        where = [await item for item in [await producer.send(topic, b"%d" % at) for at in range(10)]]
+    assert [item.offset for item in where] == ([-1] * 10 if acks == 0 else list(range(10)))
     async with asyncio.timeout(PATIENCE_S):
         while True:  # acks=0 says nothing of when it is written
             try:
@@ -113,7 +113,7 @@ async def test_keys_go_where_librdkafka_sends_them(bootstrap: str) -> None:
     assert await asyncio.to_thread(theirs.flush, PATIENCE_S) == 0
     async with producing(bootstrap) as producer:
         deliveries = [await producer.send(topic, b"ours", key) for key in keys]
-        ours = {key: (await one).partition for key, one in zip(keys, deliveries, strict=True)}
+        ours = {key: (await item).partition for key, item in zip(keys, deliveries, strict=True)}
     found = await read(bootstrap, topic, 2 * len(keys))
     assert {message.key(): message.partition() for message in found.values()} == ours
     assert ours == {key: partition_of(key, 7) for key in keys}
@@ -144,8 +144,8 @@ async def test_without_keys_every_partition_gets_some_in_large_pieces(bootstrap:
     topic = create_topic(bootstrap, 4)
     async with producing(bootstrap, batch_size=2_000) as producer:
         deliveries = [await producer.send(topic, b"x" * 100) for _ in range(2_000)]
-        where = [await one for one in deliveries]
-    counted = Counter(one.partition for one in where)
+        where = [await item for item in deliveries]
+    counted = Counter(item.partition for item in where)
     turns = sum(before.partition != after.partition for before, after in pairwise(where))
     assert set(counted) == {0, 1, 2, 3}
     assert turns < 2_000 / 15  # a batch holds eighteen
@@ -168,7 +168,7 @@ async def test_a_batch_that_is_too_large_is_split_and_each_record_has_its_place(
     topic = create_topic(bootstrap, 1, config={"max.message.bytes": "5000"})
     async with producing(bootstrap, batch_size=60_000, linger_ms=50) as producer:
         deliveries = [await producer.send(topic, b"%03d" % at + b"x" * 400) for at in range(100)]
-        assert [(await one).offset for one in deliveries] == list(range(100))
+        assert [(await item).offset for item in deliveries] == list(range(100))
     found = await read(bootstrap, topic, 100)
     assert [int(found[0, at].value()[:3]) for at in range(100)] == list(range(100))
 
@@ -189,11 +189,11 @@ async def test_a_small_buffer_only_slows_down(bootstrap: str) -> None:
     async with producing(bootstrap, buffer_memory=4_000, batch_size=1_000) as producer:
         sending = [asyncio.create_task(producer.send(topic, b"%04d" % at + b"x" * 100)) for at in range(1_000)]
         sending[500].cancel()
-        deliveries = [await one for at, one in enumerate(sending) if at != 500]
+        deliveries = [await item for at, item in enumerate(sending) if at != 500]
         assert producer._accumulator.used_bytes <= 4_000
         await producer.flush()
         assert producer._accumulator.used_bytes == 0
-        assert all(one.done() for one in deliveries)
+        assert all(item.done() for item in deliveries)
     found = await read(bootstrap, topic, 999)
     for partition in (0, 1):
         values = [int(found[key].value()[:4]) for key in sorted(found) if key[0] == partition]
@@ -268,7 +268,7 @@ async def test_a_lost_answer_makes_no_duplicate(bootstrap: str, does: str) -> No
             more |= {"code": int(ErrorCode.REQUEST_TIMED_OUT)}
         fault = getattr(proxy, does)(PRODUCE, **more)
         deliveries = [await producer.send(topic, b"%03d" % at + b"x" * 100) for at in range(1, 100)]
-        assert [(await one).offset for one in deliveries] == list(range(1, 100))
+        assert [(await item).offset for item in deliveries] == list(range(1, 100))
         await fault.happened()
     found = await read(bootstrap, topic, 100)
     assert [int(found[0, at].value()[:3]) for at in range(100)] == list(range(100))
@@ -286,7 +286,7 @@ async def test_a_leader_that_moves_is_followed_and_order_kept(bootstrap: str) ->
             if at % 60 == 59:
                 proxy.lead(TopicPartition(topic, 0), at // 60 % 3 + 1)
                 await deliveries[-1]
-        assert [(await one).offset for one in deliveries] == list(range(300))
+        assert [(await item).offset for item in deliveries] == list(range(300))
     found = await read(bootstrap, topic, 300)
     assert [int(found[0, at].value()[:3]) for at in range(300)] == list(range(300))
 
@@ -317,9 +317,9 @@ async def test_ten_thousand_keyed_records_without_lingering(bootstrap: str) -> N
             deliveries.append(await producer.send(topic, b"%05d" % at, b"key%d" % (at % 100)))
             if at % 20 == 0:
                 await asyncio.sleep(0)
-        where: list[RecordMetadata] = [await one for one in deliveries]
+        where: list[RecordMetadata] = [await item for item in deliveries]
     offsets: dict[int, list[int]] = {}
-    for one in where:
-        offsets.setdefault(one.partition, []).append(one.offset)
+    for item in where:
+        offsets.setdefault(item.partition, []).append(item.offset)
     assert all(found == list(range(len(found))) for found in offsets.values())
     assert sum(map(len, offsets.values())) == 10_000

@@ -40,7 +40,7 @@ def full(bootstrap: str) -> str:
 
 async def test_partitions_have_leaders_and_replicas(reader: PartitionReader, full: str) -> None:
     partitions = await reader.partitions(full)
-    assert [one.partition for one in partitions] == [0, 1]
+    assert [item.partition for item in partitions] == [0, 1]
     leader = await reader.leader(TopicPartition(full, 1))
     assert leader.id == partitions[1].leader
     assert leader.id in partitions[1].replicas
@@ -59,8 +59,8 @@ async def test_a_record_is_read_many_times(reader: PartitionReader, full: str) -
 
 async def test_only_some_partitions_are_read(reader: PartitionReader, full: str) -> None:
     found = [record async for record in reader.read(TopicPartition(full, 1), EARLIEST, LATEST)]
-    assert {one.partition for one in found} == {1}
-    assert [one.value for one in found] == [str(number).encode() for number in range(1, 100, 2)]
+    assert {item.partition for item in found} == {1}
+    assert [item.value for item in found] == [str(number).encode() for number in range(1, 100, 2)]
 
 
 async def test_reading_begins_at_an_offset_or_a_time(reader: PartitionReader, bootstrap: str) -> None:
@@ -74,7 +74,7 @@ async def test_reading_begins_at_an_offset_or_a_time(reader: PartitionReader, bo
     for time, offset in ((EARLIEST, 0), (early.timestamp, 0), (late.timestamp, 1), (LATEST, 3), (1 << 50, 3)):
         assert await reader.offset_at(partition, time) == offset
     start = await reader.offset_at(partition, late.timestamp)
-    assert [one.value async for one in reader.read(partition, start, LATEST)] == [b"late", b"later"]
+    assert [item.value async for item in reader.read(partition, start, LATEST)] == [b"late", b"later"]
 
 
 async def test_a_fetch_result_has_the_offsets_of_the_log(reader: PartitionReader, full: str) -> None:
@@ -91,10 +91,10 @@ async def test_raw_batches_contain_the_records_of_fetch(reader: PartitionReader,
     partition, offset, values = TopicPartition(full, 0), 0, []
     while offset < 50:
         raw = await reader.fetch_raw(partition, offset, max_bytes=200)
-        values += [one.value for one in read_all(raw.batches) if one.offset >= offset]
+        values += [item.value for item in read_all(raw.batches) if item.offset >= offset]
         assert raw.next_offset > offset
         offset = raw.next_offset
-    assert values == [one.value async for one in reader.read(partition, 0, 50)]
+    assert values == [item.value async for item in reader.read(partition, 0, 50)]
 
 
 async def test_read_waits_for_new_records(reader: PartitionReader, bootstrap: str) -> None:
@@ -137,7 +137,7 @@ async def test_leaders_that_move_are_noticed_and_followed(bootstrap: str, full: 
             await proxy.stop_brokers(2)
             proxy.lead(partition, 3)
             assert (await reader.fetch(partition, 20)).leader == 3
-            assert [one.offset async for one in reader.read(partition, 40, LATEST)] == list(range(40, 50))
+            assert [item.offset async for item in reader.read(partition, 40, LATEST)] == list(range(40, 50))
 
 
 async def test_lost_responses_are_requested_again(bootstrap: str, full: str) -> None:

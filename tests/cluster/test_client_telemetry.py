@@ -20,8 +20,8 @@ RUNS_MAX = 3  # Java's client leaves out its last push when another one is under
 
 @pytest.fixture
 async def brokers() -> AsyncIterator[Brokers]:
-    async with Brokers(1) as one:
-        yield one
+    async with Brokers(1) as item:
+        yield item
 
 
 async def subscribe(broker: Broker, **configs: str) -> None:

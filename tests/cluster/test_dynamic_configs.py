@@ -58,8 +58,8 @@ async def test_confluent_kafka_sets_and_shows_the_configs_of_a_broker(brokers: B
 
 
 async def test_a_change_is_in_force_on_every_broker_and_outlives_a_restart(brokers: Brokers) -> None:
-    one = brokers.by_id[1]
-    await one.topics.create("t", 3, 3)
+    item = brokers.by_id[1]
+    await item.topics.create("t", 3, 3)
     await until(lambda: all(len(b.partitions.all()) == 3 for b in brokers.by_id.values()), "partitions")
     await alter(brokers, "", "log.retention.ms", "50")
     await until(lambda: in_force(brokers, "log.retention.ms") == ["50"] * 3, "the default of all brokers")

@@ -37,7 +37,7 @@ async def produce(brokers: Brokers, count: int) -> None:
 async def test_a_log_that_lost_acknowledged_records_takes_them_from_the_isr(brokers: Brokers, role: str) -> None:
     await produce(brokers, 20)
     leader = brokers.leader("t", 0)
-    failed = leader if role == "leader" else next(one for one in brokers.ids if one != leader)
+    failed = leader if role == "leader" else next(item for item in brokers.ids if item != leader)
     partition = replica(brokers, failed)
 
     def has_all_records() -> bool:
@@ -50,6 +50,6 @@ async def test_a_log_that_lost_acknowledged_records_takes_them_from_the_isr(brok
 
     partition.fail("the disk is broken")
     await until(has_all_records, "a copy of the leader's log")
-    assert min(replica(brokers, one).log.log_end_offset for one in brokers.ids) == 20
+    assert min(replica(brokers, item).log.log_end_offset for item in brokers.ids) == 20
     await produce(brokers, 5)
-    await until(lambda: all(replica(brokers, one).log.log_end_offset == 25 for one in brokers.ids), "equal logs")
+    await until(lambda: all(replica(brokers, item).log.log_end_offset == 25 for item in brokers.ids), "equal logs")

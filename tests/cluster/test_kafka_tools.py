@@ -42,8 +42,8 @@ async def test_partitions_are_reassigned_listed_verified_and_cancelled(brokers: 
     plan = tmp_path / "plan.json"
     moves = [{"topic": "t", "partition": 0, "replicas": [3, 2]}, {"topic": "t", "partition": 1, "replicas": [2, 1]}]
     plan.write_text(json.dumps({"version": 1, "partitions": moves}))
-    told = await tool(brokers, REASSIGN, "--execute", "--reassignment-json-file", str(plan))
-    assert "Successfully started partition reassignments for t-0,t-1" in told
+    answer = await tool(brokers, REASSIGN, "--execute", "--reassignment-json-file", str(plan))
+    assert "Successfully started partition reassignments for t-0,t-1" in answer
     topics = next(iter(brokers.by_id.values())).topics
 
     def is_complete() -> bool:
@@ -67,8 +67,8 @@ async def test_a_reassignment_waits_for_its_replicas_and_is_cancelled(brokers: B
     brokers.by_id[3].metadata._replication._is_running = False  # type: ignore[union-attr]  # it copies nothing new
     await tool(brokers, REASSIGN, "--execute", "--reassignment-json-file", str(plan))
     assert "t-0: replicas: 1,3,2. adding: 3. removing: 2." in await tool(brokers, REASSIGN, "--list")
-    told = await tool(brokers, REASSIGN, "--cancel", "--reassignment-json-file", str(plan))
-    assert "Successfully cancelled partition reassignment for: t-0" in told
+    answer = await tool(brokers, REASSIGN, "--cancel", "--reassignment-json-file", str(plan))
+    assert "Successfully cancelled partition reassignment for: t-0" in answer
     state = brokers.by_id[1].topics.partition("t", 0)
     assert state is not None
     assert (set(state.replicas), state.adding) == ({1, 2}, ())
@@ -112,8 +112,8 @@ async def test_preferred_leaders_are_elected(brokers: Brokers) -> None:
     await brokers.start(2)
     first = brokers.by_id[1].topics
     await until(lambda: all(2 in (s.isr if (s := first.partition("t", i)) else ()) for i in range(3)), "2 in the ISRs")
-    told = await tool(brokers, ELECT, "--election-type", "preferred", "--all-topic-partitions")
-    assert re.search(r"Successfully completed leader election \(PREFERRED\) for partitions (t-0, t-1|t-1, t-0)", told)
+    answer = await tool(brokers, ELECT, "--election-type", "preferred", "--all-topic-partitions")
+    assert re.search(r"Successfully completed leader election \(PREFERRED\) for partitions (t-0, t-1|t-1, t-0)", answer)
     assert [brokers.leader("t", index) for index in range(3)] == [2, 2, 1]
     again = await tool(brokers, ELECT, "--election-type", "preferred", "--topic", "t", "--partition", "0")
     assert "Valid replica already elected for partitions t-0" in again
@@ -127,18 +127,18 @@ async def test_an_unclean_leader_is_elected_by_order_only(brokers: Brokers) -> N
     await brokers.start(2)
     await until(lambda: brokers.by_id[3].topics.brokers.keys() == {2, 3}, "2")
     assert brokers.leader("t", 0) == -1
-    told = await tool(brokers, ELECT, "--election-type", "unclean", "--topic", "t", "--partition", "0")
-    assert "Successfully completed leader election (UNCLEAN) for partitions t-0" in told
+    answer = await tool(brokers, ELECT, "--election-type", "unclean", "--topic", "t", "--partition", "0")
+    assert "Successfully completed leader election (UNCLEAN) for partitions t-0" in answer
     assert brokers.leader("t", 0) == 2
 
 
 async def test_offsets_are_those_of_each_partitions_leader(brokers: Brokers) -> None:
     await create(brokers, "1:2,2:3,3:1")
     await produce(brokers, "t", {0: 3, 1: 5, 2: 7})
-    told = await tool(brokers, OFFSETS, "--topic", "t")
-    assert sorted(told.split()) == ["t:0:3", "t:1:5", "t:2:7"]
-    told = await tool(brokers, OFFSETS, "--topic-partitions", "t:1-2", "--time", "earliest")
-    assert sorted(told.split()) == ["t:1:0"]
+    answer = await tool(brokers, OFFSETS, "--topic", "t")
+    assert sorted(answer.split()) == ["t:0:3", "t:1:5", "t:2:7"]
+    answer = await tool(brokers, OFFSETS, "--topic-partitions", "t:1-2", "--time", "earliest")
+    assert sorted(answer.split()) == ["t:1:0"]
 
 
 async def test_configs_of_topics_and_brokers(brokers: Brokers) -> None:
@@ -154,8 +154,8 @@ async def test_configs_of_topics_and_brokers(brokers: Brokers) -> None:
 
 async def test_log_directories_of_all_brokers(brokers: Brokers) -> None:
     await create(brokers, "1:2,2:3,3:1")
-    told = await tool(brokers, LOG_DIRS, "--describe", "--topic-list", "t")
-    described = json.loads(next(line for line in told.splitlines() if line.startswith("{")))
+    answer = await tool(brokers, LOG_DIRS, "--describe", "--topic-list", "t")
+    described = json.loads(next(line for line in answer.splitlines() if line.startswith("{")))
     hosted = {
         (broker["broker"], partition["partition"])
         for broker in described["brokers"]

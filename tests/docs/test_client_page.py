@@ -207,17 +207,19 @@ def test_the_first_lines_of_each_part_run(broker: str) -> None:
 
 
 def test_the_page_names_every_error() -> None:
-    raised = {name for name, one in vars(errors).items() if isinstance(one, type) and one.__module__ == errors.__name__}
-    told = set(re.findall(r"`(\w+)`", PAGE.partition("## Errors")[2].partition("## Logging")[0]))
-    assert not raised - told
-    assert {name for name in told if name[0].isupper() and hasattr(errors, name)} <= set(rota.client.__all__)
+    raised = {
+        name for name, item in vars(errors).items() if isinstance(item, type) and item.__module__ == errors.__name__
+    }
+    answer = set(re.findall(r"`(\w+)`", PAGE.partition("## Errors")[2].partition("## Logging")[0]))
+    assert not raised - answer
+    assert {name for name in answer if name[0].isupper() and hasattr(errors, name)} <= set(rota.client.__all__)
 
 
 def test_the_page_names_every_logger() -> None:
     sources = (ROOT / "client").rglob("*.py")
     loggers = {name for path in sources for name in re.findall(r"logger\(\"([\w.]+)\"\)", path.read_text())}
-    told = set(re.findall(r"`(rota\.client\.\w+)`", PAGE.partition("## Logging")[2].partition("## Cancellation")[0]))
-    assert told == loggers
+    answer = set(re.findall(r"`(rota\.client\.\w+)`", PAGE.partition("## Logging")[2].partition("## Cancellation")[0]))
+    assert answer == loggers
 
 
 def test_the_logging_example_enables_the_logger() -> None:

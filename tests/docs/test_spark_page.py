@@ -89,7 +89,7 @@ def test_every_command_is_held_by_a_test() -> None:
 
 def test_the_spark_extra_installs_pyspark_and_pyarrow() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extra = {one.split(">")[0] for one in project["optional-dependencies"]["spark"]}
+    extra = {item.split(">")[0] for item in project["optional-dependencies"]["spark"]}
     assert {"pyspark", "pyarrow"} <= extra
     assert not extra & {"pandas", "numpy"}
 
@@ -103,12 +103,12 @@ def table() -> dict[str, set[str]]:
 
 
 def test_the_table_has_every_option_with_its_uses() -> None:
-    told = {name: {"batch", "stream", "sink"} if where == {"all"} else where for name, where in table().items()}
-    assert told.pop("kafka.…") == {"batch", "stream", "sink"}
-    assert told.pop(options.SERVERS) == {"batch", "stream", "sink"}
+    answer = {name: {"batch", "stream", "sink"} if where == {"all"} else where for name, where in table().items()}
+    assert answer.pop("kafka.…") == {"batch", "stream", "sink"}
+    assert answer.pop(options.SERVERS) == {"batch", "stream", "sink"}
     taken = {"batch": options.BATCH, "stream": options.STREAM, "sink": options.WRITE}
-    names = {one for valid in taken.values() for one in valid}
-    assert told == {name: {kind for kind, valid in taken.items() if name in valid} for name in names}
+    names = {item for valid in taken.values() for item in valid}
+    assert answer == {name: {kind for kind, valid in taken.items() if name in valid} for name in names}
 
 
 def test_the_page_names_the_refused_options() -> None:

@@ -49,8 +49,10 @@ def test_confluent_topics(admin: AdminClient) -> None:
     assert refusal(admin.create_topics([NewTopic("bad name!", 1, 1)])["bad name!"]) == "TOPIC_EXCEPTION"
     admin.create_partitions([NewPartitions(name, 3)])[name].result(PATIENCE_S)
     assert refusal(admin.create_partitions([NewPartitions(name, 2)])[name]) == "INVALID_PARTITIONS"
-    told = admin.describe_topics(confluent_kafka.TopicCollection([name]))[name].result(PATIENCE_S)
-    assert [(p.id, p.leader.id, [r.id for r in p.replicas]) for p in told.partitions] == [(n, 0, [0]) for n in range(3)]
+    reply = admin.describe_topics(confluent_kafka.TopicCollection([name]))[name].result(PATIENCE_S)
+    assert [(p.id, p.leader.id, [r.id for r in p.replicas]) for p in reply.partitions] == [
+        (n, 0, [0]) for n in range(3)
+    ]
     admin.delete_topics([name])[name].result(PATIENCE_S)
     until(lambda: name not in admin.list_topics(timeout=PATIENCE_S).topics, "the topic to go")
     assert refusal(admin.delete_topics([name])[name]) == "UNKNOWN_TOPIC_OR_PART"
@@ -64,14 +66,17 @@ def test_confluent_configs(admin: AdminClient, bootstrap: str) -> None:
     )
     admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
 
-    def told() -> dict[str, ConfigEntry]:
+    def configs() -> dict[str, ConfigEntry]:
         found: dict[str, ConfigEntry] = admin.describe_configs([resource])[resource].result(PATIENCE_S)
         return found
 
     # Kafka's brokers learn of it a moment later
-    until(lambda: (told()["retention.ms"].value, told()["retention.ms"].is_default) == ("1234", False), "the new value")
-    assert told()["cleanup.policy"].value == "delete,compact"
-    assert (told()["segment.bytes"].value, told()["segment.bytes"].is_default) == ("1073741824", True)
+    until(
+        lambda: (configs()["retention.ms"].value, configs()["retention.ms"].is_default) == ("1234", False),
+        "the new value",
+    )
+    assert configs()["cleanup.policy"].value == "delete,compact"
+    assert (configs()["segment.bytes"].value, configs()["segment.bytes"].is_default) == ("1073741824", True)
     wrong = ConfigResource(ResourceType.TOPIC, resource.name)
     wrong.add_incremental_config(ConfigEntry("retention.ms", "soon", incremental_operation=AlterConfigOpType.SET))
     assert refusal(admin.incremental_alter_configs([wrong])[wrong]) == "INVALID_CONFIG"
@@ -95,8 +100,8 @@ def test_confluent_groups_and_their_offsets(admin: AdminClient, bootstrap: str, 
     topic = create_topic(bootstrap, 2)
     wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, 7), TopicPartition(topic, 1, 9)])
     admin.alter_consumer_group_offsets([wanted])[group].result(PATIENCE_S)
-    told = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(PATIENCE_S)
-    assert sorted((p.partition, p.offset) for p in told.topic_partitions) == [(0, 7), (1, 9)]
+    reply = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(PATIENCE_S)
+    assert sorted((p.partition, p.offset) for p in reply.topic_partitions) == [(0, 7), (1, 9)]
     assert describe(admin, group).state.name == "EMPTY"
     member = join("confluent-kafka", group=group, topics=[topic])
     until_sizes([member], 2)
@@ -128,8 +133,8 @@ def test_kafka_python_groups_and_their_offsets(
     positions = {tp: kafka.OffsetAndMetadata(5, "by hand", -1) for tp in (first, second)}
     kafka_python.alter_group_offsets(group, positions)
     kafka_python.delete_group_offsets(group, [second])
-    told = kafka_python.list_group_offsets(group)
-    offsets = told.get(group, told)
+    reply = kafka_python.list_group_offsets(group)
+    offsets = reply.get(group, reply)
     assert {tp: (found.offset, found.metadata) for tp, found in offsets.items()} == {first: (5, "by hand")}
     member = join("kafka-python", group=group, topics=[topic], client_id="seen", instance="me")
     until_sizes([member], 2)
@@ -153,8 +158,8 @@ async def test_aiokafka_topics_and_configs(aio: AIOKafkaAdminClient) -> None:
     created = await aio.create_topics([AioNewTopic(name, 2, 1)])
     assert created.topic_errors[0][:2] == (name, 0)
     await aio.create_partitions({name: AioNewPartitions(4)})
-    (told,) = await aio.describe_topics([name])
-    assert sorted(partition["partition"] for partition in told["partitions"]) == [0, 1, 2, 3]
+    (reply,) = await aio.describe_topics([name])
+    assert sorted(partition["partition"] for partition in reply["partitions"]) == [0, 1, 2, 3]
     resource = AioConfigResource(ConfigResourceType.TOPIC, name, {"retention.ms": "777"})
     await aio.alter_configs([resource])
     (answer,) = await aio.describe_configs([AioConfigResource(ConfigResourceType.TOPIC, name)])

@@ -34,41 +34,41 @@ class Case:
     def racks(self, partition: TopicPartition) -> frozenset[str]:
         return frozenset(f"r{broker}" for broker in self.replicas.get(partition, ()) if broker)
 
-    def told(self) -> str:
+    def answers(self) -> str:
         """For Assign.java."""
         lines = ["nodes|-,r1,r2,r3"]
         for name, count in self.counts.items():
             brokers = [self.replicas.get(TopicPartition(name, number), (0,)) for number in range(count)]
             if count:
                 lines.append(f"topic|{name}|{','.join('.'.join(map(str, some)) for some in brokers)}")
-        for member_id, one in self.members.items():
-            owned = ",".join(f"{topic}:{number}" for topic, number in one.owned)
-            topics = ",".join(one.topics)
-            instance = one.group_instance_id or "-"
-            lines.append(f"member|{member_id}|{instance}|{one.rack or '-'}|{one.generation_id}|{topics}|{owned}")
+        for member_id, entry in self.members.items():
+            owned = ",".join(f"{topic}:{number}" for topic, number in entry.owned)
+            topics = ",".join(entry.topics)
+            instance = entry.group_instance_id or "-"
+            lines.append(f"member|{member_id}|{instance}|{entry.rack or '-'}|{entry.generation_id}|{topics}|{owned}")
         return "\n".join([*lines, f"assign|{self.strategy}"])
 
     def ours(self) -> Layout:
         members = {}
-        for member_id, one in self.members.items():
-            if self.strategy == "sticky" and one.owned:
+        for member_id, entry in self.members.items():
+            if self.strategy == "sticky" and entry.owned:
                 assignor = StickyAssignor()
-                assignor.on_assignment(one.owned, None, one.generation_id)
-                one = replace(one, owned=(), user_data=assignor.user_data(()))
-            members[member_id] = one
+                assignor.on_assignment(entry.owned, None, entry.generation_id)
+                entry = replace(entry, owned=(), user_data=assignor.user_data(()))
+            members[member_id] = entry
         made = for_name(self.strategy).assign(infos(self.counts, self.racks), members).partitions
         return {member_id: frozenset(mine) for member_id, mine in made.items()}
 
     @property
     def is_equal(self) -> bool:
         """Whether all members subscribe to the same topics."""
-        return len({frozenset(one.topics) for one in self.members.values()}) == 1
+        return len({frozenset(entry.topics) for entry in self.members.values()}) == 1
 
     @property
     def has_rivals(self) -> bool:
         """Whether more members have one too much than may keep one more."""
         least, richer = divmod(sum(self.counts.values()), len(self.members))
-        return sum(len(one.owned) > least for one in self.members.values()) > richer > 0
+        return sum(len(entry.owned) > least for entry in self.members.values()) > richer > 0
 
     @property
     def is_a_draw(self) -> bool:
@@ -77,7 +77,7 @@ class Case:
         return bool(self.replicas) and (self.has_rivals or not self.is_equal)
 
     def kept(self, layout: Layout) -> int:
-        return sum(len(layout[member_id].intersection(one.owned)) for member_id, one in self.members.items())
+        return sum(len(layout[member_id].intersection(entry.owned)) for member_id, entry in self.members.items())
 
 
 def make(chance: random.Random, strategy: str) -> Case:
@@ -97,13 +97,15 @@ def spread(chance: random.Random, case: Case) -> Case:
     """The same in racks."""
     few = chance.choice([(1, 2), (1, 2, 3), (0, 1, 2, 3)])
     names = [None, *(f"r{broker}" for broker in chance.choice([(1, 2), (1, 2, 3), (3,)]))]
-    members = {member_id: replace(one, rack=chance.choice(names)) for member_id, one in case.members.items()}
+    members = {member_id: replace(entry, rack=chance.choice(names)) for member_id, entry in case.members.items()}
     copies = chance.randint(1, len(few))
     partitions = [TopicPartition(name, number) for name, count in case.counts.items() for number in range(count)]
     alike = chance.random() < 0.3  # partitions of the same number on the same brokers
-    replicas = {one: tuple(sorted(chance.sample(few, copies))) for one in partitions}
+    replicas = {entry: tuple(sorted(chance.sample(few, copies))) for entry in partitions}
     if alike:
-        replicas = {one: replicas.get(TopicPartition("t0", one.partition), mine) for one, mine in replicas.items()}
+        replicas = {
+            entry: replicas.get(TopicPartition("t0", entry.partition), mine) for entry, mine in replicas.items()
+        }
     return replace(case, members=members, replicas=replicas)
 
 
@@ -111,7 +113,7 @@ def thrown(chance: random.Random, case: Case) -> Layout:
     """Each partition with any of those who may have it."""
     found: dict[str, set[TopicPartition]] = {member_id: set() for member_id in case.members}
     for topic, count in case.counts.items():
-        may = [member_id for member_id, one in case.members.items() if topic in one.topics]
+        may = [member_id for member_id, entry in case.members.items() if topic in entry.topics]
         for number in range(count if may else 0):
             found[chance.choice(may)].add(TopicPartition(topic, number))
     return {member_id: frozenset(mine) for member_id, mine in found.items()}
@@ -120,7 +122,7 @@ def thrown(chance: random.Random, case: Case) -> Layout:
 def after(chance: random.Random, case: Case) -> Case:
     """What came of `case`, or might have come of another assignor, and what changed then."""
     layout = thrown(chance, case) if chance.random() < 0.4 else replace(case, strategy="sticky").ours()
-    members = {m: replace(one, owned=tuple(sorted(layout[m])), generation_id=5) for m, one in case.members.items()}
+    members = {m: replace(entry, owned=tuple(sorted(layout[m])), generation_id=5) for m, entry in case.members.items()}
     counts = dict(case.counts)
     for _ in range(chance.randint(0, 3)):
         match chance.randrange(4):
@@ -146,13 +148,13 @@ def answers() -> list[tuple[Case, Layout]]:
         case = make(chance, STRATEGIES[number % len(STRATEGIES)])
         case = after(chance, case) if chance.random() < 0.7 else case
         cases.append(spread(chance, case) if chance.random() < 0.5 else case)
-    told = run_java(ASSIGN, given="\n".join(case.told() for case in cases) + "\n")
-    return list(zip(cases, [layout(part) for part in told.split(".\n")], strict=False))
+    answer = run_java(ASSIGN, given="\n".join(case.answers() for case in cases) + "\n")
+    return list(zip(cases, [layout(part) for part in answer.split(".\n")], strict=False))
 
 
-def layout(told: str) -> Layout:
+def layout(answer: str) -> Layout:
     found = {}
-    for line in told.splitlines():
+    for line in answer.splitlines():
         member_id, _, items = line.partition(" ")
         pairs = [item.rpartition(":") for item in items.split(",") if item]
         found[member_id] = frozenset(TopicPartition(topic, int(number)) for topic, _, number in pairs)
@@ -204,12 +206,12 @@ def test_the_sticky_ones_are_java_s_where_java_does_not_go_by_hash(answers: list
 
 def test_user_data_are_java_s() -> None:
     had = [TopicPartition("topic", number) for number in (0, 3, 1)]
-    told = ",".join(f"{topic}:{number}" for topic, number in had)
-    asked = [f"data|{strategy}|{generation}|{told}" for strategy in STICKY for generation in (0, 7, 2**31 - 1)]
+    answer = ",".join(f"{topic}:{number}" for topic, number in had)
+    requests = [f"data|{strategy}|{generation}|{answer}" for strategy in STICKY for generation in (0, 7, 2**31 - 1)]
     ours = []
-    for line in asked:
+    for line in requests:
         _, strategy, generation, _ = line.split("|")
         assignor = for_name(strategy)
         assignor.on_assignment(had, None, int(generation))
         ours.append((assignor.user_data(["topic"]) or b"").hex())
-    assert run_java(ASSIGN, given="\n".join(asked) + "\n").split() == ours
+    assert run_java(ASSIGN, given="\n".join(requests) + "\n").split() == ours

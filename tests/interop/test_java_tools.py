@@ -137,13 +137,13 @@ def test_the_performance_tools_write_and_read(bootstrap: str, codec: str) -> Non
 
 def test_the_configs_of_a_broker_and_of_all_brokers(bootstrap: str) -> None:
     configs = "kafka.admin.ConfigCommand"
-    one, default = ["--entity-type", "brokers", "--entity-name", "0"], ["--entity-type", "brokers", "--entity-default"]
+    item, default = ["--entity-type", "brokers", "--entity-name", "0"], ["--entity-type", "brokers", "--entity-default"]
     try:
         output = tool(bootstrap, configs, "--alter", *default, "--add-config", "log.cleaner.delete.retention.ms=5000")
         assert "Completed updating default config for brokers in the cluster." in output
-        tool(bootstrap, configs, "--alter", *one, "--add-config", "log.cleaner.delete.retention.ms=6000")
+        tool(bootstrap, configs, "--alter", *item, "--add-config", "log.cleaner.delete.retention.ms=6000")
         assert "log.cleaner.delete.retention.ms=5000" in tool(bootstrap, configs, "--describe", *default)
-        output = tool(bootstrap, configs, "--describe", *one)
+        output = tool(bootstrap, configs, "--describe", *item)
         assert (
             "log.cleaner.delete.retention.ms=6000 sensitive=false synonyms={"
             "DYNAMIC_BROKER_CONFIG:log.cleaner.delete.retention.ms=6000, "
@@ -151,13 +151,13 @@ def test_the_configs_of_a_broker_and_of_all_brokers(bootstrap: str) -> None:
             "DEFAULT_CONFIG:log.cleaner.delete.retention.ms=86400000}"
         ) in output
         refused = run_java_failing(
-            configs, "--bootstrap-server", bootstrap, "--alter", *one, "--add-config", "num.partitions=3"
+            configs, "--bootstrap-server", bootstrap, "--alter", *item, "--add-config", "num.partitions=3"
         )
         assert "Cannot update these configs dynamically: [num.partitions]" in refused
     finally:
-        tool(bootstrap, configs, "--alter", *one, "--delete-config", "log.cleaner.delete.retention.ms")
+        tool(bootstrap, configs, "--alter", *item, "--delete-config", "log.cleaner.delete.retention.ms")
         tool(bootstrap, configs, "--alter", *default, "--delete-config", "log.cleaner.delete.retention.ms")
-    assert "6000" not in tool(bootstrap, configs, "--describe", *one)
+    assert "6000" not in tool(bootstrap, configs, "--describe", *item)
 
 
 def test_the_levels_of_a_brokers_loggers(bootstrap: str) -> None:

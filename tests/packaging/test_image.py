@@ -50,7 +50,7 @@ def test_its_command_serves_on_two_listeners_and_the_health_check_finds_it(tmp_p
         address = ready.readline().strip()
     healthy = subprocess.run([ROTA, "check", address], timeout=STOP_S, check=False)
     process.terminate()
-    _, told = process.communicate(timeout=STOP_S)
-    assert process.returncode == 0, told
+    _, answer = process.communicate(timeout=STOP_S)
+    assert process.returncode == 0, answer
     assert healthy.returncode == 0
     assert subprocess.run([ROTA, "check", address], timeout=STOP_S, capture_output=True, check=False).returncode == 1

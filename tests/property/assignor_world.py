@@ -46,7 +46,7 @@ class Member:
 
     def subscription(self) -> MemberSubscription:
         data = self.assignor.user_data(self.topics)
-        kept = tuple(one for one in self.owned if one.topic in self.topics) if self._is_cooperative else ()
+        kept = tuple(item for item in self.owned if item.topic in self.topics) if self._is_cooperative else ()
         return MemberSubscription(self.topics, kept, self.generation_id, self.instance, None, data)
 
     def take(self, partitions: Sequence[TopicPartition], generation_id: int) -> bool:

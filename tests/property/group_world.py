@@ -79,7 +79,7 @@ class World:
         self.timers: dict[str, int] = {}
         self.waiting: set[Token] = set()  # asked, not answered
         self.held: list[tuple[Token, Body]] = []  # answered, not durable
-        self.told: dict[Token, Body] = {}  # delivered
+        self.answers: dict[Token, Body] = {}  # delivered
         self.parts: dict[tuple[int, int, MemberId], bytes] = {}  # what was delivered, by life, generation and member
         self.asked_by: dict[Token, tuple[int, MemberId]] = {}  # who asked for a part, and of which generation
         self.last_token = 0
@@ -96,7 +96,7 @@ class World:
         self.waiting.add(token)
         self.step(event)
         held = dict(self.held)
-        return held.get(token, self.told.get(token))
+        return held.get(token, self.answers.get(token))
 
     def step(self, event: Event) -> None:
         assert not self.group.members or self.group.state is not GroupState.EMPTY
@@ -155,7 +155,7 @@ class World:
             assert not were_assigned or now == parts
 
     def deliver(self, token: Token, body: Body) -> None:
-        self.told[token] = body
+        self.answers[token] = body
         if isinstance(body, Synced) and body.error is ErrorCode.NONE:
             self.check_part(token, body.assignment)
 

@@ -75,7 +75,7 @@ class World:
     def take(self, effect: out.Effect) -> None:
         match effect:
             case out.SendRequest():
-                self.asked(effect)
+                self.requests(effect)
             case out.CancelRequest(ticket):
                 del self.asks[ticket]
             case out.FindCoordinator():
@@ -94,7 +94,7 @@ class World:
             case out.ForgetCoordinator() | out.FollowTopics() | out.Wake() | out.Note():
                 pass
 
-    def asked(self, ask: out.SendRequest) -> None:
+    def requests(self, ask: out.SendRequest) -> None:
         """M3: what is asked names what is true now."""
         self.asks[ask.ticket] = ask
         assert ask.node == self.machine.coordinator
@@ -211,7 +211,7 @@ class World:
             case JoinGroupRequest():
                 return self._joined(ask.request, leads)
             case SyncGroupRequest():
-                mine = [one.assignment for one in ask.request.assignments if one.member_id == ask.request.member_id]
+                mine = [item.assignment for item in ask.request.assignments if item.member_id == ask.request.member_id]
                 raw = mine[0] if mine else encode_assignment(Assignment(assigned_partitions=grouped(given)))
                 decode_assignment(raw)
                 return SyncGroupResponse(assignment=raw, protocol_type="consumer", protocol_name=self.chosen(ask))

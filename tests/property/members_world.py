@@ -22,8 +22,8 @@ from rota.client.group.machine import step
 from rota.client.group.state import new_member
 from rota.client.group.states import MemberState
 from rota.client.types import TopicPartition
-from rota.coordinator.group import effects as told
-from rota.coordinator.group import events as asked
+from rota.coordinator.group import effects as result
+from rota.coordinator.group import events as requests
 from rota.coordinator.group.machine import Group
 from rota.coordinator.group.state import GroupConfig
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -70,65 +70,65 @@ class Coordinator:
     def ask(self, request: Any, name: str, answer: Callable[[Any], None]) -> None:
         self._tokens += 1
         self._waiting[self._tokens] = answer
-        self._perform(self.group.step(self._event(request, asked.Token(self._tokens), name), self.time.now_ms))
+        self._perform(self.group.step(self._event(request, requests.Token(self._tokens), name), self.time.now_ms))
 
-    def _event(self, request: Any, token: asked.Token, name: str) -> asked.Event:
+    def _event(self, request: Any, token: requests.Token, name: str) -> requests.Event:
         match request:
             case JoinGroupRequest():
-                return asked.Join(
+                return requests.Join(
                     token=token,
-                    member_id=asked.MemberId(request.member_id),
+                    member_id=requests.MemberId(request.member_id),
                     instance_id=None,
-                    fresh_id=asked.MemberId(f"{name}-{token}"),
+                    fresh_id=requests.MemberId(f"{name}-{token}"),
                     client_id=name,
                     client_host="/h",
                     session_ms=request.session_timeout_ms,
                     rebalance_ms=request.rebalance_timeout_ms,
                     protocol_type=request.protocol_type,
-                    protocols=tuple(asked.Proto(one.name, one.metadata) for one in request.protocols),
+                    protocols=tuple(requests.Proto(item.name, item.metadata) for item in request.protocols),
                     requires_known_id=True,
                     can_skip_assignment=True,
                     reason=request.reason,
                 )
             case SyncGroupRequest():
-                return asked.Sync(
+                return requests.Sync(
                     token=token,
-                    member_id=asked.MemberId(request.member_id),
+                    member_id=requests.MemberId(request.member_id),
                     instance_id=None,
                     generation=request.generation_id,
                     protocol_type=request.protocol_type,
                     protocol=request.protocol_name,
-                    assignments=tuple((asked.MemberId(a.member_id), a.assignment) for a in request.assignments),
+                    assignments=tuple((requests.MemberId(a.member_id), a.assignment) for a in request.assignments),
                 )
             case HeartbeatRequest():
-                return asked.Heartbeat(token, asked.MemberId(request.member_id), None, request.generation_id)
+                return requests.Heartbeat(token, requests.MemberId(request.member_id), None, request.generation_id)
             case LeaveGroupRequest():
                 leavers = tuple(
-                    asked.Leaver(asked.MemberId(one.member_id), None, one.reason) for one in request.members
+                    requests.Leaver(requests.MemberId(item.member_id), None, item.reason) for item in request.members
                 )
-                return asked.Leave(token, leavers)
+                return requests.Leave(token, leavers)
         raise AssertionError(request)
 
-    def _perform(self, effects: list[told.Effect]) -> None:
+    def _perform(self, effects: list[result.Effect]) -> None:
         for effect in effects:
             match effect:
-                case told.Reply(token, body):
+                case result.Reply(token, body):
                     self._waiting.pop(token)(_response(body))
-                case told.Arm(key, at_ms):
+                case result.Arm(key, at_ms):
                     self._timers[key] = at_ms
                     self.time.after(at_ms - self.time.now_ms, lambda key=key, at_ms=at_ms: self._ring(key, at_ms))
-                case told.Disarm(key):
+                case result.Disarm(key):
                     self._timers.pop(key, None)
 
     def _ring(self, key: str, at_ms: int) -> None:
         if self._timers.get(key) == at_ms:
             del self._timers[key]
-            self._perform(self.group.step(asked.TimerFired(key), self.time.now_ms))
+            self._perform(self.group.step(requests.TimerFired(key), self.time.now_ms))
 
 
-def _response(body: told.Body) -> Any:
+def _response(body: result.Body) -> Any:
     match body:
-        case told.Joined():
+        case result.Joined():
             return JoinGroupResponse(
                 error_code=body.error,
                 generation_id=body.generation,
@@ -138,17 +138,17 @@ def _response(body: told.Body) -> Any:
                 skip_assignment=body.skip_assignment,
                 member_id=body.member_id,
                 members=tuple(
-                    JoinGroupResponseMember(member_id=one.member_id, metadata=one.metadata) for one in body.members
+                    JoinGroupResponseMember(member_id=item.member_id, metadata=item.metadata) for item in body.members
                 ),
             )
-        case told.Synced():
+        case result.Synced():
             return SyncGroupResponse(
                 error_code=body.error,
                 protocol_type=body.protocol_type,
                 protocol_name=body.protocol,
                 assignment=body.assignment,
             )
-        case told.Left():
+        case result.Left():
             return LeaveGroupResponse(error_code=body.error)
     return HeartbeatResponse(error_code=int(body))  # type: ignore[arg-type]
 
@@ -324,7 +324,7 @@ class Members:
         self.run(10_000)
         subscribed = {topic for node in self.nodes for topic in node.m.topics}
         everything = {TopicPartition(topic, n) for topic in subscribed for n in self.metadata.partitions(topic) or ()}
-        assert {one for node in self.nodes for one in node.m.owned} == everything
+        assert {item for node in self.nodes for item in node.m.owned} == everything
         for node in self.nodes:
             assert node.m.state is MemberState.STABLE
             assert node.m.generation == self.coordinator.group.generation

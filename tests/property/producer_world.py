@@ -45,7 +45,7 @@ class Log:
             code, offset = self._check(header.producer_id, header.producer_epoch, header.base_sequence, header.count)
             if code or offset >= 0:
                 return code, offset
-        self.records += [(one[0], one[1]) for one in records]
+        self.records += [(item[0], item[1]) for item in records]
         return 0, len(self.records) - len(records)
 
     def _check(self, number: int, epoch: int, first: int, count: int) -> tuple[int, int]:
@@ -102,15 +102,15 @@ class World:
         self.accumulator.identify(self.ids, epoch)
 
     def send(self, number: int, padding: int) -> None:
-        one = (number, len(self.sent[number]))
-        value = b"%d:%d:" % one + b"x" * padding
+        item = (number, len(self.sent[number]))
+        value = b"%d:%d:" % item + b"x" * padding
         queue = self.queues[number]
         size = record_bytes(None, value, ())
         batch = self.accumulator.append(queue, int(self.now_ms), None, value, (), size)
         if batch is None:
             batch = self.accumulator.begin(queue, int(self.now_ms), None, value, (), size, self.now_ms)
-        self.sent[number].append((one, batch, batch.count - 1))
-        self.charged[one] = size
+        self.sent[number].append((item, batch, batch.count - 1))
+        self.charged[item] = size
 
     def lead(self, number: int, node: int | None) -> None:
         """The cluster elects; the producer hears of it at once."""
@@ -168,13 +168,15 @@ class World:
     def find_late(self, found: bool) -> None:
         """The oldest of these is done after all, or never."""
         if self.late:
-            one = self.late.popleft()
+            item = self.late.popleft()
             if found:
-                self._done(*one, 0)
+                self._done(*item, 0)
 
     def settle(self) -> None:
         """Nothing goes wrong any more: everything ends."""
-        in_time = [one for one in self.accumulator.incomplete if one.created_ms + DELIVERY_MS > self.now_ms + ENOUGH_MS]
+        in_time = [
+            item for item in self.accumulator.incomplete if item.created_ms + DELIVERY_MS > self.now_ms + ENOUGH_MS
+        ]
         for number in range(len(self.queues)):
             self.logs[number].largest = 1 << 20
             if self.leaders[number] not in NODES:
@@ -200,26 +202,28 @@ class World:
 
     def outcomes(self, number: int) -> list[tuple[Sent, Written | Failed | None, int]]:
         found = []
-        for one, batch, index in self.sent[number]:
+        for item, batch, index in self.sent[number]:
             place, at = batch.place(index)
-            found.append((one, place.outcome, at))
+            found.append((item, place.outcome, at))
         return found
 
     def check_memory(self) -> None:
-        waiting = {one for number in range(len(self.logs)) for one, outcome, _ in self.outcomes(number) if not outcome}
-        assert self.accumulator.used_bytes == sum(self.charged[one] for one in waiting)
+        waiting = {
+            item for number in range(len(self.logs)) for item, outcome, _ in self.outcomes(number) if not outcome
+        }
+        assert self.accumulator.used_bytes == sum(self.charged[item] for item in waiting)
         assert sum(batch.count for batch in self.accumulator.incomplete) == len(waiting)
 
     def check_logs(self) -> None:
         """What was delivered is at its offset; what was denied is nowhere; order as sent; with idempotence, once."""
         for number, log in enumerate(self.logs):
-            for one, outcome, at in self.outcomes(number):
+            for item, outcome, at in self.outcomes(number):
                 if isinstance(outcome, Written) and outcome.base_offset >= 0:
-                    assert log.records[outcome.base_offset + at] == one
+                    assert log.records[outcome.base_offset + at] == item
                 if isinstance(outcome, Written):
-                    assert one in log.records
+                    assert item in log.records
                 if isinstance(outcome, Failed) and not outcome.maybe_written:
-                    assert one not in log.records
+                    assert item not in log.records
             first = list(dict.fromkeys(log.records))
             assert first == sorted(first)
             if self.accumulator.sequences is not None:

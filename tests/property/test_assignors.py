@@ -69,7 +69,7 @@ def check(group: Group, owned: Owned) -> None:
     given_out = [partition for mine in owned.values() for partition in mine]
     assert len(given_out) == len(set(given_out))
     assert set(given_out) == group.all_partitions
-    assert all(one.topic in group.members[member_id].topics for member_id, mine in owned.items() for one in mine)
+    assert all(item.topic in group.members[member_id].topics for member_id, mine in owned.items() for item in mine)
 
 
 def sizes(owned: Iterable[frozenset[TopicPartition]]) -> list[int]:
@@ -106,7 +106,7 @@ def test_equal_subscriptions_give_equal_shares(strategy: str, group: Group) -> N
 def test_range_gives_equal_shares_of_each_topic(group: Group) -> None:
     started = start(group, "range")
     for topic in started.counts:
-        shares = [len([one for one in mine if one.topic == topic]) for mine in started.owned.values()]
+        shares = [len([item for item in mine if item.topic == topic]) for mine in started.owned.values()]
         assert max(shares) - min(shares) <= 1
 
 
@@ -192,8 +192,8 @@ def test_with_any_user_data_each_partition_has_one_subscribed_owner(
     assert set(made) == set(said)
     given_out = [partition for mine in made.values() for partition in mine]
     assert len(given_out) == len(set(given_out))
-    assert all(one.topic in said[member_id].topics for member_id, mine in made.items() for one in mine)
-    wanted = {(topic, n) for one in said.values() for topic in one.topics for n in range(counts.get(topic, 0))}
+    assert all(item.topic in said[member_id].topics for member_id, mine in made.items() for item in mine)
+    wanted = {(topic, n) for item in said.values() for topic in item.topics for n in range(counts.get(topic, 0))}
     assert set(given_out) <= wanted
     assert strategy == "cooperative-sticky" or set(given_out) == wanted
 
@@ -206,7 +206,7 @@ def test_cooperative_gives_away_nothing_that_another_one_has(
     """Of several that claim it the one of the newest generation has it."""
     for member_id, mine in for_name("cooperative-sticky").assign(infos(counts), said).partitions.items():
         for partition in mine:
-            others = [m for m, one in said.items() if partition in one.owned and m != member_id]
+            others = [m for m, item in said.items() if partition in item.owned and m != member_id]
             mine_since = said[member_id].generation_id if partition in said[member_id].owned else -9
             since = [said[other].generation_id for other in others if said[other].generation_id >= 0]
             assert all(mine_since > generation_id for generation_id in since)

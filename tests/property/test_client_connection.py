@@ -132,8 +132,8 @@ def test_every_request_gets_its_own_response(script: list[tuple[str, int]]) -> N
         await world.do(("drain", 0))
         while world.owed:
             await world.do(("answer", 3))
-        asked = list(range(len(world.asking)))
-        assert world.came == asked, "they leave in order, the cancelled ones too"
+        requests = list(range(len(world.asking)))
+        assert world.came == requests, "they leave in order, the cancelled ones too"
         for number, task in enumerate(world.asking):
             assert task.done(), "nobody waits for ever"
             assert task.cancelled() or task.result().error_code == number

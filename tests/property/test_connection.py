@@ -75,7 +75,7 @@ class Run:
         self.kinds = kinds
         self.soon: list[Callable[[], None]] = []
         self.parked: dict[int, DelayedReply[HeartbeatResponse]] = {}
-        self.asked: list[int] = []
+        self.requests: list[int] = []
         self.abandoned: set[int] = set()
         self.running = False
         node: Any = SimpleNamespace(config=BrokerConfig(bounds))
@@ -97,7 +97,7 @@ class Run:
             request.generation_id,
             HeartbeatResponse(error_code=0, throttle_time_ms=request.generation_id),
         )
-        self.asked.append(number)
+        self.requests.append(number)
         kind = self.kinds[number]
         if kind == "now":
             return response
@@ -125,7 +125,7 @@ class Run:
         written = self.socket.written
         assert len(written) % REPLY_BYTES == 0
         replies = list(struct.iter_unpack(">iiih", written))
-        assert all(size == REPLY_BYTES - 4 and correlation == told for size, correlation, told, _ in replies)
+        assert all(size == REPLY_BYTES - 4 and correlation == reply for size, correlation, reply, _ in replies)
         return [correlation for _, correlation, _, _ in replies]
 
 
@@ -176,7 +176,7 @@ def converse(kinds: list[str], bounds: dict[str, str], steps: list[tuple[str, in
             choked = run.socket.is_choked = False
             run.socket.unread_bytes = 0
             run.connection.resume_writing()
-        assert run.asked == list(range(len(run.asked)))
+        assert run.requests == list(range(len(run.requests)))
         assert run.replied() == expected[: len(run.replied())]
     if leaves:
         waiting = set(run.parked)
@@ -187,7 +187,7 @@ def converse(kinds: list[str], bounds: dict[str, str], steps: list[tuple[str, in
     else:
         finish(run, fed, choked)
         assert run.replied() == expected
-        assert run.asked == list(range(len(kinds)))
+        assert run.requests == list(range(len(kinds)))
         run.connection.connection_lost(None)
     assert run.owner.request_memory.held_bytes == 0
     assert len(run.owner) == 0

@@ -100,15 +100,17 @@ class Sessions(RuleBasedStateMachine):
 
     def _learn(self, response: FetchResponse) -> set[int]:
         answers = [answer for topic in response.responses for answer in topic.partitions]
-        for one in answers:
-            self.seen[one.partition_index] = one.error_code, one.high_watermark, one.log_start_offset
+        for item in answers:
+            self.seen[item.partition_index] = item.error_code, item.high_watermark, item.log_start_offset
         assert self.seen == self._truth()
-        return {one.partition_index for one in answers if one.records}
+        return {item.partition_index for item in answers if item.records}
 
     def _truth(self) -> dict[int, Known]:
-        full = self.world.serve(fetch, fetch_request(*(("t", one, offset) for one, offset in self.offsets.items())), 12)
+        full = self.world.serve(
+            fetch, fetch_request(*(("t", item, offset) for item, offset in self.offsets.items())), 12
+        )
         answers: list[PartitionData] = [answer for topic in full.responses for answer in topic.partitions]
-        return {one.partition_index: (one.error_code, one.high_watermark, one.log_start_offset) for one in answers}
+        return {item.partition_index: (item.error_code, item.high_watermark, item.log_start_offset) for item in answers}
 
     def _has_records(self, index: int) -> bool:
         log = self.world.partition(index=index).log

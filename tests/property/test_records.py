@@ -54,7 +54,7 @@ with patch.dict(sys.modules, {imported.__name__: VARIANTS[1]}):
 def buffered(fast: ModuleType, written: list[Record]) -> list[Any]:
     """What a buffer of 1000 bytes takes, says and holds."""
     buffer = fast.RecordBuffer(1000)
-    taken = [buffer.append(one.timestamp, one.key, one.value, one.headers) for one in written]
+    taken = [buffer.append(item.timestamp, item.key, item.value, item.headers) for item in written]
     return [taken, buffer.count, buffer.size_bytes, buffer.base_timestamp, buffer.max_timestamp, buffer.payload()]
 
 
@@ -69,7 +69,7 @@ def outcome(call: Callable[[], Any]) -> Any:
 def decoded(fast: ModuleType, data: bytes, count: int, base_offset: int, base_time: int) -> Any:
     def call() -> Any:
         found = fast.decode_records(data, 0, len(data), count, base_offset, base_time, None)
-        return [(one.offset, one.timestamp, one.key, one.value, one.headers) for one in found]
+        return [(item.offset, item.timestamp, item.key, item.value, item.headers) for item in found]
 
     return outcome(call)
 
@@ -79,8 +79,8 @@ def decoded(fast: ModuleType, data: bytes, count: int, base_offset: int, base_ti
 def test_written_records_are_read_back(written: list[Record], codec: Codec, base_offset: int) -> None:
     raw = write_batch(written, codec=codec, base_offset=base_offset)
     expected = [
-        Record(base_offset + number, one.timestamp, one.key, one.value, one.headers)
-        for number, one in enumerate(written)
+        Record(base_offset + number, item.timestamp, item.key, item.value, item.headers)
+        for number, item in enumerate(written)
     ]
     assert read_records(raw) == expected
     assert read_all(raw + raw[:-1]) == expected
@@ -93,7 +93,7 @@ def test_records_kept_by_compaction_keep_their_offsets(
 ) -> None:
     raw = write_batch(written, codec=codec, base_offset=1000)
     keep = data.draw(st.sets(st.integers(1000, 999 + len(written))))
-    kept = [one for one in read_records(raw) if one.offset in keep]
+    kept = [item for item in read_records(raw) if item.offset in keep]
     horizon = data.draw(st.none() | st.integers(0, 2**41))
     less = rewrite_batch(read_header(raw), kept, delete_horizon_ms=horizon)
     assert read_records(less) == kept
@@ -105,13 +105,13 @@ def test_records_kept_by_compaction_keep_their_offsets(
 @given(RECORDS, INT64)
 def test_compiled_and_interpreted_write_the_same(written: list[Record], base_time: int) -> None:
     def encodings(fast: ModuleType) -> list[Any]:
-        own = [fast.Record(one.offset, one.timestamp, one.key, one.value, one.headers) for one in written]
+        own = [fast.Record(item.offset, item.timestamp, item.key, item.value, item.headers) for item in written]
         return [
             fast.encode_records(own, base_time),
-            fast.encode_kept(own, min(one.offset for one in own), base_time),
-            fast.encode_pairs([(one.key, one.value) for one in written]),
+            fast.encode_kept(own, min(item.offset for item in own), base_time),
+            fast.encode_pairs([(item.key, item.value) for item in written]),
             buffered(fast, written),
-            [fast.varint(one.timestamp) for one in written],
+            [fast.varint(item.timestamp) for item in written],
         ]
 
     first, *others = map(encodings, VARIANTS)
@@ -143,8 +143,10 @@ def test_compiled_and_interpreted_read_garbage_the_same(raw: bytes, count: int) 
 def consumed(module: ModuleType, data: bytes, count: int, base_offset: int, base_time: int, first: int) -> Any:
     def call() -> Any:
         found = module.decode_consumed(data, 0, len(data), count, base_offset, base_time, None, "t", 3, 1, first)
-        assert {(one.topic, one.partition, one.leader_epoch, one.timestamp_type) for one in found} <= {("t", 3, 1, 0)}
-        return [(one.offset, one.timestamp, one.key, one.value, one.headers) for one in found]
+        assert {(item.topic, item.partition, item.leader_epoch, item.timestamp_type) for item in found} <= {
+            ("t", 3, 1, 0)
+        }
+        return [(item.offset, item.timestamp, item.key, item.value, item.headers) for item in found]
 
     return outcome(call)
 
@@ -162,7 +164,7 @@ def test_the_consumer_decoder_equals_the_general_decoder(
     skipped = data.draw(st.integers(0, len(written)), label="first offset")
     expected = decoded(imported, bytes(raw), count, base_offset, base_time)
     if isinstance(expected, list):
-        expected = [one for one in expected if one[0] >= base_offset + skipped]
+        expected = [item for item in expected if item[0] >= base_offset + skipped]
     for module in CONSUMED:
         assert consumed(module, bytes(raw), count, base_offset, base_time, base_offset + skipped) == expected
 

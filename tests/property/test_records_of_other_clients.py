@@ -88,7 +88,7 @@ def test_other_clients_read_batches_of_rota(name: str, codec: Codec, rows: Rows,
     assert batch.validate_crc()
     assert (batch.base_offset, batch.next_offset) == (base_offset, base_offset + len(rows))
     assert (batch.first_timestamp, batch.max_timestamp) == (rows[0][0], max(row[0] for row in rows))
-    found = [(one.timestamp, one.key, one.value, [tuple(header) for header in one.headers]) for one in batch]
+    found = [(item.timestamp, item.key, item.value, [tuple(header) for header in item.headers]) for item in batch]
     assert found == rows
 
 

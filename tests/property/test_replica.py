@@ -141,7 +141,7 @@ class Cluster(RuleBasedStateMachine):
     def answer_request(self, taken: bool) -> None:
         """The controller decides; the leader hears of it later."""
         name, epoch, isr = self.requests.pop(0)
-        taken = taken and (name, epoch) == (self.leader, self.epoch) and all(self.brokers[one].is_up for one in isr)
+        taken = taken and (name, epoch) == (self.leader, self.epoch) and all(self.brokers[item].is_up for item in isr)
         if taken:
             self.isr = isr
         self.answers.append((name, epoch, taken))
@@ -163,7 +163,7 @@ class Cluster(RuleBasedStateMachine):
         if name not in self.isr or not self.brokers[name].is_up:
             return
         self.epoch, self.leader = self.epoch + 1, name
-        self.isr = frozenset(one for one in self.isr if self.brokers[one].is_up)
+        self.isr = frozenset(item for item in self.isr if self.brokers[item].is_up)
         self.announce_to(name)
 
     @rule(name=some_broker)
@@ -185,7 +185,7 @@ class Cluster(RuleBasedStateMachine):
     def crash(self, name: int, machine: bool, kept: int) -> None:
         """The controller takes it out of the ISR unless it is the last one, which then keeps its log."""
         broker = self.brokers[name]
-        if not all(one.is_up for one in self.brokers.values()):
+        if not all(item.is_up for item in self.brokers.values()):
             return  # one at a time: otherwise there is hardly ever a cluster
         broker.is_up = False
         self.perform(name, broker.state.fail())
@@ -230,10 +230,10 @@ class Cluster(RuleBasedStateMachine):
     @invariant()
     def committed_records_are_the_same_everywhere(self) -> None:
         logs = [broker.log[: broker.state.high_watermark] for broker in self.brokers.values() if broker.is_up]
-        for one in logs:
+        for item in logs:
             for other in logs:
-                common = min(len(one), len(other))
-                assert one[:common] == other[:common]
+                common = min(len(item), len(other))
+                assert item[:common] == other[:common]
 
     @invariant()
     def nobody_waits_past_a_deadline(self) -> None:

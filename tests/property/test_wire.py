@@ -101,8 +101,8 @@ def instances(node: Shape) -> st.SearchStrategy[Any]:
     kinds: dict[str, st.SearchStrategy[Any]] = {}
     for part in node.subcon.subcons:
         if isinstance(part.subcon, Tags):
-            for one in part.subcon.known:
-                kinds[one.name] = st.just(one.default) | values(one.subcon, one.name).filter(_is_not_default)
+            for entry in part.subcon.known:
+                kinds[entry.name] = st.just(entry.default) | values(entry.subcon, entry.name).filter(_is_not_default)
         else:
             kinds[part.name] = values(part.subcon, part.name)
     return st.fixed_dictionaries(kinds).map(lambda found: node.made(**found))
@@ -163,22 +163,22 @@ def ours(value: Any, node: Any) -> Any:
         value = node.made() if value is None else value
         return {name: ours(getattr(value, name), inner) for name, inner in _present(node)}
     if isinstance(value, tuple):
-        return [ours(one, node.item) for one in value]
+        return [ours(entry, node.item) for entry in value]
     return bytes(value) if isinstance(value, memoryview) else value
 
 
 def _present(node: Shape) -> Iterator[tuple[str, Any]]:
     for part in node.subcon.subcons:
-        for one in part.subcon.known if isinstance(part.subcon, Tags) else (part,):
-            yield one.name, one.subcon
+        for entry in part.subcon.known if isinstance(part.subcon, Tags) else (part,):
+            yield entry.name, entry.subcon
 
 
 def kios(value: Any) -> Any:
     """A value of kio in the same form."""
     if isinstance(value, tuple):
-        return [kios(one) for one in value]
+        return [kios(entry) for entry in value]
     if hasattr(value, "__dataclass_fields__"):
-        return {one.name: kios(getattr(value, one.name)) for one in fields(value)}
+        return {entry.name: kios(getattr(value, entry.name)) for entry in fields(value)}
     if isinstance(value, datetime.timedelta):
         return value // datetime.timedelta(milliseconds=1)
     if isinstance(value, datetime.datetime):
@@ -195,7 +195,7 @@ def kafka_pythons(value: Any, node: Any) -> Any:
             return ours(None, node)
         return {name: kafka_pythons(getattr(value, name), inner) for name, inner in _present(node)}
     if isinstance(value, list | tuple):
-        return [kafka_pythons(one, node.item) for one in value]
+        return [kafka_pythons(entry, node.item) for entry in value]
     if isinstance(value, memoryview):
         return bytes(value)
     return value.bytes if isinstance(value, uuid.UUID) else value
@@ -204,12 +204,12 @@ def kafka_pythons(value: Any, node: Any) -> Any:
 def without_dialect(value: Any) -> Any:
     """Names without their unit and "nothing" as None: there the libraries differ in taste."""
     if isinstance(value, dict):
-        named = {name.removesuffix("_ms"): one for name, one in value.items()}
+        named = {name.removesuffix("_ms"): entry for name, entry in value.items()}
         if named.get("log_append_time") == -1:
             named["log_append_time"] = None
-        return {name: without_dialect(one) for name, one in named.items()}
+        return {name: without_dialect(entry) for name, entry in named.items()}
     if isinstance(value, list):
-        return [without_dialect(one) for one in value]
+        return [without_dialect(entry) for entry in value]
     return None if value == ZERO else value
 
 
@@ -276,7 +276,7 @@ def test_kafka_python_reads_and_writes_the_same(message: type[Any], data: st.Dat
 @pytest.mark.parametrize(("find", "lacks"), [(kio_type, KIO_LACKS), (kafka_python_knows, KAFKA_PYTHON_LACKS)])
 def test_messages_without_an_oracle_are_listed(find: Callable[..., Any], lacks: set[tuple[str, int]]) -> None:
     pairs = {(message.__name__, version) for message in MESSAGES for version in message.VERSIONS}
-    known = {(one.__name__, version) for one in MESSAGES for version in one.VERSIONS if find(one, version)}
+    known = {(entry.__name__, version) for entry in MESSAGES for version in entry.VERSIONS if find(entry, version)}
     assert pairs - known == lacks
     assert len(pairs) == 486
 

@@ -128,7 +128,7 @@ class Writer:
         if delivery is None:
             return  # taken as a whole or not at all; nobody knows which
 
-        def told(done: Any) -> None:
+        def answer(done: Any) -> None:
             try:
                 where = done.result()
                 assert at in (None, where.partition)
@@ -136,7 +136,7 @@ class Writer:
             except DeliveryFailed as why:
                 self.written.lost[number] = why.maybe_written
 
-        delivery.add_done_callback(told)
+        delivery.add_done_callback(answer)
         if self.random.random() < 0.1:
             with suppress(DeliveryFailed):
                 await impatient(self.random, delivery)
@@ -299,6 +299,6 @@ class Reader:
     async def _gone(self, partitions: tuple[TopicPartition, ...]) -> None:
         for partition in partitions:
             self.next.pop(partition, None)
-        self.working = [one for one in self.working if TopicPartition(one.topic, one.partition) not in partitions]
+        self.working = [item for item in self.working if TopicPartition(item.topic, item.partition) not in partitions]
         if self.random.random() < 0.2:
             await asyncio.sleep(self.random.choice((0.01, 1.0)))

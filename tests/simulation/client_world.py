@@ -304,9 +304,9 @@ class World:
         if request.KEY != OFFSET_COMMIT:
             return
         for topic in request.topics:
-            for one in topic.partitions:
+            for item in topic.partitions:
                 self.ledger.commit(
-                    TopicPartition(self.topic, one.partition_index), one.committed_offset, request.member_id
+                    TopicPartition(self.topic, item.partition_index), item.committed_offset, request.member_id
                 )
 
     async def _within(self, seconds: float, work: asyncio.Future[Any], left: Callable[[], str]) -> None:
@@ -335,15 +335,15 @@ class World:
         for name in self._lives:
             self._check_nothing_left(name)
         for writer in self.ledger.writers:
-            told = writer.acked.keys() | writer.lost.keys()
+            reply = writer.acked.keys() | writer.lost.keys()
             self.say(
                 f"{writer.name}: {writer.sent} sent, {len(writer.acked)} acknowledged, {len(writer.lost)} lost, "
-                f"{writer.sent - len(told)} given up"
+                f"{writer.sent - len(reply)} given up"
             )
 
     async def _check_log(self, address: str) -> None:
         line = await Line.open(address)
-        log = {one: await records_of(line, one.partition, self.topic) for one in self.partitions}
+        log = {item: await records_of(line, item.partition, self.topic) for item in self.partitions}
         await line.close()
         self.ledger.check_log(log)
         self.say(

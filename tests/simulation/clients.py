@@ -82,8 +82,8 @@ class Client:
         self._next_request(self.world.soon(THINK_MS_MAX))
 
     def _take(self, body: Any | None) -> None:
-        asked, self._asked, self._coming = self._asked, None, None
-        self.member.heard(asked, body, self.world.now_ms)
+        requests, self._asked, self._coming = self._asked, None, None
+        self.member.heard(requests, body, self.world.now_ms)
 
     def _next_request(self, wait_ms: int) -> None:
         self._number += 1

@@ -315,12 +315,12 @@ class ClusterWorld(World):
 
     async def _part(self) -> None:
         """A broker cannot reach another one, or nobody; clients and the store reach it."""
-        one, both = self.random.choice(BROKERS), self.random.random() < 0.5
-        others = [broker for broker in BROKERS if broker != one]
+        item, both = self.random.choice(BROKERS), self.random.random() < 0.5
+        others = [broker for broker in BROKERS if broker != item]
         others = others if self.random.random() < 0.5 else others[:1]
-        self.say(f"broker {one} is cut off from {others} {'' if both else 'one way'}")
+        self.say(f"broker {item} is cut off from {others} {'' if both else 'one way'}")
         for other in others:
-            pair = self.brokers[one].host, self.brokers[other].host
+            pair = self.brokers[item].host, self.brokers[other].host
             self.loop.network.block(*(pair if self.random.random() < 0.5 else pair[::-1]), both=both)
         await asyncio.sleep(self.random.choice((0.3, 2.0, 8.0)))
         self.say("no link is blocked")
@@ -482,9 +482,9 @@ class ClusterWorld(World):
         return found
 
 
-def _difference(one: dict[int, bytes], other: dict[int, bytes]) -> list[Any]:
-    offsets = sorted(one.keys() | other.keys())
-    return [(at, one.get(at), other.get(at)) for at in offsets if one.get(at) != other.get(at)][:5]
+def _difference(item: dict[int, bytes], other: dict[int, bytes]) -> list[Any]:
+    offsets = sorted(item.keys() | other.keys())
+    return [(at, item.get(at), other.get(at)) for at in offsets if item.get(at) != other.get(at)][:5]
 
 
 def play(seed: int, say: Say = silent) -> ClusterWorld:

@@ -39,7 +39,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Notice:
     """What a JoinGroup said of a generation. `members` is None for all but the leader."""
 
     group: str
@@ -104,19 +104,23 @@ def double_owners(claims: Iterable[Claim]) -> list[tuple[Claim, Claim]]:
     return pairs
 
 
-def disputed_generations(told: Iterable[Told]) -> list[tuple[str, int, str]]:
+def disputed_generations(answer: Iterable[Notice]) -> list[tuple[str, int, str]]:
     """(group, generation, why) where two answers about one generation contradict each other."""
-    leaders, members, those = dict[tuple[str, int], str](), dict[tuple[str, int], frozenset[str]](), list[Told](told)
+    leaders, members, those = (
+        dict[tuple[str, int], str](),
+        dict[tuple[str, int], frozenset[str]](),
+        list[Notice](answer),
+    )
     disputes = []
-    for one in those:
-        which = one.group, one.generation
-        if leaders.setdefault(which, one.leader) != one.leader:
-            disputes.append((*which, f"led by {leaders[which]} and by {one.leader}"))
-        if one.members is not None and members.setdefault(which, one.members) != one.members:
-            disputes.append((*which, f"of {sorted(members[which])} and of {sorted(one.members)}"))
+    for item in those:
+        which = item.group, item.generation
+        if leaders.setdefault(which, item.leader) != item.leader:
+            disputes.append((*which, f"led by {leaders[which]} and by {item.leader}"))
+        if item.members is not None and members.setdefault(which, item.members) != item.members:
+            disputes.append((*which, f"of {sorted(members[which])} and of {sorted(item.members)}"))
     strangers = defaultdict(set)
-    for one in those:
-        which = one.group, one.generation
-        if which in members and one.member not in members[which]:
-            strangers[which].add(one.member)
+    for item in those:
+        which = item.group, item.generation
+        if which in members and item.member not in members[which]:
+            strangers[which].add(item.member)
     return disputes + [(*which, f"given to {sorted(who)} as well") for which, who in strangers.items()]

@@ -132,11 +132,11 @@ class SimLoop(base_events.BaseEventLoop):
     def timers_of(self, who: str) -> list[asyncio.TimerHandle]:
         """Those that will still ring; what is under way on a link is nobody's."""
         return [
-            one
-            for one in self._scheduled  # type: ignore[attr-defined]
-            if not one._cancelled
-            and one._context.get(WHO, "") == who
-            and not isinstance(getattr(one._callback, "__self__", None), End)
+            item
+            for item in self._scheduled  # type: ignore[attr-defined]
+            if not item._cancelled
+            and item._context.get(WHO, "") == who
+            and not isinstance(getattr(item._callback, "__self__", None), End)
         ]
 
     async def crash(self, who: str, *, is_silent: bool) -> None:

@@ -12,7 +12,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from tests.simulation.history import Claim, Op, Told, disputed_generations, double_owners, is_linearizable
+from tests.simulation.history import Claim, Notice, Op, disputed_generations, double_owners, is_linearizable
 
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.heartbeat import HeartbeatRequest
@@ -46,7 +46,7 @@ class Trace:
 
     ops: dict[tuple[str, int], list[Op]] = field(default_factory=lambda: defaultdict(list))
     claims: list[Claim] = field(default_factory=list)
-    told: list[Told] = field(default_factory=list)
+    answers: list[Notice] = field(default_factory=list)
     instances: set[str] = field(default_factory=set)  # of static members
     newest: dict[str, int] = field(default_factory=dict)  # the largest generation that anybody was told of
     stale: list[str] = field(default_factory=list)  # G3: what should have been refused
@@ -64,23 +64,23 @@ class Trace:
     def joined(self, group: str, instance: str | None, answer: Any) -> None:
         if instance is not None:
             self.instances.add(instance)
-        self.instances |= {one.group_instance_id for one in answer.members} - {None}
-        members = frozenset(one.member_id for one in answer.members) or None
-        self.told.append(Told(group, answer.generation_id, answer.member_id, answer.leader, members))
+        self.instances |= {item.group_instance_id for item in answer.members} - {None}
+        members = frozenset(item.member_id for item in answer.members) or None
+        self.answers.append(Notice(group, answer.generation_id, answer.member_id, answer.leader, members))
         self.newest[group] = max(self.newest.get(group, 0), answer.generation_id)
 
     def check(self) -> None:
         """The laws that hold whatever happened."""
         assert not self.stale  # G3
         assert double_owners(self.claims) == []  # G1
-        assert disputed_generations(map(self._named, self.told)) == []  # G2
+        assert disputed_generations(map(self._named, self.answers)) == []  # G2
         for place, ops in self.ops.items():
             assert is_linearizable(ops), (place, ops)  # O1, O2
 
-    def _named(self, one: Told) -> Told:
+    def _named(self, item: Notice) -> Notice:
         """A static member is the same one under each of its ids."""
-        members = None if one.members is None else frozenset(map(self._name, one.members))
-        return Told(one.group, one.generation, self._name(one.member), self._name(one.leader), members)
+        members = None if item.members is None else frozenset(map(self._name, item.members))
+        return Notice(item.group, item.generation, self._name(item.member), self._name(item.leader), members)
 
     def _name(self, member_id: str) -> str:
         """Ids are given to clients that die before they hear them; a static member's begins with its instance id."""
@@ -140,7 +140,7 @@ class Member:
 
     def sync(self) -> SyncGroupRequest:
         """The leader deals the partitions out, one by one."""
-        ids = sorted(one.member_id for one in self.members)
+        ids = sorted(item.member_id for item in self.members)
         parts = {who: bytes(p for p in range(self.partitions) if p % len(ids) == at) for at, who in enumerate(ids)}
         assignments = tuple(SyncGroupRequestAssignment(member_id=who, assignment=b"=" + parts[who]) for who in ids)
         return SyncGroupRequest(
@@ -174,8 +174,8 @@ class Member:
         offset = next(self.trace.offsets)
         self._ops = [(partition, self.trace.began("commit", self.group, partition, offset, now))]
         self._newest = self.trace.newest.get(self.group, 0)
-        one = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
-        topics = (OffsetCommitRequestTopic(name=TOPIC, partitions=(one,)),)
+        item = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
+        topics = (OffsetCommitRequestTopic(name=TOPIC, partitions=(item,)),)
         return OffsetCommitRequest(**self.key, generation_id_or_member_epoch=generation, topics=topics)
 
     def fetch(self, now: float) -> OffsetFetchRequest:
@@ -221,7 +221,7 @@ class Member:
     def _fetched(self, answer: Any, ops: list[tuple[int, Op]], now: float) -> None:
         if answer.error_code:
             return
-        offsets = {one.partition_index: one.committed_offset for one in answer.topics[0].partitions}
+        offsets = {item.partition_index: item.committed_offset for item in answer.topics[0].partitions}
         for partition, op in ops:
             op.offset, op.done = offsets[partition], now
 

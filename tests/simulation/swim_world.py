@@ -94,11 +94,11 @@ class SwimWorld:
         """Broker `by` sees a connection to `of` break."""
         self._perform(by, self.nodes[by].swim.accuse(of, self.now_ms))
 
-    def cut(self, one: set[int], other: set[int], *, both: bool = True) -> None:
+    def cut(self, item: set[int], other: set[int], *, both: bool = True) -> None:
         """Lose every datagram from one side to the other."""
-        self.network.cut |= {(a, b) for a in one for b in other}
+        self.network.cut |= {(a, b) for a in item for b in other}
         if both:
-            self.network.cut |= {(b, a) for a in one for b in other}
+            self.network.cut |= {(b, a) for a in item for b in other}
 
     def heal(self) -> None:
         """Undo all cuts."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 import pytest
-from tests.simulation.history import Claim, Op, Told, disputed_generations, double_owners, is_linearizable
+from tests.simulation.history import Claim, Notice, Op, disputed_generations, double_owners, is_linearizable
 
 
 def commit(offset: int, began: float, done: float | None) -> Op:
@@ -63,8 +63,8 @@ def test_overlapping_owners_of_one_generation_are_found() -> None:
 
 
 def test_a_generation_is_one_set_of_members_under_one_leader() -> None:
-    leader = Told("g", 3, "a", "a", frozenset("ab"))
-    assert not disputed_generations([leader, Told("g", 3, "b", "a", None), Told("g", 4, "b", "b", frozenset("b"))])
-    assert disputed_generations([leader, Told("g", 3, "b", "b", frozenset("ab"))])
-    assert disputed_generations([leader, Told("g", 3, "a", "a", frozenset("abc"))])
-    assert disputed_generations([Told("g", 3, "c", "a", None), leader]) == [("g", 3, "given to ['c'] as well")]
+    leader = Notice("g", 3, "a", "a", frozenset("ab"))
+    assert not disputed_generations([leader, Notice("g", 3, "b", "a", None), Notice("g", 4, "b", "b", frozenset("b"))])
+    assert disputed_generations([leader, Notice("g", 3, "b", "b", frozenset("ab"))])
+    assert disputed_generations([leader, Notice("g", 3, "a", "a", frozenset("abc"))])
+    assert disputed_generations([Notice("g", 3, "c", "a", None), leader]) == [("g", 3, "given to ['c'] as well")]

@@ -69,7 +69,7 @@ def test_bytes_arrive_in_order_and_a_seed_reproduces_its_run(chance: int) -> Non
     assert simulate(chance + 1, lambda loop: echoed(loop, sizes))[2] != times
 
 
-class Told(asyncio.Protocol):
+class Notice(asyncio.Protocol):
     def __init__(self) -> None:
         self.lost: list[Exception | None] = []
         self.came = b""
@@ -81,15 +81,15 @@ class Told(asyncio.Protocol):
         self.lost.append(exc)
 
 
-async def pair(loop: SimLoop) -> tuple[Any, Told, Told]:
-    ends: list[Told] = []
+async def pair(loop: SimLoop) -> tuple[Any, Notice, Notice]:
+    ends: list[Notice] = []
 
-    def accepted() -> Told:
-        ends.append(Told())
+    def accepted() -> Notice:
+        ends.append(Notice())
         return ends[-1]
 
     await loop.create_server(accepted, *WHERE)
-    transport, client = await loop.create_connection(Told, *WHERE)
+    transport, client = await loop.create_connection(Notice, *WHERE)
     return transport, client, ends[0]
 
 

@@ -128,8 +128,8 @@ def written(address: str, topic: str, records: Iterable[Sent | bytes], **setting
 
     async def write() -> None:
         async with Producer(ProducerConfig(bootstrap_servers=address, **settings)) as producer:
-            for one in records:
-                record = one if isinstance(one, Sent) else Sent(one)
+            for entry in records:
+                record = entry if isinstance(entry, Sent) else Sent(entry)
                 await producer.send(
                     topic,
                     record.value,
@@ -151,4 +151,4 @@ def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
     """All rows, by topic, partition and offset."""
     found = [tuple(row) for row in frame.collect()]
     at = [frame.columns.index(name) for name in ("topic", "partition", "offset")]
-    return sorted(found, key=lambda row: tuple(row[one] for one in at))
+    return sorted(found, key=lambda row: tuple(row[entry] for entry in at))

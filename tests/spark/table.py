@@ -55,8 +55,8 @@ class Table:
 
     def offsets(self) -> list[dict[str, dict[str, int]]]:
         """Where each micro-batch ended, as the checkpoint has it."""
-        files = sorted((one for one in (self.checkpoint / "offsets").glob("*") if one.name.isdigit()), key=_number)
-        return [json.loads(one.read_text().splitlines()[-1]) for one in files]
+        files = sorted((item for item in (self.checkpoint / "offsets").glob("*") if item.name.isdigit()), key=_number)
+        return [json.loads(item.read_text().splitlines()[-1]) for item in files]
 
 
 def _number(file: Path) -> int:

@@ -42,7 +42,9 @@ def test_columns_and_types_are_those_of_the_official_connector(
     for headers in ("false", "true"):
         mine = loaded(spark, base, subscribe=topic, includeHeaders=headers)
         theirs = loaded(spark, base, official, subscribe=topic, includeHeaders=headers)
-        assert [(one.name, one.dataType) for one in mine.schema] == [(one.name, one.dataType) for one in theirs.schema]
+        assert [(item.name, item.dataType) for item in mine.schema] == [
+            (item.name, item.dataType) for item in theirs.schema
+        ]
         assert mine.schema == spark_schema(include_headers=headers == "true")
 
 
@@ -147,11 +149,11 @@ def counting(bootstrap: str) -> Iterator[tuple[str, Counter[tuple[str, int]]]]:
     class Counted(ProxyConnection):
         async def _send(self, slot: Any, answer: Any) -> None:
             if isinstance(answer, FetchResponse):
-                names = {one.topic_id: one.topic for one in slot.request.topics}
+                names = {item.topic_id: item.topic for item in slot.request.topics}
                 for topic in answer.responses:
-                    for one in topic.partitions:
+                    for item in topic.partitions:
                         name = topic.topic or names.get(topic.topic_id) or str(topic.topic_id)
-                        counts[name, one.partition_index] += len(one.records or b"")
+                        counts[name, item.partition_index] += len(item.records or b"")
             await super()._send(slot, answer)
 
     with proxy_in_thread(bootstrap, Counted) as address:
@@ -171,8 +173,8 @@ def test_filters_reduce_the_fetched_bytes(spark: SparkSession, bootstrap: str, n
         def fetched(*conditions: str) -> tuple[list[tuple[int, int]], dict[int, int]]:
             counts.clear()
             found = frame
-            for one in conditions:
-                found = found.where(one)
+            for item in conditions:
+                found = found.where(item)
             seen = offsets(found)
             return seen, {at: sum(size for place, size in counts.items() if place[1] == at) for at in range(4)}
 
@@ -209,9 +211,9 @@ def test_a_wrong_option_fails_at_load_and_is_named(spark: SparkSession, option: 
     reader = spark.read.format("rota").option("kafka.bootstrap.servers", "127.0.0.1:1").option("subscribe", "t")
     with pytest.raises(PySparkException) as failed:
         reader.option(option, given).load().schema  # noqa: B018
-    told = str(failed.value)
-    assert option.removeprefix("kafka.").lower() in told.lower(), "Spark hands options on in small letters"
-    assert says in told
+    reply = str(failed.value)
+    assert option.removeprefix("kafka.").lower() in reply.lower(), "Spark hands options on in small letters"
+    assert says in reply
 
 
 def test_a_schema_that_differs_is_refused(spark: SparkSession, base: Options, new_topic: NewTopic) -> None:

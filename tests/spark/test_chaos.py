@@ -51,10 +51,10 @@ async def test_a_stream_outlives_a_broker_that_is_killed(spark: SparkSession, tm
         await asyncio.to_thread(begun, query, table)
         await daemon.crash()
         await send(daemon, topic, 36, 9)
-        await asyncio.to_thread(reached, query, {topic: {str(one): 15 for one in range(3)}})
+        await asyncio.to_thread(reached, query, {topic: {str(item): 15 for item in range(3)}})
         await daemon.crash()  # and while there is nothing to read
         await send(daemon, topic, 45, 9)
-        await asyncio.to_thread(reached, query, {topic: {str(one): 18 for one in range(3)}})
+        await asyncio.to_thread(reached, query, {topic: {str(item): 18 for item in range(3)}})
         query.stop()
     assert values(table) == list(range(54))
 

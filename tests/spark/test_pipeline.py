@@ -28,7 +28,7 @@ from rota.spark_connector.pipelines.reading import read
 FILE = Path(pipeline.__file__)
 CONF = [  # as the session of the tests
     word
-    for one in (
+    for item in (
         "spark.master=local[2]",
         "spark.ui.enabled=false",
         "spark.driver.host=127.0.0.1",
@@ -38,7 +38,7 @@ CONF = [  # as the session of the tests
         "spark.log.level=ERROR",
         "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",  # it does not live long
     )
-    for word in ("--conf", one)
+    for word in ("--conf", item)
 ]
 pytestmark = pytest.mark.timeout(120)
 
@@ -69,24 +69,24 @@ async def ends(bootstrap: str, topic: str) -> str:
     async with Admin(AdminConfig(bootstrap_servers=bootstrap)) as admin:
         await admin.alter_group_offsets(unique("first"), {TopicPartition(topic, 0): 1})  # it is made with this
         described = (await admin.describe_topics([TOPIC]))[TOPIC]
-        partitions = [TopicPartition(TOPIC, one.partition) for one in described.partitions]
+        partitions = [TopicPartition(TOPIC, item.partition) for item in described.partitions]
         found = await admin.list_offsets(dict.fromkeys(partitions, -1))
-    return json.dumps({TOPIC: {str(one.partition): at.offset for one, at in found.items()}})
+    return json.dumps({TOPIC: {str(item.partition): at.offset for item, at in found.items()}})
 
 
 async def two_generations(bootstrap: str, topic: str, group: str) -> None:
     """One member reads and commits 5 and 7, a second one comes: a generation more; both leave."""
-    async with Consumer(config(bootstrap, group, client_id="one")) as one:
-        one.subscribe([topic])
-        while len(one.assignment) < 2:
-            await one.getmany(timeout_ms=100)
-        await one.commit({TopicPartition(topic, 0): 3})
-        await one.commit({TopicPartition(topic, 0): 5, TopicPartition(topic, 1): 7})
+    async with Consumer(config(bootstrap, group, client_id="one")) as item:
+        item.subscribe([topic])
+        while len(item.assignment) < 2:
+            await item.getmany(timeout_ms=100)
+        await item.commit({TopicPartition(topic, 0): 3})
+        await item.commit({TopicPartition(topic, 0): 5, TopicPartition(topic, 1): 7})
         async with Consumer(config(bootstrap, group, client_id="two")) as two:
             two.subscribe([topic])
             async with asyncio.timeout(30):
-                while len(one.assignment) != 1 or len(two.assignment) != 1:
-                    await asyncio.gather(one.getmany(timeout_ms=100), two.getmany(timeout_ms=100))
+                while len(item.assignment) != 1 or len(two.assignment) != 1:
+                    await asyncio.gather(item.getmany(timeout_ms=100), two.getmany(timeout_ms=100))
 
 
 @pytest.fixture
@@ -183,24 +183,24 @@ def test_windows_have_the_lag_of_their_time_and_each_row_once(spark: SparkSessio
         value = OffsetCommitValue(offset=offset or 0, metadata="", commit_timestamp=0)
         return Sent(None if offset is None else encode_value(value, 4), key, timestamp_ms=second * 1000)
 
-    told = Job(rota, str(tmp_path), window="2 seconds", starting="latest", options={"subscribe": offsets})
-    run(spark, told)  # a micro-batch of nothing, so that the start is known
+    answer = Job(rota, str(tmp_path), window="2 seconds", starting="latest", options={"subscribe": offsets})
+    run(spark, answer)  # a micro-batch of nothing, so that the start is known
     garbage = [Sent(b"?", None, timestamp_ms=2000), Sent(b"\0\x63", committed("g", 0, 0).key, timestamp_ms=2000)]
     newer = Sent(b"", b"\0\x0b", timestamp_ms=3000)
     written(rota, offsets, [committed("g", 1, 2), committed("quiet", 0, 3), *garbage, newer, committed("g", 4, 6)])
-    run(spark, told)
+    run(spark, answer)
     written(rota, offsets, [committed("g", 7, 9), committed("gone", 1, 9), committed("gone", None, 9)])
-    run(spark, told)
+    run(spark, answer)
     written(rota, offsets, [committed("g", 10, 11)])
-    run(spark, told)
+    run(spark, answer)
 
     before = {name: rows(tmp_path, name) for name in ("commits", "lag")}
     for file in ("3", ".3.crc"):  # as if it had been killed before the end of the micro-batch
         (tmp_path / "_checkpoint" / "commits" / file).unlink()
-    run(spark, told)
+    run(spark, answer)
     assert {name: rows(tmp_path, name) for name in before} == before
     with pytest.raises(OptionError, match="--output"):
-        start(spark, replace(told, checkpoint=str(tmp_path / "another")))
+        start(spark, replace(answer, checkpoint=str(tmp_path / "another")))
 
     lag = read(spark, str(tmp_path), "lag").selectExpr("group", "unix_seconds(window_end)", "committed", "lag")
     assert sorted(tuple(row) for row in lag.collect()) == [

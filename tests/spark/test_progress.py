@@ -29,7 +29,7 @@ async def stands(bootstrap: str, group: str) -> dict[TopicPartition, int]:
     """Where the group stands."""
     async with Admin(AdminConfig(bootstrap_servers=bootstrap)) as admin:
         found = await admin.list_group_offsets([group])
-    return {one: at.offset for one, at in found[group].items() if at is not None}
+    return {item: at.offset for item, at in found[group].items() if at is not None}
 
 
 def test_a_run_commits_its_end_to_the_group_and_the_next_query_starts_there(
@@ -61,10 +61,10 @@ def test_lag_is_in_the_progress_and_the_group_follows_each_batch(spark: SparkSes
         seconds=ENDS_S,
     )
     query.stop()
-    sources = [one.sources[0] for one in query.recentProgress if one.numInputRows]
-    ends = [json.loads(one.endOffset)[topic]["0"] for one in sources]
+    sources = [item.sources[0] for item in query.recentProgress if item.numInputRows]
+    ends = [json.loads(item.endOffset)[topic]["0"] for item in sources]
     assert ends == [4, 8, 10]
-    assert [json.loads(one.latestOffset)[topic]["0"] for one in sources] == [10, 10, 10]
+    assert [json.loads(item.latestOffset)[topic]["0"] for item in sources] == [10, 10, 10]
     assert sources[0].metrics == {}, "Spark asks no Python source for avgOffsetsBehindLatest and the like"
 
 

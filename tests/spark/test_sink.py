@@ -43,7 +43,7 @@ def test_columns_become_records(spark: SparkSession, base: Options, new_topic: N
     ]
     save(spark.createDataFrame(given, schema), base)
     found = rows(loaded(spark, base, subscribe=f"{one},{two}", includeHeaders=True))
-    told = {
+    answer = {
         (topic, partition): (
             key and bytes(key),
             None if value is None else bytes(value),
@@ -51,7 +51,7 @@ def test_columns_become_records(spark: SparkSession, base: Options, new_topic: N
         )
         for key, value, topic, partition, *_, pairs in found
     }
-    assert told == {
+    assert answer == {
         (one, 1): (b"a", b"\xff\x00", [("h", b"1"), ("n", None)]),
         (one, 0): (None, None, None),
         (two, 0): (b"b", b"", None),
@@ -100,9 +100,9 @@ def test_producers_are_idempotent(spark: SparkSession, base: Options, new_topic:
 
 def test_a_record_that_the_topic_refuses_fails_the_write(spark: SparkSession, base: Options, new_topic: New):
     topic = new_topic(1, cleanup_policy="compact")
-    told = failure(spark.createDataFrame([("no key",)], "value string"), base, topic=topic)
-    assert "INVALID_RECORD" in told
-    assert f"{topic}-0" in told
+    answer = failure(spark.createDataFrame([("no key",)], "value string"), base, topic=topic)
+    assert "INVALID_RECORD" in answer
+    assert f"{topic}-0" in answer
 
 
 def test_a_record_that_is_too_large_fails_the_write(spark: SparkSession, base: Options, new_topic: New):

@@ -31,8 +31,8 @@ def table(spark: SparkSession, tmp_path: Path) -> Table:
 
 def admin(base: Options, call: Callable[[Admin], Any]) -> None:
     async def run() -> None:
-        async with Admin(AdminConfig(bootstrap_servers=base["kafka.bootstrap.servers"])) as asked:
-            await call(asked)
+        async with Admin(AdminConfig(bootstrap_servers=base["kafka.bootstrap.servers"])) as requests:
+            await call(requests)
 
     asyncio.run(run())
 
@@ -52,12 +52,12 @@ def test_available_now_reads_in_limited_batches_and_continues_from_its_checkpoin
     topic = new_topic(2)
     send(topic, numbered(30, 2))
     progress = table.run(stream(spark, base, subscribe=topic, maxOffsetsPerTrigger=12))
-    assert [one.numInputRows for one in progress] == [12, 12, 6]
+    assert [item.numInputRows for item in progress] == [12, 12, 6]
     assert table.rows() == expected(topic, 30, 2)
     assert table.offsets() == [{topic: {"0": at, "1": at}} for at in (6, 12, 15)]
     send(topic, numbered(10, 2, 30))
     again = stream(spark, base, subscribe=topic, startingOffsets="latest")  # the checkpoint goes first
-    assert [one.numInputRows for one in table.run(again)] == [10]
+    assert [item.numInputRows for item in table.run(again)] == [10]
     assert table.rows() == expected(topic, 40, 2)
 
 
@@ -94,7 +94,7 @@ def test_a_batch_that_failed_is_read_again_as_it_was_also_the_first_one(
     for count in (20, 4):
         assert "the user's own" in failed(writer.trigger(availableNow=True).start())
         written(rota, topic, numbered(count, 2, 20 if count == 4 else 0))
-    assert [one.numInputRows for one in ended(writer.trigger(availableNow=True).start())] == [8, 8]
+    assert [item.numInputRows for item in ended(writer.trigger(availableNow=True).start())] == [8, 8]
     found = [tuple(row) for batch in range(4) for row in spark.read.parquet(f"{tmp_path}/{batch}").collect()]
     assert sorted((*row[:3], bytes(row[3])) for row in found) == expected(topic, 24, 2)
 
@@ -129,7 +129,7 @@ def test_a_batch_waits_until_it_is_worth_it(spark: SparkSession, rota: str, tabl
     written(rota, topic, numbered(6, first=8))
     reached(query, {topic: {"0": 14}})
     query.stop()
-    assert [one[topic]["0"] for one in table.offsets()] == [2, 14]
+    assert [item[topic]["0"] for item in table.offsets()] == [2, 14]
     assert table.rows() == expected(topic, 14)
 
 
@@ -144,17 +144,17 @@ def test_topics_and_partitions_that_appear_are_read_from_their_beginning(
     spark: SparkSession, base: Options, new_topic: NewTopic, send: Send, table: Table
 ) -> None:
     prefix = unique("grows")
-    one = new_topic(1, name=f"{prefix}-1")
+    item = new_topic(1, name=f"{prefix}-1")
     frame = stream(spark, base, subscribePattern=f"{prefix}-.*", startingOffsets="latest")
     query = table.start(frame, processingTime="20 milliseconds")
-    reached(query, {one: {"0": 0}})
-    admin(base, lambda asked: asked.create_partitions({one: 2}))
-    send(one, numbered(10, 2))
+    reached(query, {item: {"0": 0}})
+    admin(base, lambda requests: requests.create_partitions({item: 2}))
+    send(item, numbered(10, 2))
     two = new_topic(1, name=f"{prefix}-2")
     send(two, numbered(3))
-    reached(query, {one: {"0": 5, "1": 5}, two: {"0": 3}})
+    reached(query, {item: {"0": 5, "1": 5}, two: {"0": 3}})
     query.stop()
-    assert table.rows() == expected(one, 10, 2) + expected(two, 3)
+    assert table.rows() == expected(item, 10, 2) + expected(two, 3)
 
 
 def test_a_recreated_topic_fails_the_stream_or_is_read_from_its_start(
@@ -165,14 +165,14 @@ def test_a_recreated_topic_fails_the_stream_or_is_read_from_its_start(
     strict, lossy = (stream(spark, base, subscribe=topic, failOnDataLoss=word) for word in ("true", "false"))
     query = table.start(strict, processingTime="20 milliseconds")
     reached(query, {topic: {"0": 5}})
-    admin(base, lambda asked: asked.delete_topics([topic]))
+    admin(base, lambda requests: requests.delete_topics([topic]))
     words = failed(query)
     assert f"{topic}-0 does not exist any more; the query has read it up to offset 5. Set failOnDataLoss=false" in words
     new_topic(1, name=topic)
     send(topic, [b"new"] * 2)
     query = table.start(lossy, processingTime="20 milliseconds")
     reached(query, {topic: {"0": 2}})
-    admin(base, lambda asked: asked.delete_topics([topic]))
+    admin(base, lambda requests: requests.delete_topics([topic]))
     new_topic(1, name=topic)
     send(topic, [b"newer"] * 4)  # more than were read of the one before
     reached(query, {topic: {"0": 4}})
@@ -188,7 +188,7 @@ def test_offsets_below_the_log_fail_the_stream_or_are_passed_over(spark: SparkSe
     strict, lossy = (stream(spark, base, subscribe=topic, failOnDataLoss=word) for word in ("true", "false"))
     table.run(strict)
     written(rota, topic, numbered(5, first=5))
-    admin(base, lambda asked: asked.delete_records({TopicPartition(topic, 0): 8}))
+    admin(base, lambda requests: requests.delete_records({TopicPartition(topic, 0): 8}))
     assert f"{topic}-0 lacks offsets 5 to 7: its log begins at 8 and ends at 10" in failed(table.start(strict))
     table.run(lossy)
     assert table.rows() == expected(topic, 5) + expected(topic, 2, first=8)

@@ -55,8 +55,8 @@ def differences(kafka: list[Line], rota: list[Line]) -> list[str]:
 
 def test_a_client_is_refused_as_the_recorded_kafka_refused_it(rota: list[Line]) -> None:
     of_recorded = {(line["chapter"], line["step"]) for line in recorded()}
-    asked = [line for line in rota if (line["chapter"], line["step"]) in of_recorded]
-    assert not (differ := differences(recorded(), asked)), "\n".join(differ)
+    requests = [line for line in rota if (line["chapter"], line["step"]) in of_recorded]
+    assert not (differ := differences(recorded(), requests)), "\n".join(differ)
 
 
 def test_the_recording_has_every_api_in_every_version() -> None:

@@ -27,7 +27,7 @@ READY_S = 20.0
 _MOMENT = re.compile(r"\d{13,}")  # a time of now, in a message for people
 
 
-class Told:
+class Notice:
     """A broker, and the topics of this telling: the name in the story to the real name and id."""
 
     def __init__(self, bootstrap: str) -> None:
@@ -44,7 +44,7 @@ class Told:
     def topic(self, name: str, partitions: int = 1, **configs: str) -> None:
         """Config names with underscores for dots."""
         self.names[name] = unique(name)
-        asked = CreatableTopic(
+        requests = CreatableTopic(
             name=self.names[name],
             num_partitions=partitions,
             replication_factor=1,
@@ -52,7 +52,7 @@ class Told:
                 CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()
             ),
         )
-        (made,) = self.wire.ask(CreateTopicsRequest(topics=(asked,), timeout_ms=10_000), 7).topics
+        (made,) = self.wire.ask(CreateTopicsRequest(topics=(requests,), timeout_ms=10_000), 7).topics
         assert made.error_code == ErrorCode.NONE, made
         self.ids[name] = made.topic_id
 
@@ -92,9 +92,9 @@ class Told:
             case str():
                 return self._text(value)
             case list() | tuple() if field == "partition_responses":  # Kafka answers a Produce in no certain order
-                return [self._plain(one) for one in sorted(value, key=lambda one: one.index)]
+                return [self._plain(item) for item in sorted(value, key=lambda item: item.index)]
             case list() | tuple():
-                return [self._plain(one, field) for one in value]
+                return [self._plain(item, field) for item in value]
             case bool() | None:
                 return value
             case int() if field == "session_id" and value > 0:
@@ -106,7 +106,7 @@ class Told:
             case int():
                 return int(value)
         assert is_dataclass(value), value
-        return {one.name: self._plain(getattr(value, one.name), one.name) for one in fields(value)}
+        return {item.name: self._plain(getattr(value, item.name), item.name) for item in fields(value)}
 
     def _id(self, value: bytes) -> str:
         if value == UUID_ZERO:
@@ -126,14 +126,14 @@ def tell(bootstrap: str) -> Iterator[Line]:
     """The whole story."""
     from tests.interop.data_apis.chapters import CHAPTERS
 
-    told = Told(bootstrap)
+    reply = Notice(bootstrap)
     # a Kafka that has just started has no block of producer ids yet
     first_id = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-    until(lambda: told.wire.ask(first_id, 4).error_code == ErrorCode.NONE, "a producer id")
+    until(lambda: reply.wire.ask(first_id, 4).error_code == ErrorCode.NONE, "a producer id")
     try:
         for name, chapter in CHAPTERS.items():
-            for line in chapter(told):
+            for line in chapter(reply):
                 yield {"chapter": name, **line}
     finally:
         with suppress(OSError):
-            told.close()
+            reply.close()

@@ -37,7 +37,7 @@ def compare(kafka: Iterable[Line], rota: Iterable[Line]) -> Counter[str]:
         assert got is not None, "fewer lines than Kafka gave"
         for difference in differences(expected, got):
             why = explanation(expected, difference)
-            assert why is not None, told(expected, got)
+            assert why is not None, answer(expected, got)
             needed[why.name] += 1
     return needed
 
@@ -46,7 +46,7 @@ def explanation(line: Line, difference: Difference) -> Explained | None:
     return next((why for why in EXPLAINED if why.covers(line["kind"], *difference)), None)
 
 
-def told(expected: Line, got: Line) -> str:
+def answer(expected: Line, got: Line) -> str:
     """For people: the request, and where the answers part."""
     parts = [
         f"{at}: Kafka {json.dumps(left)}, Rota {json.dumps(right)}" for at, left, right in differences(expected, got)

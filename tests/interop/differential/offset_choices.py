@@ -65,8 +65,10 @@ def fetch(dice: Random, circle: Circle, slot: Slot, ids: TopicIds) -> Built:
     stable = chosen >= 7 and dice.random() < 0.5
     if chosen < 8:
         wanted = tuple(OffsetFetchRequestTopic(name=n, partition_indexes=partition_indexes(dice)) for n in names)
-        asked = None if everything else wanted
-        return OffsetFetchRequest(group_id=group_of_offsets(dice, circle), topics=asked, require_stable=stable), chosen
+        requests = None if everything else wanted
+        return OffsetFetchRequest(
+            group_id=group_of_offsets(dice, circle), topics=requests, require_stable=stable
+        ), chosen
     groups = [circle.group_id] if dice.random() < 0.8 else [circle.group_id, f"{circle.run}unheard-of"]
     wanted_by_group = tuple(
         OffsetFetchRequestGroup(

@@ -136,17 +136,22 @@ class Run:
 
     def _done(self, circle: Circle, slot: Slot | None, kind: str, built: Built, answer: Any | None) -> Line:
         request, version = built
-        asked = self.labels.canonical(request)
+        canonical = self.labels.canonical(request)
         released = self._settle(circle, slot) if kind in ("join", "sync", "leave", "evict", "delete") else {}
         if slot is not None and answer is not None:
             released[slot] = answer
         self._name_the_new(released)
         if request.KEY == 13 and answer is not None:
             self._note_leavers(circle, request, answer)
-        line: Line = {"kind": kind, "slot": slot.client_id if slot else "visitor", "version": version, "asked": asked}
-        told = {who.client_id: self.labels.canonical(what) for who, what in released.items()}
-        line["answer"] = (told.pop(slot.client_id, "parked")) if slot else self._own(answer)
-        line["released"] = told
+        line: Line = {
+            "kind": kind,
+            "slot": slot.client_id if slot else "visitor",
+            "version": version,
+            "asked": canonical,
+        }
+        reply = {who.client_id: self.labels.canonical(what) for who, what in released.items()}
+        line["answer"] = (reply.pop(slot.client_id, "parked")) if slot else self._own(answer)
+        line["released"] = reply
         line["state"] = self._state(circle)
         for who, what in sorted(released.items(), key=lambda item: item[0].number):
             learn(circle, who, what)
@@ -270,10 +275,10 @@ class Run:
         wanted = tuple(CreatableTopic(name=name, num_partitions=4, replication_factor=1) for name in names)
         created = self._controls[0].ask(CreateTopicsRequest(topics=wanted, timeout_ms=10_000), 7)
         assert all(topic.error_code == 0 for topic in created.topics), created
-        asked = MetadataRequest(topics=tuple(MetadataRequestTopic(name=name) for name in names))
+        metadata_request = MetadataRequest(topics=tuple(MetadataRequestTopic(name=name) for name in names))
 
         def known() -> dict[str, bytes]:
-            topics = self._controls[0].ask(asked, 12).topics
+            topics = self._controls[0].ask(metadata_request, 12).topics
             led = all(len(topic.partitions) == 4 and topic.error_code == 0 for topic in topics)
             return {topic.name: topic.topic_id for topic in topics} if led else {}
 

@@ -209,9 +209,9 @@ async def test_a_client_without_the_certificate_that_is_required(broker: SecureL
 
 async def test_every_failure_is_raised_at_once_with_its_reason(broker: SecureListeners, other_ca: str) -> None:
     """In the time of one attempt, not of default_api_timeout_ms; no text has a secret."""
-    for case, (settings, kind, told) in failures(broker, other_ca).items():
+    for case, (settings, kind, answer) in failures(broker, other_ca).items():
         for client, config in ((Admin, AdminConfig), (Producer, ProducerConfig), (Consumer, ConsumerConfig)):
             made: Any = client(config.from_properties(settings))
-            with pytest.raises(kind, match=told) as failed:
+            with pytest.raises(kind, match=answer) as failed:
                 await asyncio.wait_for(started(made), FAILURE_SECONDS)
             assert "planted" not in str(failed.value), case

@@ -55,8 +55,8 @@ def built() -> Path:
         part = home() / f"sarama-part-{os.getpid()}"
         fetch(["go", "install", PROXY], part, GOBIN=str(part))
         (part / "go.mod").write_text("module strangers\n\ngo 1.24\n")
-        told = fetch(["go", "mod", "download", "-json", MODULE], part, GOFLAGS="-mod=mod")
-        source = Path(shutil.copytree(json.loads(told)["Dir"], part / "source"))
+        answer = fetch(["go", "mod", "download", "-json", MODULE], part, GOFLAGS="-mod=mod")
+        source = Path(shutil.copytree(json.loads(answer)["Dir"], part / "source"))
         subprocess.run(["chmod", "-R", "u+w", str(source)], check=True)
         _adapt(source)
         test = ["go", "test", "-tags", "functional", "-c", "-o", str(part / "sarama.test"), "."]

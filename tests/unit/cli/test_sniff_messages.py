@@ -63,9 +63,9 @@ def test_a_request_and_its_response_are_decoded_and_printed() -> None:
     text = line(found, full=False)
     assert text.startswith("00:00:00.123 #2 < Heartbeat v4 (7) 1.5 ms ")
     assert "error_code=REBALANCE_IN_PROGRESS" in text
-    asked = line(document(sent, 2, "2026-01-01T00:00:00.123Z", with_body=True), full=False)
-    assert asked.startswith("00:00:00.123 #2 > Heartbeat v4 (7) c ")
-    assert "group_id=g" in asked
+    requests = line(document(sent, 2, "2026-01-01T00:00:00.123Z", with_body=True), full=False)
+    assert requests.startswith("00:00:00.123 #2 > Heartbeat v4 (7) c ")
+    assert "group_id=g" in requests
 
 
 def test_a_long_body_is_truncated_unless_full() -> None:

@@ -166,14 +166,14 @@ async def test_a_call_of_the_admin_is_cancelled_at_each_step(name: str) -> None:
             admin = Admin(AdminConfig(bootstrap_servers=broker.address, retry_backoff_ms=1, retry_backoff_max_ms=2))
             if name != "start":
                 await admin.start()
-            asked = len(broker.asked)
+            requests = len(broker.requests)
             finished = await cancelled_at(ADMIN_CALLS[name](admin), step)
             if name not in ("start", "close"):
                 async with asyncio.timeout(PATIENCE_S):
                     await admin.list_topics()
             await admin.close()
             assert await eventually(lambda: not mine() and not broker._writers)
-        if finished or len(broker.asked) > asked + 3 or step > 40:
+        if finished or len(broker.requests) > requests + 3 or step > 40:
             return
 
 

@@ -51,7 +51,7 @@ def test_a_list_or_text_becomes_a_tuple() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "answer"),
     [
         ({"shelves": 0}, "shelves (shelves) is 0; it must be an integer of at least 1 and at most 9"),
         ({"shelves": True}, "shelves (shelves) is True; it must be of type int"),
@@ -63,10 +63,10 @@ def test_a_list_or_text_becomes_a_tuple() -> None:
         ({"kind": 1.5}, "kind (kind) is 1.5; it must be of type str or int"),
     ],
 )
-def test_invalid_settings_are_refused(given: dict[str, object], told: str) -> None:
+def test_invalid_settings_are_refused(given: dict[str, object], answer: str) -> None:
     with pytest.raises(ConfigError) as failed:
         check(Shop(**({"name": "x"} | given)))  # type: ignore[arg-type]
-    assert str(failed.value) == told
+    assert str(failed.value) == answer
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_rules() -> None:
     assert one_of("a", "b")("c") == "one of a, b"
     assert between(0)("1") == "an integer of at least 0"
     assert wire_text(1)("") == "of 1 to 32767 bytes"
-    assert all(instance(one) for one in ("", ".", "..", "a b", "é", "a" * 250))
+    assert all(instance(item) for item in ("", ".", "..", "a b", "é", "a" * 250))
 
 
 @pytest.mark.parametrize("single", ["ab", b"ab", bytearray(b"ab"), TopicPartition("t", 0), 7])

@@ -161,7 +161,7 @@ def test_servers_may_be_a_tuple() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "given", "told"),
+    ("config", "given", "answer"),
     [
         (ClientConfig, {"bootstrap_servers": "nowhere"}, "HOST:PORT"),
         (ClientConfig, {"request_timeout_ms": 0}, "an integer of at least 1"),
@@ -207,16 +207,16 @@ def test_servers_may_be_a_tuple() -> None:
     ],
 )
 def test_an_invalid_value_is_refused_with_the_name_of_the_setting(
-    config: type[ClientConfig], given: dict[str, Any], told: str
+    config: type[ClientConfig], given: dict[str, Any], answer: str
 ) -> None:
-    with pytest.raises(ConfigError, match=told) as failed:
+    with pytest.raises(ConfigError, match=answer) as failed:
         config(**{"bootstrap_servers": B, **given})
     assert any(name in str(failed.value) for name in given) or "heartbeat_interval_ms" in str(failed.value)
     assert isinstance(failed.value, KafkaError | ValueError)
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "answer"),
     [
         ("group.idd", "did you mean group.id?"),
         ("groupid", "did you mean group.id?"),
@@ -226,23 +226,23 @@ def test_an_invalid_value_is_refused_with_the_name_of_the_setting(
         ("qwertzuiop", "known: allow.auto.create.topics, auto.commit.interval.ms"),
     ],
 )
-def test_an_unsupported_setting_is_refused_with_its_replacement(name: str, told: str) -> None:
+def test_an_unsupported_setting_is_refused_with_its_replacement(name: str, answer: str) -> None:
     with pytest.raises(ConfigError, match=f"ConsumerConfig has no setting {name}") as failed:
         ConsumerConfig.from_properties({"bootstrap.servers": B, name: "x"})
-    assert told in str(failed.value)
+    assert answer in str(failed.value)
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "answer"),
     [
         ("max.poll.records", "ten", "an integer"),
         ("enable.auto.commit", "yes", "true or false"),
         ("acks", "some", "all"),
     ],
 )
-def test_text_that_does_not_fit(name: str, value: str, told: str) -> None:
+def test_text_that_does_not_fit(name: str, value: str, answer: str) -> None:
     config = ProducerConfig if name == "acks" else ConsumerConfig
-    with pytest.raises(ConfigError, match=f"is {value!r}; it must be .*{told}"):
+    with pytest.raises(ConfigError, match=f"is {value!r}; it must be .*{answer}"):
         config.from_properties({"bootstrap.servers": B, name: value})
 
 
@@ -322,7 +322,7 @@ def test_any_value_of_any_setting_is_taken_or_refused(data: st.DataObject) -> No
         return
     except ConfigError as failed:
         refused = str(failed)
-    assert any(one in refused for one in (name, "heartbeat_interval_ms", "delivery_timeout_ms"))
+    assert any(item in refused for item in (name, "heartbeat_interval_ms", "delivery_timeout_ms"))
 
 
 def test_it_is_cheap_to_import() -> None:

@@ -25,7 +25,7 @@ from rota.client.types import TopicPartition
 from rota.protocol.errors import ErrorCode
 
 P = TopicPartition("t", 1)
-ALL = [one for _, one in inspect.getmembers(errors, inspect.isclass) if issubclass(one, Exception)]
+ALL = [item for _, item in inspect.getmembers(errors, inspect.isclass) if issubclass(item, Exception)]
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -50,7 +50,7 @@ def test_errors_are_subclasses_of_the_matching_builtin(kind: type[Exception], py
 
 
 def test_the_retriable_errors() -> None:
-    assert {one for one in ALL if one.retriable} == {
+    assert {item for item in ALL if item.retriable} == {
         Unreachable,
         TimedOut,
         BufferFull,

@@ -51,9 +51,9 @@ def test_an_exception_is_logged_where_it_is_caught(log: pytest.LogCaptureFixture
 
 
 def test_lines_are_found_where_they_were_written(log: pytest.LogCaptureFixture) -> None:
-    for told in (logger("rota.client.test"), logger("rota.client.test").bind(n=1)):
-        told.debug("here")
-        told.error("here")
+    for answer in (logger("rota.client.test"), logger("rota.client.test").bind(n=1)):
+        answer.debug("here")
+        answer.error("here")
     assert {(record.filename, record.funcName) for record in log.records} == {
         ("test_log.py", "test_lines_are_found_where_they_were_written")
     }

@@ -111,8 +111,8 @@ FACADES = {
 
 def declared() -> set[str]:
     """What a type checker sees."""
-    (block,) = [one for one in ast.parse(HERE.read_text()).body if isinstance(one, ast.If)]
-    return {alias.name for one in block.body if isinstance(one, ast.ImportFrom) for alias in one.names}
+    (block,) = [item for item in ast.parse(HERE.read_text()).body if isinstance(item, ast.If)]
+    return {alias.name for item in block.body if isinstance(item, ast.ImportFrom) for alias in item.names}
 
 
 def test_exported_names_equal_the_declared_ones() -> None:
@@ -133,22 +133,22 @@ def test_an_unknown_name_raises_with_the_known_names() -> None:
 @pytest.mark.parametrize("name", FACADES)
 def test_a_facade_has_these_methods_typed_and_documented(name: str) -> None:
     kind = getattr(rota.client, name)
-    public = {one for one in dir(kind) if not one.startswith("_")}
+    public = {item for item in dir(kind) if not item.startswith("_")}
     assert public == FACADES[name]
-    for one in public:
-        member = inspect.getattr_static(kind, one)
+    for item in public:
+        member = inspect.getattr_static(kind, item)
         called = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
-        assert inspect.getdoc(called), one
+        assert inspect.getdoc(called), item
         untyped = [p.name for p in inspect.signature(called).parameters.values() if p.annotation is p.empty]
-        assert set(untyped) <= {"self", "cls"}, one
-        assert inspect.signature(called).return_annotation is not inspect.Signature.empty, one
+        assert set(untyped) <= {"self", "cls"}, item
+        assert inspect.signature(called).return_annotation is not inspect.Signature.empty, item
 
 
 def test_errors_have_one_root() -> None:
-    errors = [getattr(rota.client, one) for one in rota.client.__all__]
-    for one in errors:
-        if inspect.isclass(one) and issubclass(one, Exception):
-            assert issubclass(one, rota.client.KafkaError)
+    errors = [getattr(rota.client, item) for item in rota.client.__all__]
+    for item in errors:
+        if inspect.isclass(item) and issubclass(item, Exception):
+            assert issubclass(item, rota.client.KafkaError)
 
 
 def test_the_package_is_typed_and_light() -> None:

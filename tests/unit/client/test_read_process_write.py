@@ -70,7 +70,7 @@ ALL = [b"0", b"1", b"2", b"3", b"4", b"5"]
 async def test_each_poll_is_a_transaction_with_its_offsets(loop: Loop) -> None:
     await loop.until(lambda: loop.leader.offsets.get(P0) == 6)
     assert loop.leader.committed == [[b"0", b"1", b"2"], [b"3", b"4", b"5"]]
-    sent = [request for request in loop.leader.asked if isinstance(request, TxnOffsetCommitRequest)]
+    sent = [request for request in loop.leader.requests if isinstance(request, TxnOffsetCommitRequest)]
     assert [request.topics[0].partitions[0].committed_offset for request in sent] == [3, 6]
     assert {(request.generation_id, request.member_id) for request in sent} == {(1, "teller-1")}
 

@@ -122,7 +122,7 @@ def test_a_setting_by_two_names_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "answer"),
     [
         ({}, r"sasl_mechanism .*it must be PLAIN or .* with SASL_SSL"),
         ({"sasl_mechanism": "GSSAPI"}, "'GSSAPI'; it must be one of PLAIN"),
@@ -151,8 +151,8 @@ def test_a_setting_by_two_names_is_refused() -> None:
         ),
     ],
 )
-def test_credentials_that_are_not_whole_are_refused_at_once(settings: dict[str, Any], told: str) -> None:
-    with pytest.raises(ConfigError, match=told) as refused:
+def test_credentials_that_are_not_whole_are_refused_at_once(settings: dict[str, Any], answer: str) -> None:
+    with pytest.raises(ConfigError, match=answer) as refused:
         ClientConfig(bootstrap_servers=B, security_protocol="SASL_SSL", **settings)
     assert "planted" not in str(refused.value)
 

@@ -45,7 +45,7 @@ OTHERS: dict[str, Any] = {  # arguments of a call beside the one under test
 
 def parts(hint: Any) -> set[Any]:
     """The alternatives of a union, unpacked."""
-    return {part for one in typing.get_args(hint) for part in parts(one)} if is_union(hint) else {hint}
+    return {part for item in typing.get_args(hint) for part in parts(item)} if is_union(hint) else {hint}
 
 
 def is_union(hint: Any) -> bool:
@@ -116,15 +116,18 @@ async def test_a_single_name_is_refused(
     async with KINDS[kind](config) as facade:
         call = getattr(facade, method)
         needed = [
-            one
-            for one in inspect.signature(call).parameters.values()
-            if one.default is one.empty and one.name != parameter
+            item
+            for item in inspect.signature(call).parameters.values()
+            if item.default is item.empty and item.name != parameter
         ]
-        arguments = {one.name: OTHERS[one.name] for one in needed} | {parameter: single}
-        before = len(leader.asked)
+        arguments = {item.name: OTHERS[item.name] for item in needed} | {parameter: single}
+        before = len(leader.requests)
         with pytest.raises(TypeError, match=rf"{parameter} takes a list, tuple or set of .*, not "):
             await made(call(**arguments))
-        assert not {type(one).__name__ for one in leader.asked[before:]} - {"MetadataRequest", "InitProducerIdRequest"}
+        assert not {type(item).__name__ for item in leader.requests[before:]} - {
+            "MetadataRequest",
+            "InitProducerIdRequest",
+        }
 
 
 async def test_the_partitions_of_one_group_are_several_too(leader: Leader) -> None:
@@ -167,8 +170,8 @@ async def test_values_that_are_no_partition_are_refused(
     more = {"group_id": "g"} if kind == "Consumer" else {}
     async with KINDS[kind](CONFIGS[kind](bootstrap_servers=leader.address, **more)) as facade:
         call = getattr(facade, method)
-        needed = [one for one in inspect.signature(call).parameters.values() if one.default is one.empty]
-        arguments = {one.name: OTHERS[one.name] for one in needed if one.name != parameter}
+        needed = [item for item in inspect.signature(call).parameters.values() if item.default is item.empty]
+        arguments = {item.name: OTHERS[item.name] for item in needed if item.name != parameter}
         with pytest.raises(IllegalArgument, match=rf"{parameter} takes TopicPartition\(topic, number\), not "):
             await made(call(**arguments, **{parameter: {wrong: 1} if taken is dict else [wrong]}))
 
@@ -287,8 +290,8 @@ async def test_values_that_are_no_number_are_refused(leader: Leader, kind: str, 
         if kind == "Consumer":
             facade.assign([TopicPartition("t", 0)])
         call = getattr(facade, method)
-        needed = [one for one in inspect.signature(call).parameters.values() if one.default is one.empty]
-        arguments = {one.name: VALID[one.name] for one in needed if one.name != parameter}
+        needed = [item for item in inspect.signature(call).parameters.values() if item.default is item.empty]
+        arguments = {item.name: VALID[item.name] for item in needed if item.name != parameter}
         if (method, parameter) == ("reset_group_offsets", "timeout_ms"):
             arguments["to"] = "latest"
         with pytest.raises(IllegalArgument, match=rf"^(time|{parameter}) .*'5'"):

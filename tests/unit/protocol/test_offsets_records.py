@@ -75,7 +75,7 @@ def test_group_records_of_kafka_survive_decode_and_encode(key: str, value: str) 
 
 @pytest.mark.parametrize(
     ("key", "value", "version"),
-    [(*one, OFFSET_VERSION) for one in OFFSETS] + [(*OFFSET_WITH_EXPIRY, OFFSET_WITH_EXPIRY_VERSION)],
+    [(*item, OFFSET_VERSION) for item in OFFSETS] + [(*OFFSET_WITH_EXPIRY, OFFSET_WITH_EXPIRY_VERSION)],
 )
 def test_offset_records_of_kafka_survive_decode_and_encode(key: str, value: str, version: int) -> None:
     found = decode_value(OffsetCommitValue, bytes.fromhex(value))

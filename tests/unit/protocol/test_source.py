@@ -25,7 +25,14 @@ def test_names_are_fresh_and_one_object_has_one_name() -> None:
 
 def test_defaults_are_written_out_where_they_can_be() -> None:
     source = Source()
-    assert [source.literal(one) for one in (None, -1, "x", b"", (), True)] == ["None", "-1", "'x'", "b''", "()", "True"]
+    assert [source.literal(item) for item in (None, -1, "x", b"", (), True)] == [
+        "None",
+        "-1",
+        "'x'",
+        "b''",
+        "()",
+        "True",
+    ]
     assert source.names[source.literal((1,))] == (1,)
 
 

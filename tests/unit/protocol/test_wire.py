@@ -174,18 +174,18 @@ def test_a_text_that_was_read_can_be_written_again_in_any_version() -> None:
 
 
 def test_a_declared_message_is_a_dataclass_in_all_that_shows() -> None:
-    one = Inner(name="x", rank=2)
-    assert one == Inner(name="x", rank=2)
-    assert one != Inner(name="x")
-    assert one != ("x", 2)
-    assert repr(one) == "Inner(name='x', rank=2)"
-    assert replace(one, rank=3).rank == 3
+    item = Inner(name="x", rank=2)
+    assert item == Inner(name="x", rank=2)
+    assert item != Inner(name="x")
+    assert item != ("x", 2)
+    assert repr(item) == "Inner(name='x', rank=2)"
+    assert replace(item, rank=3).rank == 3
     with pytest.raises(AttributeError):
-        one.other = 1  # type: ignore[attr-defined]
+        item.other = 1  # type: ignore[attr-defined]
     with pytest.raises(TypeError, match="name"):
         Inner()  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="unhashable"):
-        hash(one)
+        hash(item)
 
 
 def test_a_layout_for_an_unsupported_version_is_refused() -> None:

@@ -13,7 +13,7 @@ from rota.protocol.source import RECORDS_COPIED_BYTES_MAX
 
 
 def fetched(*records: bytes | memoryview | None) -> FetchResponse:
-    partitions = tuple(PartitionData(partition_index=i, records=one) for i, one in enumerate(records))
+    partitions = tuple(PartitionData(partition_index=i, records=item) for i, item in enumerate(records))
     return FetchResponse(responses=(FetchableTopicResponse(topic="t", partitions=partitions),))
 
 
@@ -34,9 +34,9 @@ def test_a_tagged_struct_is_written_if_it_is_set() -> None:
     answer = fetched(b"")
     silent = codec(FetchResponse, 12).encode(answer)
     answer.responses[0].partitions[0].current_leader = LeaderIdAndEpoch(leader_id=2, leader_epoch=9)
-    told = codec(FetchResponse, 12).encode(answer)
-    assert len(told) == len(silent) + 2 + 4 + 4 + 1
-    assert codec(FetchResponse, 12).decode(told)[0] == answer
+    reply = codec(FetchResponse, 12).encode(answer)
+    assert len(reply) == len(silent) + 2 + 4 + 4 + 1
+    assert codec(FetchResponse, 12).decode(reply)[0] == answer
 
 
 def test_a_value_that_the_wire_cannot_hold_is_our_mistake() -> None:

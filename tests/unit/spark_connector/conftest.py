@@ -38,7 +38,7 @@ def topic(bootstrap: str) -> str:
 def create(bootstrap: str, name: str, partitions: int = 2, **configs: str) -> str:
     async def make() -> None:
         async with Admin(AdminConfig(bootstrap_servers=bootstrap)) as admin:
-            given = {one.replace("_", "."): value for one, value in configs.items()}
+            given = {item.replace("_", "."): value for item, value in configs.items()}
             await admin.create_topics([NewTopic(name, partitions, 1, configs=given)])
 
     asyncio.run(make())

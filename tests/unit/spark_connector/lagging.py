@@ -56,14 +56,14 @@ class Lag:
         return is_changed
 
     def _list(self, request: Any, answer: ListOffsetsResponse) -> bool:
-        asked = {(t.name, p.partition_index): p.timestamp for t in request.topics for p in t.partitions}
+        requests = {(t.name, p.partition_index): p.timestamp for t in request.topics for p in t.partitions}
         is_changed = False
         for topic in answer.topics:
             for partition in topic.partitions:
                 mark = self.marks.get(partition.partition_index)
                 if mark is None or partition.offset <= mark - 1:
                     continue
-                time = asked[topic.name, partition.partition_index]
+                time = requests[topic.name, partition.partition_index]
                 if time == LATEST and partition.offset > mark:
                     partition.offset, is_changed = mark, True
                 if time >= 0:

@@ -36,7 +36,7 @@ def test_rows_are_records(with_headers: bool) -> None:
         (b"", b"\xff\x00", 9),
     ]
     assert {(row["topic"], row["partition"], row["timestampType"]) for row in rows} == {("orders", 3, 0)}
-    assert batch.column("timestamp").cast("int64").to_pylist() == [1000 * one.timestamp for one in RECORDS]
+    assert batch.column("timestamp").cast("int64").to_pylist() == [1000 * item.timestamp for item in RECORDS]
     assert batch.column("timestamp").type.tz == "UTC"
     if with_headers:
         first = [{"key": "a", "value": b"1"}, {"key": "a", "value": None}]
@@ -58,7 +58,7 @@ def test_rows_of_several_buffers_are_one_batch() -> None:
         made.add_batch(raw, 0, len(raw), count, 0, TIME_MS, None, 5, count)
     batch = record_batch("orders", 7, made, arrow_schema(include_headers=False))
     batch.validate(full=True)
-    assert batch.column("key").to_pylist() == 2 * [one.key for one in many[5:]]
-    assert batch.column("value").to_pylist() == 2 * [one.value for one in many[5:]]
+    assert batch.column("key").to_pylist() == 2 * [item.key for item in many[5:]]
+    assert batch.column("value").to_pylist() == 2 * [item.value for item in many[5:]]
     assert set(batch.column("topic").to_pylist()) == {"orders"}
     assert set(batch.column("partition").to_pylist()) == {7}

@@ -19,8 +19,8 @@ from rota.spark_connector.options import batch_options
 
 
 def plan(reader: RotaReader) -> list[tuple[int, int, int]]:
-    pieces = [one.offsets for one in reader.partitions()]
-    return [(one.partition, one.start, one.end) for one in pieces]
+    pieces = [item.offsets for item in reader.partitions()]
+    return [(item.partition, item.start, item.end) for item in pieces]
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def test_a_plan_excludes_records_written_after_it(full: str, base: dict[str, str
     reader = RotaReader(batch_options({**base, "subscribe": full}))
     pieces = reader.partitions()
     write(full, 0, [(b"late", b"v")])
-    assert [one.offsets for one in pieces] == [OffsetRange(full, 0, 0, 100), OffsetRange(full, 1, 0, 10)]
-    assert sum(batch.num_rows for one in pieces for batch in reader.read(one)) == 110
+    assert [item.offsets for item in pieces] == [OffsetRange(full, 0, 0, 100), OffsetRange(full, 1, 0, 10)]
+    assert sum(batch.num_rows for item in pieces for batch in reader.read(item)) == 110
 
 
 def test_a_plan_in_more_pieces(full: str, base: dict[str, str]) -> None:

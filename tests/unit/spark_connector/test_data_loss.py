@@ -18,8 +18,8 @@ def test_unchanged_or_grown_logs_are_no_loss() -> None:
 
 
 def test_each_kind_of_loss_has_its_message() -> None:
-    told = detect_losses({T0: 5, T1: 6, U0: 7}, {T0: 4, U0: 9}, {"u"})
-    assert told == {
+    answer = detect_losses({T0: 5, T1: 6, U0: 7}, {T0: 4, U0: 9}, {"u"})
+    assert answer == {
         T0: "t-0 was read up to offset 5, and its log now ends at 4",
         T1: "t-1 does not exist any more; the query has read it up to offset 6",
         U0: "u-0 was read up to offset 7, and its topic was deleted and created again",
@@ -62,9 +62,9 @@ def test_readable_ranges_are_separated_from_lost_ones() -> None:
         OffsetRange("t", 2, 0, 4),
         OffsetRange("u", 0, 3, 6),
     ]
-    kept, told = readable_ranges(wanted, {T0: 6, T1: 0, U0: 7}, {T0: 8, T1: 5, U0: 9})
+    kept, answer = readable_ranges(wanted, {T0: 6, T1: 0, U0: 7}, {T0: 8, T1: 5, U0: 9})
     assert kept == [OffsetRange("t", 0, 6, 8), OffsetRange("t", 1, 0, 5)]
-    assert told == {
+    assert answer == {
         T0: "t-0 lacks offsets 2 to 5, 8 to 8: its log begins at 6 and ends at 8",
         T2: "t-2 does not exist any more; its offsets 0 to 3 are lost",
         U0: "u-0 lacks offsets 3 to 5: its log begins at 7 and ends at 9",

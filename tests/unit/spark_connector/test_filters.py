@@ -38,7 +38,7 @@ def cut(*filters: Filter) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize(
-    ("one", "kept"),
+    ("item", "kept"),
     [
         (EqualTo(("offset",), 150), (150, 151)),
         (EqualNullSafe(("offset",), 150), (150, 151)),
@@ -59,13 +59,13 @@ def cut(*filters: Filter) -> tuple[int, int]:
     ],
     ids=repr,
 )
-def test_a_filter_that_the_ranges_keep_is_taken_from_spark(one: Filter, kept: tuple[int, int]) -> None:
-    assert cut(one) == kept
-    assert push_filters([one])[1] == []
+def test_a_filter_that_the_ranges_keep_is_taken_from_spark(item: Filter, kept: tuple[int, int]) -> None:
+    assert cut(item) == kept
+    assert push_filters([item])[1] == []
 
 
 @pytest.mark.parametrize(
-    "one",
+    "item",
     [
         EqualTo(("value",), b"x"),
         IsNotNull(("key",)),
@@ -78,15 +78,15 @@ def test_a_filter_that_the_ranges_keep_is_taken_from_spark(one: Filter, kept: tu
     ],
     ids=repr,
 )
-def test_unsupported_filters_are_left_to_spark(one: Filter) -> None:
-    assert push_filters([one])[1] == [one]
-    assert cut(one) == (100, 200)
+def test_unsupported_filters_are_left_to_spark(item: Filter) -> None:
+    assert push_filters([item])[1] == [item]
+    assert cut(item) == (100, 200)
 
 
 def test_offsets_in_a_list_narrow_but_stay_with_spark() -> None:
-    one = In(("offset",), (120, 110))
-    assert cut(one) == (110, 121)
-    assert push_filters([one])[1] == [one]
+    item = In(("offset",), (120, 110))
+    assert cut(item) == (110, 121)
+    assert push_filters([item])[1] == [item]
 
 
 def test_a_time_narrows_the_start_and_stays_with_spark() -> None:
@@ -138,22 +138,22 @@ LISTS = st.builds(
 FILTERS = st.lists(st.one_of(ON_NUMBERS, LISTS, ON_NUMBERS.map(Not), LISTS.map(Not)), max_size=5)
 
 
-def passes(one: Filter, row: dict[str, Any]) -> bool:
-    if isinstance(one, Not):
-        return not passes(one.child, row)
-    value = row[one.attribute[0]]
-    match one:
+def passes(item: Filter, row: dict[str, Any]) -> bool:
+    if isinstance(item, Not):
+        return not passes(item.child, row)
+    value = row[item.attribute[0]]
+    match item:
         case In():
-            return value in one.value
+            return value in item.value
         case GreaterThan():
-            return bool(value > one.value)
+            return bool(value > item.value)
         case GreaterThanOrEqual():
-            return bool(value >= one.value)
+            return bool(value >= item.value)
         case LessThan():
-            return bool(value < one.value)
+            return bool(value < item.value)
         case LessThanOrEqual():
-            return bool(value <= one.value)
-    return bool(value == one.value)
+            return bool(value <= item.value)
+    return bool(value == item.value)
 
 
 @given(FILTERS)
@@ -164,4 +164,4 @@ def test_narrowed_ranges_with_the_remaining_filters_equal_the_filters(filters: l
         for offset in range(7):
             row = {"partition": partition, "offset": offset}
             read = kept.start <= offset < kept.end
-            assert (read and all(passes(one, row) for one in rest)) == all(passes(one, row) for one in filters)
+            assert (read and all(passes(item, row) for item in rest)) == all(passes(item, row) for item in filters)

@@ -51,7 +51,7 @@ def given(leader: tuple[str, Lag], full: str) -> dict[str, str]:
 
 
 def rows(reader: RotaReader | RotaStreamReader, pieces: list[InputPartition]) -> list[int]:
-    return sorted(row["offset"] for one in pieces for batch in reader.read(one) for row in batch.to_pylist())
+    return sorted(row["offset"] for item in pieces for batch in reader.read(item) for row in batch.to_pylist())
 
 
 @LOSSY

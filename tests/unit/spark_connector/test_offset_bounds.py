@@ -22,24 +22,24 @@ class Logs:
     """Two logs: t-0 has offsets 10-99, one each second; t-1 has 0-4, all at second 7. The group stands at t-0, 50."""
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        return {one: {T0: 10, T1: 0}[one] for one in partitions}
+        return {item: {T0: 10, T1: 0}[item] for item in partitions}
 
     def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        return {one: {T0: 100, T1: 5}[one] for one in partitions}
+        return {item: {T0: 100, T1: 5}[item] for item in partitions}
 
     def latest_at_least(self, ends: Offsets, partitions: Iterable[TopicPartition]) -> Offsets:
         return self.latest(partitions)
 
     def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         found: dict[TopicPartition, int | None] = {}
-        for one, at in times.items():
+        for item, at in times.items():
             assert at >= 0, "ListOffsets gives times below 0 another meaning"
             second = -(-at // 1000)
-            found[one] = (0 if second <= 7 else None) if one == T1 else max(10, second) if second < 100 else None
+            found[item] = (0 if second <= 7 else None) if item == T1 else max(10, second) if second < 100 else None
         return found
 
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-        return {one: 50 if (group, one) == ("g", T0) else None for one in partitions}
+        return {item: 50 if (group, item) == ("g", T0) else None for item in partitions}
 
 
 def batch(**more: str) -> ReadOptions:
@@ -118,7 +118,7 @@ def test_lost_data_can_be_lived_with(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_group_offset_outside_the_log_is_data_loss() -> None:
     class Shorter(Logs):
         def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-            return {one: {T0: 60, T1: 0}[one] for one in partitions}
+            return {item: {T0: 60, T1: 0}[item] for item in partitions}
 
     with pytest.raises(DataLost, match="t-0: 50"):
         starting_offsets(stream(group_id="g", startingOffsets="group"), BOTH, Shorter())

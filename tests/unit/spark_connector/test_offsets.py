@@ -31,7 +31,7 @@ def test_offsets_as_spark_writes_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "answer"),
     [
         ("{", "JSON"),
         ("[]", "object"),
@@ -42,10 +42,10 @@ def test_offsets_as_spark_writes_them() -> None:
         ('{"t": {"0": -3}}', "t-0"),
     ],
 )
-def test_invalid_offsets_are_refused_with_the_name_of_the_option(text: str, told: str) -> None:
+def test_invalid_offsets_are_refused_with_the_name_of_the_option(text: str, answer: str) -> None:
     with pytest.raises(OptionError, match="startingOffsets") as refused:
         parse_offsets(text, "startingOffsets")
-    assert told in str(refused.value)
+    assert answer in str(refused.value)
 
 
 def test_an_assignment_names_partitions() -> None:
@@ -79,15 +79,15 @@ def test_a_small_partition_is_not_left_out() -> None:
 def test_the_limit_is_kept_and_used(
     start: dict[TopicPartition, int], more: dict[TopicPartition, int], most: int
 ) -> None:
-    start = {one: start.get(one, 0) for one in more}
-    latest = {one: start[one] + count for one, count in more.items()}
+    start = {item: start.get(item, 0) for item in more}
+    latest = {item: start[item] + count for item, count in more.items()}
     ends = limit_offsets(start, latest, most)
-    assert all(start[one] <= ends[one] <= latest[one] for one in latest)
-    moved = sum(ends[one] - start[one] for one in latest)
+    assert all(start[item] <= ends[item] <= latest[item] for item in latest)
+    moved = sum(ends[item] - start[item] for item in latest)
     assert moved == min(most, sum(more.values()))
-    waiting = [one for one in more if more[one]]
+    waiting = [item for item in more if more[item]]
     if most >= len(waiting):
-        assert all(ends[one] > start[one] for one in waiting)
+        assert all(ends[item] > start[item] for item in waiting)
 
 
 def test_many_partitions_are_named_in_short() -> None:

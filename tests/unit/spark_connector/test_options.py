@@ -14,12 +14,12 @@ BASE = {**SERVERS, "subscribe": "orders"}
 
 
 def test_a_batch_reads_the_whole_log_by_default() -> None:
-    told = batch_options(BASE)
-    assert told.topics.names == ("orders",)
-    assert (told.starting.offset, told.ending.offset) == (EARLIEST, LATEST)
-    assert told.fail_on_data_loss
-    assert not told.include_headers
-    assert told.client == {"bootstrap.servers": "127.0.0.1:9092"}
+    answer = batch_options(BASE)
+    assert answer.topics.names == ("orders",)
+    assert (answer.starting.offset, answer.ending.offset) == (EARLIEST, LATEST)
+    assert answer.fail_on_data_loss
+    assert not answer.include_headers
+    assert answer.client == {"bootstrap.servers": "127.0.0.1:9092"}
 
 
 def test_a_stream_starts_at_the_end_by_default() -> None:
@@ -27,9 +27,9 @@ def test_a_stream_starts_at_the_end_by_default() -> None:
 
 
 def test_names_have_any_case() -> None:
-    told = batch_options({"KAFKA.BOOTSTRAP.SERVERS": "h:1", "SubScribe": "a, b,a", "FAILONDATALOSS": "false"})
-    assert told.topics.names == ("a", "b")
-    assert not told.fail_on_data_loss
+    answer = batch_options({"KAFKA.BOOTSTRAP.SERVERS": "h:1", "SubScribe": "a, b,a", "FAILONDATALOSS": "false"})
+    assert answer.topics.names == ("a", "b")
+    assert not answer.fail_on_data_loss
 
 
 def test_one_of_three_ways_names_the_topics() -> None:
@@ -41,7 +41,7 @@ def test_one_of_three_ways_names_the_topics() -> None:
 
 
 def test_a_time_wins_over_offsets() -> None:
-    told = batch_options(
+    answer = batch_options(
         {
             **BASE,
             "startingTimestamp": "1000",
@@ -50,22 +50,26 @@ def test_a_time_wins_over_offsets() -> None:
             "endingOffsets": "latest",
         }
     )
-    assert told.starting.time_ms == 1000
-    assert told.ending.times == {TopicPartition("orders", 0): 2000}
+    assert answer.starting.time_ms == 1000
+    assert answer.ending.times == {TopicPartition("orders", 0): 2000}
 
 
 def test_a_stream_can_start_at_the_offsets_of_a_group() -> None:
-    told = stream_options({**BASE, "group.id": "g", "startingOffsets": "group"})
-    assert told.starting.from_group
-    assert told.starting.offset == LATEST
-    assert told.group_id == "g"
+    answer = stream_options({**BASE, "group.id": "g", "startingOffsets": "group"})
+    assert answer.starting.from_group
+    assert answer.starting.offset == LATEST
+    assert answer.group_id == "g"
 
 
 def test_limits_of_a_micro_batch() -> None:
-    told = stream_options(
+    answer = stream_options(
         {**BASE, "maxOffsetsPerTrigger": "100", "minOffsetsPerTrigger": "10", "maxTriggerDelay": "15m"}
     )
-    assert (told.offsets_per_trigger_max, told.offsets_per_trigger_min, told.trigger_delay_max_ms) == (100, 10, 900_000)
+    assert (answer.offsets_per_trigger_max, answer.offsets_per_trigger_min, answer.trigger_delay_max_ms) == (
+        100,
+        10,
+        900_000,
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,9 +128,9 @@ def test_invalid_stream_options_are_refused_by_name(options: dict[str, str], nam
 
 
 def test_a_sink_may_leave_the_topic_to_its_rows() -> None:
-    told = write_options({**SERVERS, "kafka.linger.ms": "20"})
-    assert told.topic is None
-    assert told.client["linger.ms"] == "20"
+    answer = write_options({**SERVERS, "kafka.linger.ms": "20"})
+    assert answer.topic is None
+    assert answer.client["linger.ms"] == "20"
     assert write_options({**SERVERS, "topic": "out", "includeHeaders": "true"}).include_headers
 
 
@@ -146,13 +150,13 @@ def test_durations(text: str, ms: int) -> None:
 def test_security_settings_are_those_of_the_client_and_in_no_repr() -> None:
     secret = {"kafka.security.protocol": "SASL_PLAINTEXT", "kafka.sasl.mechanism": "PLAIN"}
     jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="planted";'
-    for told in (
+    for answer in (
         batch_options(BASE | secret | {"kafka.sasl.jaas.config": jaas}),
         stream_options(BASE | secret | {"kafka.sasl.jaas.config": jaas}),
         write_options(SERVERS | secret | {"kafka.sasl.jaas.config": jaas}),
     ):
-        assert told.client["sasl.jaas.config"] == jaas
-        assert "planted" not in repr(told)
+        assert answer.client["sasl.jaas.config"] == jaas
+        assert "planted" not in repr(answer)
     with pytest.raises(OptionError, match="sasl_username") as refused:
         batch_options(BASE | secret | {"kafka.sasl.password": "planted"})
     assert "planted" not in str(refused.value)

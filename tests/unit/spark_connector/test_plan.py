@@ -22,7 +22,7 @@ def test_without_options_a_range_is_not_split() -> None:
 
 def test_the_longest_ranges_are_split_most() -> None:
     cut = split_ranges([OffsetRange("t", 0, 0, 300), OffsetRange("t", 1, 0, 100)], partitions_min=4)
-    assert [(one.partition, one.start, one.end) for one in cut] == [
+    assert [(item.partition, item.start, item.end) for item in cut] == [
         (0, 0, 100),
         (0, 100, 200),
         (0, 200, 300),
@@ -34,21 +34,21 @@ def test_the_longest_ranges_are_split_most() -> None:
 def test_the_splits_cover_the_ranges(given: list[OffsetRange], least: int | None, most: int | None) -> None:
     cut = split_ranges(given, partitions_min=least, records_max=most)
     for whole in given:
-        parts = [one for one in cut if one.partition == whole.partition]
-        assert sum(one.length for one in parts) == whole.length
-        assert all(one.length > 0 for one in parts)
+        parts = [item for item in cut if item.partition == whole.partition]
+        assert sum(item.length for item in parts) == whole.length
+        assert all(item.length > 0 for item in parts)
         assert all(before.end == after.start for before, after in pairwise(parts))
         assert not parts or (parts[0].start, parts[-1].end) == (whole.start, whole.end)
-        assert most is None or all(one.length <= most for one in parts)
+        assert most is None or all(item.length <= most for item in parts)
     if least is not None:
-        assert len(cut) >= min(least, sum(one.length for one in given))
+        assert len(cut) >= min(least, sum(item.length for item in given))
 
 
 def test_input_partitions_are_split_by_max_records_per_partition() -> None:
     servers = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
     options = batch_options({**servers, "subscribe": "t", "maxRecordsPerPartition": "6"})
     planned = plan_input_partitions([OffsetRange("t", 0, 2, 12), OffsetRange("u", 1, 0, 5)], options, {"t": b"id"})
-    found = [(one.offsets, one.topic_id) for one in planned if isinstance(one, KafkaInputPartition)]
+    found = [(item.offsets, item.topic_id) for item in planned if isinstance(item, KafkaInputPartition)]
     assert found == [
         (OffsetRange("t", 0, 2, 7), b"id"),
         (OffsetRange("t", 0, 7, 12), b"id"),

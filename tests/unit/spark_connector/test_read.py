@@ -63,7 +63,7 @@ def test_batches_are_cut_when_they_are_large(
     monkeypatch.setattr(reading, "BATCH_BYTES", 10_000)
     write(topic, 0, [(None, b"x" * 900)] * 100, batch_size=3_000)
     batches = list(read(KafkaInputPartition(OffsetRange(topic, 0, 0, 100)), options))
-    assert sum(one.num_rows for one in batches) == 100
+    assert sum(item.num_rows for item in batches) == 100
     assert len(batches) > 3
 
 
@@ -139,8 +139,8 @@ def test_the_default_fetch_size_is_larger_than_that_of_a_consumer(options: ReadO
     from rota.client.config import ConsumerConfig
 
     assert fetch_bytes({}, ConsumerConfig(bootstrap_servers="h:1")) == reading.FETCH_BYTES
-    told = ConsumerConfig(bootstrap_servers="h:1", max_partition_fetch_bytes=5)
-    assert fetch_bytes({"max.partition.fetch.bytes": "5"}, told) == 5
+    answer = ConsumerConfig(bootstrap_servers="h:1", max_partition_fetch_bytes=5)
+    assert fetch_bytes({"max.partition.fetch.bytes": "5"}, answer) == 5
 
 
 def test_a_reader_that_is_left_early_lets_go(topic: str, write: Write, options: ReadOptions) -> None:

@@ -118,7 +118,7 @@ def test_a_header_without_a_name_is_refused(topic: str, base: dict[str, str], pa
 
 
 @pytest.mark.parametrize(
-    ("columns", "topic", "told"),
+    ("columns", "topic", "answer"),
     [
         ("key string", "t", "value"),
         ("value integer", "t", "column value"),
@@ -128,11 +128,11 @@ def test_a_header_without_a_name_is_refused(topic: str, base: dict[str, str], pa
         ("value string", None, "topic"),
     ],
 )
-def test_columns_that_make_no_record_are_refused(columns: str, topic: str | None, told: str) -> None:
+def test_columns_that_make_no_record_are_refused(columns: str, topic: str | None, answer: str) -> None:
     schema = StructType()
     for column in columns.split(", "):
         schema = schema.add(*column.split(" "))
-    with pytest.raises(OptionError, match=told):
+    with pytest.raises(OptionError, match=answer):
         check_columns(WriteOptions({}, topic, include_headers=True), schema)
 
 

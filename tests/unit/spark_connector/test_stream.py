@@ -42,8 +42,8 @@ def opened(base: dict[str, str]) -> Iterator[Opened]:
 
 def admin(bootstrap: str, call: Callable[[Admin], object]) -> None:
     async def run() -> None:
-        async with Admin(AdminConfig(bootstrap_servers=bootstrap)) as asked:
-            await call(asked)  # type: ignore[misc]
+        async with Admin(AdminConfig(bootstrap_servers=bootstrap)) as requests:
+            await call(requests)  # type: ignore[misc]
 
     asyncio.run(run())
 
@@ -124,7 +124,7 @@ def test_partitions_and_topics_that_appear_are_read_from_their_beginning(
     reader = opened(subscribePattern=f"{prefix}-.*", startingOffsets="latest")
     write(one, 0, [(None, b"before")])
     start = reader.latestOffset(reader.initialOffset(), ALL)
-    admin(bootstrap, lambda asked: asked.create_partitions({one: 2}))
+    admin(bootstrap, lambda requests: requests.create_partitions({one: 2}))
     two = create(bootstrap, f"{prefix}-2", 1)
     write(one, 1, [(None, b"v")] * 2)
     write(two, 0, [(None, b"v")])
@@ -139,7 +139,7 @@ def test_a_deleted_topic_is_lost_data(bootstrap: str, write: Write, opened: Open
     write(one, 0, [(None, b"v")])
     strict, lossy = (opened(subscribePattern=f"{prefix}-.*", failOnDataLoss=word) for word in ("true", "false"))
     at = strict.latestOffset(strict.initialOffset(), ALL)
-    admin(bootstrap, lambda asked: asked.delete_topics([one]))
+    admin(bootstrap, lambda requests: requests.delete_topics([one]))
     with pytest.raises(DataLost, match=f"{one}-0 does not exist any more; .*up to offset 1.*failOnDataLoss=false"):
         strict.latestOffset(at, ALL)
     assert lossy.latestOffset(at, ALL) == {two: {"0": 0}}
@@ -154,7 +154,7 @@ def test_a_subscribed_topic_may_be_deleted_and_created_again(
     write(topic, 0, [(None, b"v")])
     strict, lossy = (opened(subscribe=topic, failOnDataLoss=word) for word in ("true", "false"))
     at = [one.latestOffset(one.initialOffset(), ALL) for one in (strict, lossy)][-1]
-    admin(bootstrap, lambda asked: asked.delete_topics([topic]))
+    admin(bootstrap, lambda requests: requests.delete_topics([topic]))
     with pytest.raises(DataLost, match="does not exist any more"):
         strict.latestOffset(at, ALL)
     at = lossy.latestOffset(at, ALL)
@@ -193,7 +193,7 @@ def test_a_recreated_topic_is_detected_whatever_its_length(
     strict, lossy = (opened(subscribe=topic, failOnDataLoss=word) for word in ("true", "false"))
     at = [one.latestOffset(one.initialOffset(), ALL) for one in (strict, lossy)][-1]
     assert at == lossy.latestOffset(at, ALL) == strict.latestOffset(at, ALL)
-    admin(bootstrap, lambda asked: asked.delete_topics([topic]))
+    admin(bootstrap, lambda requests: requests.delete_topics([topic]))
     create(bootstrap, topic)
     write(topic, 0, [(None, b"new")] * 8)
     with pytest.raises(DataLost, match=f"{topic}-0 was read up to offset 3, and .*deleted and created again"):
@@ -213,7 +213,7 @@ def test_a_topic_recreated_between_two_requests_is_detected(
 
         def latest_at_least(self, ends: Offsets, partitions: Iterable[TopicPartition]) -> Offsets:
             self.latest_at_least = super().latest_at_least  # type: ignore[method-assign]
-            admin(bootstrap, lambda asked: asked.delete_topics([topic]))
+            admin(bootstrap, lambda requests: requests.delete_topics([topic]))
             create(bootstrap, topic)
             write(topic, 0, [(None, b"new")] * 5)
             return self.latest_at_least(ends, partitions)
@@ -280,7 +280,7 @@ def test_explicit_starting_offsets_are_read_in_the_first_batch(topic: str, write
 
 def test_offsets_below_the_log_are_lost_data(bootstrap: str, topic: str, write: Write, opened: Opened) -> None:
     write(topic, 0, [(None, b"v")] * 9)
-    admin(bootstrap, lambda asked: asked.delete_records({TopicPartition(topic, 0): 6}))
+    admin(bootstrap, lambda requests: requests.delete_records({TopicPartition(topic, 0): 6}))
     strict, lossy = (opened(subscribe=topic, failOnDataLoss=word) for word in ("true", "false"))
     start, end = {topic: {"0": 2, "1": 0}}, {topic: {"0": 9, "1": 0}}
     with pytest.raises(DataLost, match=f"{topic}-0 lacks offsets 2 to 5: its log begins at 6 and ends at 9"):

@@ -49,11 +49,11 @@ async def test_handshake_and_authentication_are_sent_before_other_requests() -> 
     async with sasl_broker() as broker:
         connection = await dialled(broker)
         await connection.ask(MetadataRequest(topics=()), 10)
-        assert [type(request) for request in broker.asked] == [
+        assert [type(request) for request in broker.requests] == [
             ApiVersionsRequest, SaslHandshakeRequest, SaslAuthenticateRequest, MetadataRequest,
         ]  # fmt: skip
-        assert broker.asked[1].mechanism == "PLAIN"
-        assert broker.asked[2].auth_bytes == b"\0alice\0planted-secret"
+        assert broker.requests[1].mechanism == "PLAIN"
+        assert broker.requests[2].auth_bytes == b"\0alice\0planted-secret"
         assert [header.api_version for header in broker.headers[1:3]] == [1, 2]
         await over(connection)
 
@@ -81,7 +81,7 @@ async def test_scram_ends_with_the_brokers_signature() -> None:
 
 
 @pytest.mark.parametrize(
-    ("handshake", "authenticate", "told"),
+    ("handshake", "authenticate", "reply"),
     [
         (
             SaslHandshakeResponse(error_code=33, mechanisms=("A", "B")),
@@ -95,13 +95,13 @@ async def test_scram_ends_with_the_brokers_signature() -> None:
         (None, SaslAuthenticateResponse(auth_bytes=b"more"), "a challenge of 4 bytes, where PLAIN has none"),
     ],
 )
-async def test_a_refusal_names_broker_mechanism_and_reason(handshake: Any, authenticate: Any, told: str) -> None:
+async def test_a_refusal_names_broker_mechanism_and_reason(handshake: Any, authenticate: Any, reply: str) -> None:
     async with sasl_broker() as broker:
         if handshake is not None:
             broker.on(SaslHandshakeRequest, lambda _: handshake)
         if authenticate is not None:
             broker.on(SaslAuthenticateRequest, lambda _: authenticate)
-        with pytest.raises(AuthenticationFailed, match=f"broker 1 .*{told}") as failed:
+        with pytest.raises(AuthenticationFailed, match=f"broker 1 .*{reply}") as failed:
             await dialled(broker)
         assert (failed.value.broker, failed.value.mechanism) == ("1", "PLAIN")
         assert "planted" not in str(failed.value)
@@ -147,7 +147,7 @@ async def test_sessions_are_renewed_while_requests_go_on() -> None:
         while broker.counted()[SaslAuthenticateRequest] < 5:
             answers += len(await asyncio.gather(*(connection.ask(MetadataRequest(topics=()), 10) for _ in range(20))))
         assert answers
-        kinds = [type(request) for request in broker.asked]
+        kinds = [type(request) for request in broker.requests]
         for at, kind in enumerate(kinds[:-1]):
             assert kind is not SaslHandshakeRequest or kinds[at + 1] is SaslAuthenticateRequest
         assert connection.is_open
@@ -171,7 +171,7 @@ async def test_a_reauthentication_waits_for_pending_responses_and_is_sent_before
         await asyncio.sleep(0)
         release.set()
         await asyncio.gather(slow, *held)
-        kinds = [type(request) for request in broker.asked]
+        kinds = [type(request) for request in broker.requests]
         first = kinds.index(MetadataRequest)
         assert kinds[first : first + 4] == [
             MetadataRequest, SaslHandshakeRequest, SaslAuthenticateRequest, MetadataRequest,

@@ -41,7 +41,7 @@ async def test_a_request_returns_its_response() -> None:
         broker.on(HeartbeatRequest, lambda _: ANSWER)
         connection = await dialled(broker)
         assert await connection.ask(BEAT, SECONDS) == ANSWER
-        assert broker.asked[-1] == BEAT
+        assert broker.requests[-1] == BEAT
         assert broker.headers[-1].client_id == "me"
         assert (connection.is_open, connection.in_flight) == (True, 0)
         await closed(connection)
@@ -61,10 +61,10 @@ async def test_requests_are_sent_in_order_and_matched_to_their_responses() -> No
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda request: HeartbeatResponse(error_code=request.generation_id))
         connection = await dialled(broker)
-        asked = [HeartbeatRequest(group_id="g", generation_id=n, member_id="m") for n in range(300)]
-        answers = await asyncio.gather(*(connection.ask(one, SECONDS) for one in asked))
-        assert [one.error_code for one in answers] == list(range(300))
-        assert broker.asked[1:] == asked
+        requests = [HeartbeatRequest(group_id="g", generation_id=n, member_id="m") for n in range(300)]
+        answers = await asyncio.gather(*(connection.ask(item, SECONDS) for item in requests))
+        assert [item.error_code for item in answers] == list(range(300))
+        assert broker.requests[1:] == requests
         await closed(connection)
 
 
@@ -74,7 +74,7 @@ async def test_the_version_is_the_newest_that_both_know_and_the_caller_wants() -
         connection = await dialled(broker)
         await connection.ask(BEAT, SECONDS)
         await connection.ask(BEAT, SECONDS, 0, 2)
-        assert [one.api_version for one in broker.headers[1:]] == [4, 2]
+        assert [item.api_version for item in broker.headers[1:]] == [4, 2]
         assert connection.version(12) == 4
         with pytest.raises(Unsupported, match="broker 7"):
             await connection.ask(BEAT, SECONDS, 5)
@@ -139,16 +139,16 @@ async def test_cancelling_one_request_does_not_affect_the_others() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, slow)
         connection = await dialled(broker)
-        asked = [HeartbeatRequest(group_id="g", generation_id=n, member_id="m") for n in range(5)]
-        asking = [asyncio.create_task(connection.ask(one, SECONDS)) for one in asked]
+        requests = [HeartbeatRequest(group_id="g", generation_id=n, member_id="m") for n in range(5)]
+        asking = [asyncio.create_task(connection.ask(item, SECONDS)) for item in requests]
         await eventually(lambda: connection.in_flight == 5)
         for cancelled in (0, 2, 4):
             asking[cancelled].cancel()
         gate.set()
         answers = await asyncio.gather(*asking, return_exceptions=True)
-        assert [type(one) is asyncio.CancelledError for one in answers] == [True, False, True, False, True]
-        assert [answers[one].error_code for one in (1, 3)] == [1, 3]  # type: ignore[union-attr]
-        assert (await connection.ask(asked[4], SECONDS)).error_code == 4
+        assert [type(item) is asyncio.CancelledError for item in answers] == [True, False, True, False, True]
+        assert [answers[item].error_code for item in (1, 3)] == [1, 3]  # type: ignore[union-attr]
+        assert (await connection.ask(requests[4], SECONDS)).error_code == 4
         await closed(connection)
 
 
@@ -158,11 +158,11 @@ async def test_pending_requests_fail_when_the_broker_closes_the_connection() -> 
         ended: list[Connection] = []
         connection = await dialled(broker, ended.append)
         asking = [asyncio.create_task(connection.ask(BEAT, SECONDS)) for _ in range(3)]
-        await eventually(lambda: len(broker.asked) == 4)
+        await eventually(lambda: len(broker.requests) == 4)
         broker.drop()
         failures = await asyncio.gather(*asking, return_exceptions=True)
-        assert [type(one) for one in failures] == [Unreachable] * 3
-        assert len({id(one) for one in failures}) == 3, "each has a traceback of its own"
+        assert [type(item) for item in failures] == [Unreachable] * 3
+        assert len({id(item) for item in failures}) == 3, "each has a traceback of its own"
         assert "7 (scripted) closed the connection" in str(failures[0])
         assert ended == [connection]
         await connection.closed()
@@ -173,7 +173,7 @@ def spoilt(wrong: Callable[[bytes], Any]) -> Callable[[Scripted], Callable[[Any]
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "reply"),
     [
         (spoilt(lambda _: CLOSE), "closed the connection"),
         (spoilt(lambda frame: frame[:4] + bytes([frame[4] ^ 64]) + frame[5:]), "was next"),
@@ -186,14 +186,14 @@ def spoilt(wrong: Callable[[bytes], Any]) -> Callable[[Scripted], Callable[[Any]
     ],
     ids=["closed", "another correlation id", "too long", "negative", "cut", "empty", "garbage", "http"],
 )
-async def test_nonsense_ends_the_connection(answer: Any, told: str) -> None:
+async def test_nonsense_ends_the_connection(answer: Any, reply: str) -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, answer(broker))
         connection = await dialled(broker)
-        with pytest.raises(Unreachable, match=told):
+        with pytest.raises(Unreachable, match=reply):
             await connection.ask(BEAT, SECONDS)
         await connection.closed()
-        with pytest.raises(Unreachable, match=told):
+        with pytest.raises(Unreachable, match=reply):
             await connection.ask(BEAT, SECONDS)
 
 
@@ -232,7 +232,7 @@ async def test_answers_out_of_order_end_the_connection() -> None:
     async with Scripted() as broker:
 
         def swapped(_: Any) -> bytes | None:
-            if len(broker.asked) < 3:
+            if len(broker.requests) < 3:
                 return None
             return framed(broker.headers[2], ANSWER) + framed(broker.headers[1], ANSWER)
 
@@ -240,7 +240,7 @@ async def test_answers_out_of_order_end_the_connection() -> None:
         connection = await dialled(broker)
         asking = [connection.ask(BEAT, SECONDS) for _ in range(2)]
         failures = await asyncio.gather(*asking, return_exceptions=True)
-        assert ["was next" in str(one) for one in failures] == [True, True]
+        assert ["was next" in str(item) for item in failures] == [True, True]
         await connection.closed()
 
 
@@ -273,7 +273,7 @@ async def test_large_requests_wait_for_room_and_keep_their_order() -> None:
         gate.set()
         assert await asking == ANSWER
         await asyncio.gather(*telling)
-        assert [type(one) for one in broker.asked[1:]] == [ProduceRequest] * 16 + [HeartbeatRequest]
+        assert [type(item) for item in broker.requests[1:]] == [ProduceRequest] * 16 + [HeartbeatRequest]
         await closed(connection)
 
 
@@ -293,7 +293,7 @@ async def test_a_writer_blocked_by_back_pressure_fails_when_the_connection_close
         connection.end(Unreachable("enough"))
         failures = await asyncio.gather(*telling, asking, return_exceptions=True)
         assert isinstance(failures[-1], Unreachable)
-        assert [str(one) for one in failures if one is not None][-2:] == ["enough", "enough"]
+        assert [str(item) for item in failures if item is not None][-2:] == ["enough", "enough"]
         gate.set()
         await connection.closed()
 
@@ -310,10 +310,10 @@ async def test_a_broker_that_wants_to_be_left_alone_is() -> None:
 
         broker.on(HeartbeatRequest, throttled)
         connection = await dialled(broker)
-        asked = [HeartbeatRequest(group_id="g", generation_id=n, member_id="m") for n in range(4)]
-        await connection.ask(asked[0], SECONDS)
-        await asyncio.gather(*(connection.ask(one, 0.39) for one in asked[1:]))
-        assert broker.asked[1:] == asked
+        requests = [HeartbeatRequest(group_id="g", generation_id=n, member_id="m") for n in range(4)]
+        await connection.ask(requests[0], SECONDS)
+        await asyncio.gather(*(connection.ask(item, 0.39) for item in requests[1:]))
+        assert broker.requests[1:] == requests
         assert came[1] >= connection._throttled_until
         await closed(connection)
 

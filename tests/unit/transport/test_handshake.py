@@ -40,21 +40,21 @@ async def test_the_first_api_versions_request_has_the_newest_version_and_the_sof
     async with Scripted() as broker:
         connection = await dialled(broker.port)
         assert [header.api_version for header in broker.headers] == [4]
-        assert broker.asked == [
+        assert broker.requests == [
             ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=software_version())
         ]
         assert connection.versions[1] == range(4, 19)
         await over(connection)
 
 
-@pytest.mark.parametrize(("newest", "listed", "asked"), [(2, FETCH_ONLY, [4, 2]), (0, (), [4, 0]), (3, (), [4, 0])])
+@pytest.mark.parametrize(("newest", "listed", "requests"), [(2, FETCH_ONLY, [4, 2]), (0, (), [4, 0]), (3, (), [4, 0])])
 async def test_api_versions_falls_back_to_the_version_of_an_older_broker(
-    newest: int, listed: tuple[ApiVersion, ...], asked: list[int]
+    newest: int, listed: tuple[ApiVersion, ...], requests: list[int]
 ) -> None:
     async with Scripted() as broker:
         older(broker, newest, listed)
         connection = await dialled(broker.port)
-        assert [header.api_version for header in broker.headers] == asked
+        assert [header.api_version for header in broker.headers] == requests
         assert connection.versions == {1: range(4, 12), 18: range(3)}
         await over(connection)
 
@@ -75,7 +75,7 @@ async def test_a_broker_that_does_not_let_us_in() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "kind", "told"),
+    ("answer", "kind", "reply"),
     [
         (None, TimedOut, "did not answer within 50 ms"),
         (CLOSE, Unreachable, "closed the connection"),
@@ -84,10 +84,10 @@ async def test_a_broker_that_does_not_let_us_in() -> None:
         (b"\0\0\0\x06\0\0\0\1\0\0", Unreachable, "cannot be read"),
     ],
 )
-async def test_a_server_that_is_no_broker_is_named_in_the_error(answer: Any, kind: type[Exception], told: str) -> None:
+async def test_a_server_that_is_no_broker_is_named_in_the_error(answer: Any, kind: type[Exception], reply: str) -> None:
     async with Scripted() as broker:
         broker.on(ApiVersionsRequest, lambda _: answer)
-        with pytest.raises(kind, match=told):
+        with pytest.raises(kind, match=reply):
             await dialled(broker.port, setup_seconds=0.05 if answer is None else 10)
 
 
@@ -107,7 +107,7 @@ async def test_every_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch)
     """127.0.0.2 refuses, 127.0.0.1 answers; and when all refuse, all are told."""
 
     async def resolved(_: Any, port: int, **__: Any) -> list[Any]:
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in ("127.0.0.2", "127.0.0.1")]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (item, port)) for item in ("127.0.0.2", "127.0.0.1")]
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolved)
     async with Scripted() as broker:
@@ -128,7 +128,7 @@ async def test_each_address_has_its_own_connection_timeout(monkeypatch: pytest.M
         filler.connect_ex(("127.0.0.2", port))
 
     async def resolved(_: Any, port: int, **__: Any) -> list[Any]:
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in ("127.0.0.2", "127.0.0.1")]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (item, port)) for item in ("127.0.0.2", "127.0.0.1")]
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolved)
     broker = Scripted()
@@ -139,8 +139,8 @@ async def test_each_address_has_its_own_connection_timeout(monkeypatch: pytest.M
         await over(await dialled(port, "broker.example", setup_seconds=0.1))
     finally:
         await broker.stop()
-        for one in (full, *fillers):
-            one.close()
+        for item in (full, *fillers):
+            item.close()
 
 
 async def test_ipv6() -> None:
@@ -161,7 +161,7 @@ async def test_a_cancelled_dial_leaves_no_socket() -> None:
         broker.on(ApiVersionsRequest, lambda _: None)
         dialling = asyncio.create_task(dialled(broker.port))
         async with asyncio.timeout(10):
-            while not broker.asked:
+            while not broker.requests:
                 await asyncio.sleep(0.002)
         dialling.cancel()
         with pytest.raises(asyncio.CancelledError):

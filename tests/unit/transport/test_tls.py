@@ -67,7 +67,7 @@ async def test_versions_and_cipher_suites_are_those_of_the_settings(certificates
 
 
 @pytest.mark.parametrize(
-    ("authority", "server", "told"),
+    ("authority", "server", "answer"),
     [
         (
             "other_ca",
@@ -77,12 +77,14 @@ async def test_versions_and_cipher_suites_are_those_of_the_settings(certificates
         ("ca", "elsewhere", "its certificate is not for the host name localhost"),
     ],
 )
-async def test_a_broker_that_is_not_trusted(certificates: Certificates, authority: str, server: str, told: str) -> None:
+async def test_a_broker_that_is_not_trusted(
+    certificates: Certificates, authority: str, server: str, answer: str
+) -> None:
     async with Scripted(tls=certificates.listener(getattr(certificates, server))) as broker:
         security = Security(client_context(TlsSettings(truststore_location=str(getattr(certificates, authority)))))
-        with pytest.raises(TlsFailed, match=f"no TLS connection to broker 1: {told}"):
+        with pytest.raises(TlsFailed, match=f"no TLS connection to broker 1: {answer}"):
             await dialled(broker.port, security)
-        assert not broker.asked
+        assert not broker.requests
 
 
 async def test_the_host_name_is_not_checked_when_that_is_set(certificates: Certificates) -> None:
@@ -157,18 +159,18 @@ async def refusing(context: ssl.SSLContext) -> AsyncIterator[int]:
 
 
 @pytest.mark.parametrize(
-    ("own", "told"),
+    ("own", "answer"),
     [(None, "requires a certificate of the client"), ("stranger", "does not trust the authority of the client's")],
 )
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
 async def test_a_client_that_the_broker_refuses(
-    certificates: Certificates, own: str | None, told: str, version: str
+    certificates: Certificates, own: str | None, answer: str, version: str
 ) -> None:
     store = None if own is None else str(getattr(certificates, own).keystore)
     trusted = str(certificates.ca)
     settings = TlsSettings(truststore_location=trusted, keystore_location=store, enabled_protocols=(version,))
     async with refusing(certificates.listener(requires_client=True)) as port:
-        with pytest.raises(TlsFailed, match=told):
+        with pytest.raises(TlsFailed, match=answer):
             await dialled(port, Security(client_context(settings)))
 
 
@@ -227,8 +229,8 @@ def refusals(certificates: Certificates, folder: Path) -> dict[str, tuple[TlsSet
 
 
 def test_settings_that_cannot_be_used_are_refused_by_name(certificates: Certificates, tmp_path: Path) -> None:
-    for case, (settings, told) in refusals(certificates, tmp_path).items():
-        with pytest.raises(SettingRefused, match=told) as refused:
+    for case, (settings, answer) in refusals(certificates, tmp_path).items():
+        with pytest.raises(SettingRefused, match=answer) as refused:
             client_context(settings)
         assert "planted" not in str(refused.value), case
         assert "PRIVATE KEY" not in str(refused.value), case

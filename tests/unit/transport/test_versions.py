@@ -21,7 +21,7 @@ def test_ranges_of_an_answer_include_both_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "low", "high", "told"),
+    ("known", "low", "high", "reply"),
     [
         ({}, 0, None, "broker 1 does not serve Fetch: this needs a newer broker"),
         (
@@ -42,16 +42,16 @@ def test_ranges_of_an_answer_include_both_ends() -> None:
     ],
 )
 def test_without_a_common_version_the_error_names_the_ranges_of_both(
-    known: dict[int, range], low: int, high: int | None, told: str
+    known: dict[int, range], low: int, high: int | None, reply: str
 ) -> None:
-    with pytest.raises(Unsupported, match=told):
+    with pytest.raises(Unsupported, match=reply):
         newest("1", known, FETCH, low, high)
 
 
 @given(first=st.integers(0, 30), count=st.integers(1, 10), low=st.integers(0, 30), high=st.integers(0, 30))
 def test_the_newest_common_version_is_chosen(first: int, count: int, low: int, high: int) -> None:
     theirs = range(first, first + count)
-    common = [one for one in APIS[FETCH].versions if one in theirs and low <= one <= high]
+    common = [item for item in APIS[FETCH].versions if item in theirs and low <= item <= high]
     try:
         picked = newest("b", {FETCH: theirs}, FETCH, low, high)
     except Unsupported:

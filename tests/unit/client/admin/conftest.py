@@ -43,7 +43,7 @@ class Pair:
         return self.one, self.two
 
     def metadata(self, request: MetadataRequest) -> MetadataResponse:
-        names = list(self.topics) if request.topics is None else [str(one.name) for one in request.topics]
+        names = list(self.topics) if request.topics is None else [str(item.name) for item in request.topics]
         return self.one.metadata(*(self._topic(name) for name in names))
 
     def coordinator(self, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
@@ -55,7 +55,7 @@ class Pair:
 
     def requests(self, request: type) -> list[list[object]]:
         """The requests of this type that each broker received."""
-        return [[one for one in broker.asked if type(one) is request] for broker in self.both]
+        return [[item for item in broker.requests if type(item) is request] for broker in self.both]
 
     def _topic(self, name: str) -> MetadataResponseTopic:
         if name not in self.topics:
@@ -73,7 +73,8 @@ class Pair:
 def until_version(request: Any, version_max: int) -> tuple[ApiVersion, ...]:
     """The ApiVersions of a broker that supports this API up to `version_max`."""
     return tuple(
-        dataclasses.replace(one, max_version=version_max) if one.api_key == request.KEY else one for one in EVERYTHING
+        dataclasses.replace(item, max_version=version_max) if item.api_key == request.KEY else item
+        for item in EVERYTHING
     )
 
 

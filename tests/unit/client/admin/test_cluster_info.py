@@ -30,15 +30,15 @@ FIRST, SECOND, THIRD = (TopicPartition("a", number) for number in range(3))
 
 
 async def test_brokers_come_in_order_with_their_racks(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
-    brokers = tuple(DescribeClusterBroker(broker_id=one, host="h", port=one, rack=f"r{one}") for one in (2, 1))
+    brokers = tuple(DescribeClusterBroker(broker_id=item, host="h", port=item, rack=f"r{item}") for item in (2, 1))
     for broker in pair.both:
         broker.on(
             DescribeClusterRequest,
             lambda _: DescribeClusterResponse(cluster_id="c", controller_id=2, brokers=brokers),
         )
-    told = await describe_cluster(cluster, deadline)
-    assert (told.cluster_id, told.nodes) == ("c", (BrokerInfo(1, "h", 1, "r1"), BrokerInfo(2, "h", 2, "r2")))
-    assert told.controller == BrokerInfo(2, "h", 2, "r2")
+    reply = await describe_cluster(cluster, deadline)
+    assert (reply.cluster_id, reply.nodes) == ("c", (BrokerInfo(1, "h", 1, "r1"), BrokerInfo(2, "h", 2, "r2")))
+    assert reply.controller == BrokerInfo(2, "h", 2, "r2")
 
 
 async def test_an_error_code_is_raised(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
@@ -49,13 +49,13 @@ async def test_an_error_code_is_raised(pair: Pair, cluster: Cluster, deadline: D
 
 
 async def test_without_describe_cluster_metadata_is_used(deadline: Deadline) -> None:
-    old = tuple(one for one in EVERYTHING if one.api_key != DescribeClusterRequest.KEY)
+    old = tuple(item for item in EVERYTHING if item.api_key != DescribeClusterRequest.KEY)
     async with Scripted(4, versions=old) as broker:
         cluster = Cluster(ClientConfig(bootstrap_servers=broker.address))
         await cluster.start()
-        told = await describe_cluster(cluster, deadline)
+        reply = await describe_cluster(cluster, deadline)
         await cluster.close()
-    assert (told.cluster_id, [node.id for node in told.nodes], told.controller) == ("scripted", [4], told.nodes[0])
+    assert (reply.cluster_id, [node.id for node in reply.nodes], reply.controller) == ("scripted", [4], reply.nodes[0])
 
 
 async def test_each_partition_has_its_own_election(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:

@@ -48,8 +48,8 @@ def described(request: DescribeConfigsRequest) -> DescribeConfigsResponse:
         synonyms=(DescribeConfigsSynonym(name="log.retention.ms", value="6", source=99),),
     )
     results = (
-        DescribeConfigsResult(resource_type=one.resource_type, resource_name=one.resource_name, configs=(entry,))
-        for one in request.resources
+        DescribeConfigsResult(resource_type=item.resource_type, resource_name=item.resource_name, configs=(entry,))
+        for item in request.resources
     )
     return DescribeConfigsResponse(results=tuple(results))
 
@@ -57,12 +57,12 @@ def described(request: DescribeConfigsRequest) -> DescribeConfigsResponse:
 def altered(request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
     responses = (
         AlterConfigsResourceResponse(
-            resource_type=one.resource_type,
-            resource_name=one.resource_name,
-            error_code=40 if one.resource_name == "b" else 0,
-            error_message="no such config" if one.resource_name == "b" else None,
+            resource_type=item.resource_type,
+            resource_name=item.resource_name,
+            error_code=40 if item.resource_name == "b" else 0,
+            error_message="no such config" if item.resource_name == "b" else None,
         )
-        for one in request.resources
+        for item in request.resources
     )
     return IncrementalAlterConfigsResponse(responses=tuple(responses))
 
@@ -73,10 +73,12 @@ async def test_broker_resources_are_requested_from_that_broker(
     for broker in pair.both:
         broker.on(DescribeConfigsRequest, described)
     wanted = [TOPIC, ConfigResource.broker(1), ConfigResource.broker(None), OTHER]
-    told = await describe_configs(cluster, wanted, deadline, **WHATEVER)
-    assert list(told) == wanted
+    answer = await describe_configs(cluster, wanted, deadline, **WHATEVER)
+    assert list(answer) == wanted
     requests: Any = pair.requests(DescribeConfigsRequest)
-    names = [[sorted(one.resource_name for one in request.resources) for request in received] for received in requests]
+    names = [
+        [sorted(item.resource_name for item in request.resources) for request in received] for received in requests
+    ]
     assert ["1"] in names[1]
     assert ["", "a", "b"] in names[0] + names[1]
 
@@ -84,14 +86,14 @@ async def test_broker_resources_are_requested_from_that_broker(
 async def test_an_entry_has_its_source_and_synonyms(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     for broker in pair.both:
         broker.on(DescribeConfigsRequest, described)
-    told = await describe_configs(cluster, [TOPIC], deadline, keys=["x"], synonyms=True, documentation=True)
-    entry = told[TOPIC]["retention.ms"]
+    answer = await describe_configs(cluster, [TOPIC], deadline, keys=["x"], synonyms=True, documentation=True)
+    entry = answer[TOPIC]["retention.ms"]
     synonym = ConfigSynonym("log.retention.ms", "6", ConfigSource.UNKNOWN)
     assert entry == ConfigEntry(
         "retention.ms", "5", ConfigSource.TOPIC, False, False, ConfigType.LONG, "how long", (synonym,)
     )
     assert not entry.is_default
-    (request,) = [one for received in pair.requests(DescribeConfigsRequest) for one in received]
+    (request,) = [item for received in pair.requests(DescribeConfigsRequest) for item in received]
     assert request.resources[0].configuration_keys == ("x",)  # type: ignore[attr-defined]
     assert request.include_synonyms  # type: ignore[attr-defined]
 
@@ -111,7 +113,7 @@ async def test_changes_become_set_delete_append_and_subtract(pair: Pair, cluster
     (request,) = pair.requests(IncrementalAlterConfigsRequest)[0]
     assert request.validate_only  # type: ignore[attr-defined]
     sent = request.resources[0].configs  # type: ignore[attr-defined]
-    assert [(one.name, one.config_operation, one.value) for one in sent] == [
+    assert [(item.name, item.config_operation, item.value) for item in sent] == [
         ("retention.ms", 0, "5"),
         ("preallocate", 0, "true"),
         ("segment.bytes", 1, None),
@@ -139,7 +141,7 @@ async def test_a_broker_has_a_number(cluster: Cluster, deadline: Deadline) -> No
 
 
 def test_a_resource_reads_well() -> None:
-    assert [str(one) for one in (TOPIC, ConfigResource.broker(3), ConfigResource.broker(None))] == [
+    assert [str(item) for item in (TOPIC, ConfigResource.broker(3), ConfigResource.broker(None))] == [
         "topic a",
         "broker 3",
         "broker",

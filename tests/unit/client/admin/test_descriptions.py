@@ -54,6 +54,6 @@ def test_bytes_of_any_kind_are_never_an_error(metadata: bytes, assignment: bytes
     member = DescribedGroupMember(
         member_id="m", client_id="c", client_host="/h", member_metadata=metadata, member_assignment=assignment
     )
-    told = from_describe_groups(DescribedGroup(group_id="g", protocol_type="consumer", members=(member,)), None)
-    assert (told.members[0].metadata, told.members[0].raw_assignment) == (metadata, assignment)
-    assert told.type == "classic"
+    answer = from_describe_groups(DescribedGroup(group_id="g", protocol_type="consumer", members=(member,)), None)
+    assert (answer.members[0].metadata, answer.members[0].raw_assignment) == (metadata, assignment)
+    assert answer.type == "classic"

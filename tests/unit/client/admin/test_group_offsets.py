@@ -45,15 +45,18 @@ COMMITTED = {"g": {0: 5, 1: 7}, "h": {2: 9}}
 def fetched(request: OffsetFetchRequest) -> OffsetFetchResponse:
     """All that COMMITTED has, -1 for what is asked for and not there; group "bad" is refused."""
     groups = []
-    for one in request.groups:
-        numbers = COMMITTED.get(one.group_id, {})
-        asked = list(numbers) if one.topics is None else [n for topic in one.topics for n in topic.partition_indexes]
-        parts = tuple(
-            OffsetFetchResponsePartitions(partition_index=n, committed_offset=numbers.get(n, -1)) for n in asked
+    for item in request.groups:
+        numbers = COMMITTED.get(item.group_id, {})
+        numbers_of_request = (
+            list(numbers) if item.topics is None else [n for topic in item.topics for n in topic.partition_indexes]
         )
-        code = 30 if one.group_id == "bad" else 0
+        parts = tuple(
+            OffsetFetchResponsePartitions(partition_index=n, committed_offset=numbers.get(n, -1))
+            for n in numbers_of_request
+        )
+        code = 30 if item.group_id == "bad" else 0
         topics = (OffsetFetchResponseTopics(name="a", partitions=parts),)
-        groups.append(OffsetFetchResponseGroup(group_id=one.group_id, topics=topics, error_code=code))
+        groups.append(OffsetFetchResponseGroup(group_id=item.group_id, topics=topics, error_code=code))
     return OffsetFetchResponse(groups=tuple(groups))
 
 
@@ -61,8 +64,8 @@ async def test_many_groups_are_one_request_for_each_broker(pair: Pair, cluster: 
     pair.coordinators = {"x": 1}
     for broker in pair.both:
         broker.on(OffsetFetchRequest, fetched)
-    told = await list_group_offsets(cluster, {"g": None, "h": [THIRD, FIRST, FIRST], "x": None}, deadline)
-    assert told == {
+    reply = await list_group_offsets(cluster, {"g": None, "h": [THIRD, FIRST, FIRST], "x": None}, deadline)
+    assert reply == {
         "g": {FIRST: OffsetAndMetadata(5), SECOND: OffsetAndMetadata(7)},
         "h": {THIRD: OffsetAndMetadata(9), FIRST: None},
         "x": {},
@@ -94,9 +97,9 @@ async def test_old_brokers_get_one_request_per_group(deadline: Deadline) -> None
         broker.on(FindCoordinatorRequest, found)
         cluster = Cluster(ClientConfig(bootstrap_servers=broker.address))
         await cluster.start()
-        told = await list_group_offsets(cluster, {"g": None, "h": None}, deadline)
+        reply = await list_group_offsets(cluster, {"g": None, "h": None}, deadline)
         await cluster.close()
-    assert told == {
+    assert reply == {
         "g": {FIRST: OffsetAndMetadata(5), SECOND: OffsetAndMetadata(7)},
         "h": {THIRD: OffsetAndMetadata(9)},
     }
@@ -109,9 +112,9 @@ def commits(pair: Pair, **codes: int) -> None:
                 name=topic.name,
                 partitions=tuple(
                     OffsetCommitResponsePartition(
-                        partition_index=one.partition_index, error_code=codes.get(f"p{one.partition_index}", 0)
+                        partition_index=item.partition_index, error_code=codes.get(f"p{item.partition_index}", 0)
                     )
-                    for one in topic.partitions
+                    for item in topic.partitions
                 ),
             )
             for topic in request.topics

@@ -44,18 +44,18 @@ ASSIGNMENT = encode_assignment(Assignment(assigned_partitions=(TopicPartitions(t
 
 
 def lists(broker: Scripted, *groups: str, code: int = 0) -> None:
-    told = tuple(ListedGroup(group_id=one, protocol_type="consumer", group_state="Stable") for one in groups)
-    broker.on(ListGroupsRequest, lambda _: ListGroupsResponse(groups=told, error_code=code))
+    reply = tuple(ListedGroup(group_id=item, protocol_type="consumer", group_state="Stable") for item in groups)
+    broker.on(ListGroupsRequest, lambda _: ListGroupsResponse(groups=reply, error_code=code))
 
 
 async def test_every_broker_lists_its_groups(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     lists(pair.one, "b", "d")
     lists(pair.two, "c", "a")
-    told = await list_groups(cluster, deadline, states=["Stable"], types=["classic"])
-    assert list(told) == ["a", "b", "c", "d"]
-    assert told["a"] == GroupListing("a", "consumer", "Stable")
+    reply = await list_groups(cluster, deadline, states=["Stable"], types=["classic"])
+    assert list(reply) == ["a", "b", "c", "d"]
+    assert reply["a"] == GroupListing("a", "consumer", "Stable")
     requests: Any = pair.requests(ListGroupsRequest)
-    assert [(one.states_filter, one.types_filter) for received in requests for one in received] == [
+    assert [(item.states_filter, item.types_filter) for received in requests for item in received] == [
         (("Stable",), ("classic",))
     ] * 2
 
@@ -101,7 +101,7 @@ def not_newer(request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeRes
 
 
 def describes(pair: Pair, *groups: DescribedGroup) -> None:
-    by_name = {one.group_id: one for one in groups}
+    by_name = {item.group_id: item for item in groups}
     for broker in pair.both:
         broker.on(ConsumerGroupDescribeRequest, not_newer)
         broker.on(
@@ -131,14 +131,14 @@ def member(name: str, instance: str | None = None, metadata: bytes = SUBSCRIPTIO
 async def test_member_metadata_and_assignments_are_decoded(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     describes(pair, group_of("g", member("m", "i")))
     pair.coordinators = {"g": 1}
-    told = (await describe_groups(cluster, ["g"], deadline))["g"]
-    assert (told.state, told.protocol_type, told.protocol) == ("Stable", "consumer", "range")
-    assert told.coordinator is not None
-    assert told.coordinator.id == 1
-    (one,) = told.members
-    assert (one.member_id, one.group_instance_id, one.client_id, one.host) == ("m", "i", "rota", "/127.0.0.1")
-    assert (one.topics, one.rack, one.owned) == (("a",), "r", (TopicPartition("a", 0),))
-    assert one.assignment == (TopicPartition("a", 0), TopicPartition("a", 2))
+    reply = (await describe_groups(cluster, ["g"], deadline))["g"]
+    assert (reply.state, reply.protocol_type, reply.protocol) == ("Stable", "consumer", "range")
+    assert reply.coordinator is not None
+    assert reply.coordinator.id == 1
+    (item,) = reply.members
+    assert (item.member_id, item.group_instance_id, item.client_id, item.host) == ("m", "i", "rota", "/127.0.0.1")
+    assert (item.topics, item.rack, item.owned) == (("a",), "r", (TopicPartition("a", 0),))
+    assert item.assignment == (TopicPartition("a", 0), TopicPartition("a", 2))
 
 
 async def test_bytes_that_are_no_subscription_are_left_alone(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
@@ -148,11 +148,11 @@ async def test_bytes_that_are_no_subscription_are_left_alone(pair: Pair, cluster
         group_of("connect", member("m", metadata=b"\0\1mine"), protocol_type="connect"),
         group_of("rebalancing", member("m", metadata=b"")),
     )
-    told = await describe_groups(cluster, ["g", "connect", "rebalancing"], deadline)
-    assert {one.members[0].topics for one in told.values()} == {()}
-    assert told["connect"].members[0].metadata == b"\0\1mine"
-    assert told["connect"].members[0].assignment == ()
-    assert told["rebalancing"].members[0].assignment == (TopicPartition("a", 0), TopicPartition("a", 2))
+    reply = await describe_groups(cluster, ["g", "connect", "rebalancing"], deadline)
+    assert {item.members[0].topics for item in reply.values()} == {()}
+    assert reply["connect"].members[0].metadata == b"\0\1mine"
+    assert reply["connect"].members[0].assignment == ()
+    assert reply["rebalancing"].members[0].assignment == (TopicPartition("a", 0), TopicPartition("a", 2))
 
 
 @pytest.mark.parametrize("code", [0, ErrorCode.GROUP_ID_NOT_FOUND])
@@ -199,11 +199,11 @@ def leaves(pair: Pair, **codes: int) -> None:
         lambda request: LeaveGroupResponse(
             members=tuple(
                 MemberResponse(
-                    member_id=one.member_id,
-                    group_instance_id=one.group_instance_id,
-                    error_code=codes.get(one.group_instance_id or one.member_id, 0),
+                    member_id=item.member_id,
+                    group_instance_id=item.group_instance_id,
+                    error_code=codes.get(item.group_instance_id or item.member_id, 0),
                 )
-                for one in request.members
+                for item in request.members
             )
         ),
     )
@@ -215,7 +215,7 @@ async def test_members_are_removed_by_id_and_static_ones_by_instance(
     leaves(pair)
     await remove_members(cluster, "g", deadline, members=["m"], instances=["i"], reason="because")
     request: Any = pair.requests(LeaveGroupRequest)[0][0]
-    assert [(one.member_id, one.group_instance_id, one.reason) for one in request.members] == [
+    assert [(item.member_id, item.group_instance_id, item.reason) for item in request.members] == [
         ("", "i", "because"),
         ("m", None, "because"),
     ]
@@ -229,7 +229,7 @@ async def test_remove_all_members_removes_the_described_members(
     await remove_all_members(cluster, "g", deadline, reason="because")
     await remove_all_members(cluster, "empty", deadline, reason="because")
     (request,) = pair.requests(LeaveGroupRequest)[0]
-    assert [(one.member_id, one.group_instance_id) for one in request.members] == [("", "i"), ("m", None)]  # type: ignore[attr-defined]
+    assert [(item.member_id, item.group_instance_id) for item in request.members] == [("", "i"), ("m", None)]  # type: ignore[attr-defined]
 
 
 async def test_an_unknown_member_is_in_the_error(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
@@ -267,4 +267,4 @@ async def test_a_group_of_the_consumer_protocol_is_described_too(
     with pytest.raises(AdminFailed) as failed:
         await describe_groups(cluster, ["classic", "new", "gone"], deadline)
     assert list(failed.value.failed) == ["gone"]
-    assert {name: one.type for name, one in failed.value.done.items()} == {"classic": "classic", "new": "consumer"}
+    assert {name: item.type for name, item in failed.value.done.items()} == {"classic": "classic", "new": "consumer"}

@@ -18,18 +18,21 @@ ELSEWHERE = TopicPartition("nowhere", 0)
 
 async def test_a_partition_that_does_not_exist_fails_at_once(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     pair.topics = {"a": [1, -1]}
-    asked = CallResults[TopicPartition, int](
+    leaders = CallResults[TopicPartition, int](
         "looking", 21, (FIRST, SECOND, THIRD, ELSEWHERE), lambda key: ErrorContext(*key)
     )
-    assert await find_leaders(cluster, asked, deadline) == {FIRST: 1}
-    assert asked.pending() == (FIRST, SECOND)  # the second has no leader at the moment
-    assert {one: type(error) for one, error in asked.failed.items()} == {THIRD: UnknownTopic, ELSEWHERE: UnknownTopic}
+    assert await find_leaders(cluster, leaders, deadline) == {FIRST: 1}
+    assert leaders.pending() == (FIRST, SECOND)  # the second has no leader at the moment
+    assert {item: type(error) for item, error in leaders.failed.items()} == {
+        THIRD: UnknownTopic,
+        ELSEWHERE: UnknownTopic,
+    }
 
 
 async def test_a_topic_resolves_to_all_its_partitions(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     pair.topics = {"a": [0, 0], "b": [0, 0, 0]}
-    told = await resolve_partitions(cluster, ["a", TopicPartition("b", 1), FIRST], deadline)
-    assert told == (FIRST, SECOND, TopicPartition("b", 1))
+    answer = await resolve_partitions(cluster, ["a", TopicPartition("b", 1), FIRST], deadline)
+    assert answer == (FIRST, SECOND, TopicPartition("b", 1))
     for unknown in ("nowhere", ELSEWHERE, THIRD):
         with pytest.raises(AdminFailed, match="UNKNOWN_TOPIC_OR_PARTITION"):
             await resolve_partitions(cluster, ["b", unknown], deadline)

@@ -32,9 +32,9 @@ def lists(pair: Pair) -> None:
                 name=topic.name,
                 partitions=tuple(
                     ListOffsetsPartitionResponse(
-                        partition_index=one.partition_index, offset=at.get(one.timestamp, -1), timestamp=-1
+                        partition_index=item.partition_index, offset=at.get(item.timestamp, -1), timestamp=-1
                     )
-                    for one in topic.partitions
+                    for item in topic.partitions
                 ),
             )
             for topic in request.topics
@@ -48,8 +48,8 @@ def lists(pair: Pair) -> None:
 async def test_ends_and_times(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     pair.topics = {"a": [0, 1]}
     lists(pair)
-    told = await list_offsets(cluster, {FIRST: EARLIEST, SECOND: 12345}, deadline, isolation_level="read_uncommitted")
-    assert told == {FIRST: OffsetAndTimestamp(10, -1), SECOND: None}
+    reply = await list_offsets(cluster, {FIRST: EARLIEST, SECOND: 12345}, deadline, isolation_level="read_uncommitted")
+    assert reply == {FIRST: OffsetAndTimestamp(10, -1), SECOND: None}
     assert await list_offsets(cluster, {}, deadline, isolation_level="read_committed") == {}
     assert await bounds(cluster, [FIRST, SECOND], deadline) == {FIRST: (10, 20), SECOND: (10, 20)}
 

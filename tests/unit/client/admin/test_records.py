@@ -30,13 +30,13 @@ def deletes(pair: Pair, node: int, *, moves: int | None = None, **codes: int) ->
         results = []
         for topic in request.topics:
             parts = []
-            for one in topic.partitions:
-                code = codes.get(f"p{one.partition_index}", 0)
-                if one.partition_index == moves and node == 0:
+            for item in topic.partitions:
+                code = codes.get(f"p{item.partition_index}", 0)
+                if item.partition_index == moves and node == 0:
                     pair.topics["a"][moves], code = 1, ErrorCode.NOT_LEADER_OR_FOLLOWER
                 parts.append(
                     DeleteRecordsPartitionResult(
-                        partition_index=one.partition_index, low_watermark=one.offset, error_code=code
+                        partition_index=item.partition_index, low_watermark=item.offset, error_code=code
                     )
                 )
             results.append(DeleteRecordsTopicResult(name=topic.name, partitions=tuple(parts)))
@@ -48,7 +48,7 @@ def deletes(pair: Pair, node: int, *, moves: int | None = None, **codes: int) ->
 def numbers(pair: Pair) -> list[list[list[int]]]:
     requests: Any = pair.requests(DeleteRecordsRequest)
     return [
-        [[p.partition_index for t in one.topics for p in t.partitions] for one in received] for received in requests
+        [[p.partition_index for t in item.topics for p in t.partitions] for item in received] for received in requests
     ]
 
 
@@ -56,8 +56,8 @@ async def test_one_request_is_sent_to_each_leader(pair: Pair, cluster: Cluster, 
     pair.topics = {"a": [0, 1, 0, 1]}
     deletes(pair, 0)
     deletes(pair, 1)
-    told = await delete_records(cluster, {one: one.partition * 10 for one in PARTS}, deadline)
-    assert told == {one: one.partition * 10 for one in PARTS}
+    reply = await delete_records(cluster, {item: item.partition * 10 for item in PARTS}, deadline)
+    assert reply == {item: item.partition * 10 for item in PARTS}
     assert numbers(pair) == [[[0, 2]], [[1, 3]]]
 
 
@@ -65,8 +65,8 @@ async def test_a_leader_that_has_moved_is_followed(pair: Pair, cluster: Cluster,
     pair.topics = {"a": [0, 0]}
     deletes(pair, 0, moves=1)
     deletes(pair, 1)
-    told = await delete_records(cluster, {PARTS[0]: 3, PARTS[1]: 4}, deadline)
-    assert told == {PARTS[0]: 3, PARTS[1]: 4}
+    reply = await delete_records(cluster, {PARTS[0]: 3, PARTS[1]: 4}, deadline)
+    assert reply == {PARTS[0]: 3, PARTS[1]: 4}
     assert numbers(pair)[1] == [[1]]
 
 

@@ -37,7 +37,7 @@ def build(groups: Sequence[str]) -> DeleteGroupsRequest:
 
 
 def read(sent: SentRequest[str], answer: DeleteGroupsResponse) -> Iterable[KeyResult[str, int]]:
-    return (KeyResult(one.group_id, one.error_code, sent.node) for one in answer.results)
+    return (KeyResult(item.group_id, item.error_code, sent.node) for item in answer.results)
 
 
 def respond(request: DeleteGroupsRequest, **codes: int) -> DeleteGroupsResponse:
@@ -46,7 +46,7 @@ def respond(request: DeleteGroupsRequest, **codes: int) -> DeleteGroupsResponse:
 
 
 def requested_groups(pair: Pair) -> list[list[tuple[str, ...]]]:
-    return [[one.groups_names for one in received] for received in pair.requests(DeleteGroupsRequest)]  # type: ignore[attr-defined]
+    return [[item.groups_names for item in received] for received in pair.requests(DeleteGroupsRequest)]  # type: ignore[attr-defined]
 
 
 async def delete(cluster: Cluster, deadline: Deadline, *groups: str) -> dict[str, int]:
@@ -62,7 +62,7 @@ async def test_each_broker_receives_one_request_for_all_its_keys(
     for broker in pair.both:
         broker.on(DeleteGroupsRequest, respond)
     assert await delete(cluster, deadline, *FOUR) == {"a": 0, "b": 0, "c": 1, "d": 1}
-    assert [sorted(map(sorted, one)) for one in requested_groups(pair)] == [[["a", "b"]], [["c", "d"]]]
+    assert [sorted(map(sorted, item)) for item in requested_groups(pair)] == [[["a", "b"]], [["c", "d"]]]
 
 
 async def test_a_key_whose_coordinator_moved_is_requested_alone(

@@ -60,7 +60,7 @@ def creates(pair: Pair, **codes: int) -> None:
 
 
 def last(broker: Scripted, request: type) -> Any:
-    return next(one for one in reversed(broker.asked) if type(one) is request)
+    return next(item for item in reversed(broker.requests) if type(item) is request)
 
 
 async def test_many_topics_are_one_request(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
@@ -71,7 +71,7 @@ async def test_many_topics_are_one_request(pair: Pair, cluster: Cluster, deadlin
     first, second = last(pair.one, CreateTopicsRequest).topics
     assert (first.num_partitions, first.replication_factor, first.configs[0].value) == (2, 1, "5")
     assert (second.num_partitions, second.replication_factor) == (-1, -1)
-    assert [(one.partition_index, one.broker_ids) for one in second.assignments] == [(0, (0, 1)), (1, (1, 0))]
+    assert [(item.partition_index, item.broker_ids) for item in second.assignments] == [(0, (0, 1)), (1, (1, 0))]
     assert sum(len(received) for received in pair.requests(CreateTopicsRequest)) == 1
 
 
@@ -136,20 +136,20 @@ async def test_a_topic_is_named_once(cluster: Cluster, deadline: Deadline) -> No
 
 
 async def test_empty_calls_send_no_request(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
-    before = len(pair.one.asked)
+    before = len(pair.one.requests)
     assert await create_topics(cluster, [], deadline, validate_only=False, wait=True) == {}
     await delete_topics(cluster, [], deadline, wait=True)
     await create_partitions(cluster, {}, deadline, validate_only=False, wait=True)
     assert await describe_topics(cluster, [], deadline) == {}
-    assert len(pair.one.asked) == before
+    assert len(pair.one.requests) == before
 
 
 def deletes(pair: Pair, **codes: int) -> None:
     def answer(request: DeleteTopicsRequest) -> DeleteTopicsResponse:
         names = {value: name for name, value in pair.ids.items()}
         results = []
-        for one in request.topics:
-            name = one.name or names[one.topic_id]
+        for item in request.topics:
+            name = item.name or names[item.topic_id]
             code = codes.get(name, 0)
             if not code:
                 pair.topics.pop(name, None)
@@ -188,8 +188,8 @@ async def test_partitions_are_added_up_to_a_total(pair: Pair, cluster: Cluster, 
     pair.topics = {"a": [0], "b": [0]}
 
     def answer(request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-        for one in request.topics:
-            pair.topics[one.name] = [0] * one.count
+        for item in request.topics:
+            pair.topics[item.name] = [0] * item.count
         return CreatePartitionsResponse(results=tuple(CreatePartitionsTopicResult(name=o.name) for o in request.topics))
 
     pair.one.on(CreatePartitionsRequest, answer)
@@ -197,21 +197,21 @@ async def test_partitions_are_added_up_to_a_total(pair: Pair, cluster: Cluster, 
     await create_partitions(cluster, totals, deadline, validate_only=False, wait=True)
     first, second = last(pair.one, CreatePartitionsRequest).topics
     assert (first.count, first.assignments) == (3, None)
-    assert (second.count, [one.broker_ids for one in second.assignments]) == (2, [(1, 0)])
+    assert (second.count, [item.broker_ids for item in second.assignments]) == (2, [(1, 0)])
 
 
 async def test_topics_are_described_with_their_partitions(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     pair.topics, pair.ids = {"a": [1, -1], "__offsets": [0]}, {"a": FIRST_ID}
-    told = (await describe_topics(cluster, ["a"], deadline))["a"]
-    assert (told.id, told.is_internal) == (FIRST_ID, False)
-    assert told.partitions == (
+    reply = (await describe_topics(cluster, ["a"], deadline))["a"]
+    assert (reply.id, reply.is_internal) == (FIRST_ID, False)
+    assert reply.partitions == (
         PartitionInfo("a", 0, 1, -1, (0, 1), (0, 1)),
         PartitionInfo("a", 1, -1, -1, (0, 1), (0, 1)),
     )
     with pytest.raises(AdminFailed) as failed:
         await describe_topics(cluster, ["a", "nowhere"], deadline)
     assert isinstance(failed.value.failed["nowhere"], UnknownTopic)
-    assert failed.value.done["a"] == told
+    assert failed.value.done["a"] == reply
 
 
 async def test_internal_topics_are_listed_on_request(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
@@ -224,5 +224,7 @@ async def test_asking_never_creates(pair: Pair, cluster: Cluster, deadline: Dead
     with pytest.raises(AdminFailed):
         await describe_topics(cluster, ["nowhere"], deadline)
     await list_topics(cluster, deadline, internal=False)
-    asked = [one for broker in pair.both for one in broker.asked if type(one).__name__ == "MetadataRequest"]
-    assert not any(one.allow_auto_topic_creation for one in asked)
+    metadata_requests = [
+        item for broker in pair.both for item in broker.requests if type(item).__name__ == "MetadataRequest"
+    ]
+    assert not any(item.allow_auto_topic_creation for item in metadata_requests)

@@ -59,19 +59,19 @@ class Bookkeeper(Feed):
             broker.on(ListOffsetsRequest, self._list)
 
     def _found(self, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-        one = Coordinator(key=request.coordinator_keys[0], node_id=0, host="127.0.0.1", port=self.brokers[0].port)
-        return FindCoordinatorResponse(coordinators=(one,))
+        item = Coordinator(key=request.coordinator_keys[0], node_id=0, host="127.0.0.1", port=self.brokers[0].port)
+        return FindCoordinatorResponse(coordinators=(item,))
 
     async def _commit(self, request: OffsetCommitRequest) -> OffsetCommitResponse:
         [topic] = request.topics
         assert topic.topic_id == TOPIC_ID, "by id, as the metadata know it"
-        said = {one.partition_index: one.committed_offset for one in topic.partitions}
+        said = {item.partition_index: item.committed_offset for item in topic.partitions}
         self.commits.append(said)
         await self.open.wait()
         code = self.refusals.pop(0) if self.refusals else 0
         if not code:
             self.committed |= said
-        several = tuple(OffsetCommitResponsePartition(partition_index=one, error_code=code) for one in said)
+        several = tuple(OffsetCommitResponsePartition(partition_index=item, error_code=code) for item in said)
         return OffsetCommitResponse(topics=(OffsetCommitResponseTopic(topic_id=TOPIC_ID, partitions=several),))
 
     def _fetch_offsets(self, request: OffsetFetchRequest) -> OffsetFetchResponse:
@@ -79,10 +79,10 @@ class Bookkeeper(Feed):
         code = self.unstable.pop(0) if self.unstable else 0
         several = tuple(
             OffsetFetchResponsePartitions(
-                partition_index=one, committed_offset=self.committed.get(one, -1), error_code=code
+                partition_index=item, committed_offset=self.committed.get(item, -1), error_code=code
             )
             for topic in group.topics or ()
-            for one in topic.partition_indexes
+            for item in topic.partition_indexes
         )
         topics = (OffsetFetchResponseTopics(name=TOPIC, partitions=several),)
         return OffsetFetchResponse(groups=(OffsetFetchResponseGroup(group_id=GROUP, topics=topics),))
@@ -91,11 +91,11 @@ class Bookkeeper(Feed):
         [topic] = request.topics
         several = tuple(
             ListOffsetsPartitionResponse(
-                partition_index=one.partition_index,
-                offset=0 if one.timestamp == -2 else self.end(one.partition_index) if one.timestamp == -1 else -1,
-                error_code=5 if one.partition_index in self.silent else 0,
+                partition_index=item.partition_index,
+                offset=0 if item.timestamp == -2 else self.end(item.partition_index) if item.timestamp == -1 else -1,
+                error_code=5 if item.partition_index in self.silent else 0,
             )
-            for one in topic.partitions
+            for item in topic.partitions
         )
         return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name=TOPIC, partitions=several),))
 

@@ -75,8 +75,8 @@ class Feed:
         log = self.batches[partition]
         return read_header(log[-1]).next_offset if log else 0
 
-    def asked(self, broker: int = 0) -> list[FetchRequest]:
-        return [one for one in self.brokers[broker].asked if isinstance(one, FetchRequest)]
+    def requests(self, broker: int = 0) -> list[FetchRequest]:
+        return [item for item in self.brokers[broker].requests if isinstance(item, FetchRequest)]
 
     def _metadata(self, _: MetadataRequest) -> MetadataResponse:
         parts = tuple(
@@ -95,21 +95,21 @@ class Feed:
     def _listed(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
         """The start, the end, or the first batch at or after a time."""
         found = []
-        for one in request.topics[0].partitions:
-            late = [head.base_offset for head in map(read_header, self.batches[one.partition_index])]
-            times = [head.max_timestamp for head in map(read_header, self.batches[one.partition_index])]
-            at = {-2: late[0] if late else 0, -1: self.end(one.partition_index)}.get(one.timestamp)
+        for item in request.topics[0].partitions:
+            late = [head.base_offset for head in map(read_header, self.batches[item.partition_index])]
+            times = [head.max_timestamp for head in map(read_header, self.batches[item.partition_index])]
+            at = {-2: late[0] if late else 0, -1: self.end(item.partition_index)}.get(item.timestamp)
             if at is None:
-                at = next((base for base, time in zip(late, times, strict=True) if time >= one.timestamp), -1)
-            found.append(ListOffsetsPartitionResponse(partition_index=one.partition_index, offset=at))
+                at = next((base for base, time in zip(late, times, strict=True) if time >= item.timestamp), -1)
+            found.append(ListOffsetsPartitionResponse(partition_index=item.partition_index, offset=at))
         return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name=TOPIC, partitions=tuple(found)),))
 
     async def _fetched(self, request: FetchRequest) -> FetchResponse:
         if self.whole:
             return self.whole.pop(0)
-        urgent = any(self.instead.get(one.partition) for topic in request.topics for one in topic.partitions)
+        urgent = any(self.instead.get(item.partition) for topic in request.topics for item in topic.partitions)
         answer = self._answer(request)
-        if not urgent and not any(one.records for one in answer.responses[0].partitions):
+        if not urgent and not any(item.records for item in answer.responses[0].partitions):
             self.written.clear()
             try:
                 async with asyncio.timeout(request.max_wait_ms / 1000):
@@ -122,21 +122,21 @@ class Feed:
     def _answer(self, request: FetchRequest) -> FetchResponse:
         assert [topic.topic_id for topic in request.topics] == [self.topic_id]
         left, found = request.max_bytes, []
-        for one in request.topics[0].partitions:
-            instead = self.instead.get(one.partition)
+        for item in request.topics[0].partitions:
+            instead = self.instead.get(item.partition)
             if instead:
                 found.append(instead.pop(0))
                 continue
             records = b""
-            for raw in self.batches[one.partition]:
-                behind = read_header(raw).next_offset > one.fetch_offset
-                if behind and (not records or len(records) + len(raw) <= min(one.partition_max_bytes, left)):
+            for raw in self.batches[item.partition]:
+                behind = read_header(raw).next_offset > item.fetch_offset
+                if behind and (not records or len(records) + len(raw) <= min(item.partition_max_bytes, left)):
                     records += raw
             left -= len(records)
             found.append(
                 PartitionData(
-                    partition_index=one.partition,
-                    high_watermark=self.end(one.partition),
+                    partition_index=item.partition,
+                    high_watermark=self.end(item.partition),
                     log_start_offset=0,
                     records=records,
                 )
@@ -183,7 +183,7 @@ class Reading:
 
     async def offsets(self, partition: TopicPartition, count: int, records_max: int = 1000) -> list[int]:
         await self.until(count, records_max)
-        return [one.offset for one in self.taken if one.partition == partition.partition]
+        return [item.offset for item in self.taken if item.partition == partition.partition]
 
 
 @asynccontextmanager

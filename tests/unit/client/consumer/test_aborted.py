@@ -11,7 +11,7 @@ from rota.protocol.records.batch import read_header
 
 def hidden(transactions: list[tuple[int, int]], *batches: bytes) -> list[bool]:
     """For each data batch in turn; `transactions` are (producer, first offset)."""
-    aborted = Aborted(tuple(AbortedTransaction(producer_id=one, first_offset=first) for one, first in transactions))
+    aborted = Aborted(tuple(AbortedTransaction(producer_id=item, first_offset=first) for item, first in transactions))
     found = []
     for raw in batches:
         header = read_header(raw)

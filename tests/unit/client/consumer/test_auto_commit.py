@@ -25,35 +25,37 @@ def test_switched_off_none_is_ever_due() -> None:
 
 
 def test_one_is_under_way_at_most() -> None:
-    one = auto()
-    one.begin(6_000)
-    assert not one.is_due(60_000)
-    assert one.next_ms == NEVER
-    one.complete(60_000, retry=False)
-    assert one.is_due(60_000)
+    item = auto()
+    item.begin(6_000)
+    assert not item.is_due(60_000)
+    assert item.next_ms == NEVER
+    item.complete(60_000, retry=False)
+    assert item.is_due(60_000)
 
 
 def test_a_retriable_failure_is_retried_after_the_backoff() -> None:
-    one = auto()
-    one.begin(6_000)
-    one.complete(6_500, retry=True)
-    assert not one.is_due(6_599)
-    assert one.is_due(6_600)
+    item = auto()
+    item.begin(6_000)
+    item.complete(6_500, retry=True)
+    assert not item.is_due(6_599)
+    assert item.is_due(6_600)
 
 
 def test_a_fatal_failure_waits_for_the_next_interval() -> None:
-    one = auto()
-    one.begin(6_000)
-    one.complete(6_500, retry=False)
-    assert one.next_ms == 11_000
+    item = auto()
+    item.begin(6_000)
+    item.complete(6_500, retry=False)
+    assert item.next_ms == 11_000
 
 
-@given(began=st.integers(6_000, 20_000), took=st.integers(0, 20_000), retry=st.booleans(), asked=st.integers(0, 50_000))
+@given(
+    began=st.integers(6_000, 20_000), took=st.integers(0, 20_000), retry=st.booleans(), requests=st.integers(0, 50_000)
+)
 def test_the_next_is_an_interval_after_the_last_or_a_backoff_after_its_failure(
-    began: int, took: int, retry: bool, asked: int
+    began: int, took: int, retry: bool, requests: int
 ) -> None:
-    one = auto()
-    one.begin(began)
-    one.complete(began + took, retry=retry)
+    item = auto()
+    item.begin(began)
+    item.complete(began + took, retry=retry)
     expected = min(began + 5_000, began + took + 100) if retry else began + 5_000
-    assert one.is_due(asked) == (asked >= expected) == (asked >= one.next_ms)
+    assert item.is_due(requests) == (requests >= expected) == (requests >= item.next_ms)

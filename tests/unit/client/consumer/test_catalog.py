@@ -16,14 +16,14 @@ from rota.protocol.messages.metadata import MetadataRequest, MetadataResponsePar
 
 def topic(name: str, *numbers: int, error: int = 0) -> MetadataResponseTopic:
     several = tuple(
-        MetadataResponsePartition(partition_index=one, leader_id=1, leader_epoch=2, replica_nodes=(1, 2))
-        for one in numbers
+        MetadataResponsePartition(partition_index=item, leader_id=1, leader_epoch=2, replica_nodes=(1, 2))
+        for item in numbers
     )
     return MetadataResponseTopic(name=name, partitions=several, error_code=error)
 
 
 def test_partitions_are_sorted() -> None:
-    assert [one.partition for one in partitions_of(topic("orders", 2, 0, 1))] == [0, 1, 2]
+    assert [item.partition for item in partitions_of(topic("orders", 2, 0, 1))] == [0, 1, 2]
     assert partitions_of(topic("orders", 0)) == (PartitionInfo("orders", 0, 1, 2, (1, 2), ()),)
 
 
@@ -38,9 +38,9 @@ async def test_unknown_topics_are_left_out_and_not_created(names: list[str] | No
             assert list(await catalog(cluster, names)) == ["orders"]
         finally:
             await cluster.close()
-        asked = broker.asked[-1]
-    assert not asked.allow_auto_topic_creation
-    assert (asked.topics is None) == (names is None)
+        requests = broker.requests[-1]
+    assert not requests.allow_auto_topic_creation
+    assert (requests.topics is None) == (names is None)
 
 
 async def test_an_unauthorized_topic_is_an_error() -> None:

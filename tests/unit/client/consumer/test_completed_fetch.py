@@ -40,9 +40,9 @@ def test_take_returns_at_most_the_requested_number_of_records() -> None:
 
 
 def test_records_have_topic_partition_offset_and_epoch() -> None:
-    [one] = CompletedFetch(P1, 3, framed(batch(3, 1, epoch=9))).take(5)
-    assert (one.topic, one.partition, one.offset, one.leader_epoch) == (*P1, 3, 9)
-    assert (one.key, one.value, one.timestamp, one.timestamp_type) == (b"3", b"v", 1_003, 0)
+    [item] = CompletedFetch(P1, 3, framed(batch(3, 1, epoch=9))).take(5)
+    assert (item.topic, item.partition, item.offset, item.leader_epoch) == (*P1, 3, 9)
+    assert (item.key, item.value, item.timestamp, item.timestamp_type) == (b"3", b"v", 1_003, 0)
 
 
 def test_the_epoch_is_that_of_the_last_record_given() -> None:
@@ -82,7 +82,7 @@ def test_control_batches_are_left_out_and_passed() -> None:
 def test_offsets_removed_by_compaction_are_skipped() -> None:
     raw = batch(0, 6)
     header = read_header(raw)
-    some = rewrite_batch(header, [one for one in read_records(raw) if one.offset in (1, 3)])
+    some = rewrite_batch(header, [item for item in read_records(raw) if item.offset in (1, 3)])
     none = rewrite_batch(read_header(batch(6, 3)), [])
     buffered = CompletedFetch(P1, 0, framed(some, none))
     assert offsets(buffered) == [1, 3]
@@ -92,7 +92,7 @@ def test_offsets_removed_by_compaction_are_skipped() -> None:
 
 def test_a_position_in_a_gap_is_passed_too() -> None:
     raw = batch(0, 6)
-    some = rewrite_batch(read_header(raw), [one for one in read_records(raw) if one.offset == 1])
+    some = rewrite_batch(read_header(raw), [item for item in read_records(raw) if item.offset == 1])
     buffered = CompletedFetch(P1, 4, framed(some))
     assert offsets(buffered) == []
     assert buffered.next_offset == 6
@@ -188,10 +188,10 @@ def test_any_sequence_of_takes_returns_the_records_of_the_log(
             continue
         raw = batch(end, count)
         if kind == "kept":
-            kept = [one for one in read_records(raw) if one.offset % 2]
+            kept = [item for item in read_records(raw) if item.offset % 2]
             raw = rewrite_batch(read_header(raw), kept)
         log.append(raw)
-        expected += [one.offset for one in read_records(raw)]
+        expected += [item.offset for item in read_records(raw)]
         end += count
     start = data.draw(st.integers(0, max(end - 1, 0)), label="position")
     log = [raw for raw in log if read_header(raw).next_offset > start]
@@ -204,6 +204,6 @@ def test_any_sequence_of_takes_returns_the_records_of_the_log(
         if data.draw(st.booleans()):
             buffered.copy_rest()
         taken += some
-        assert buffered.next_offset >= max([before, *(one + 1 for one in some)])
-    assert taken == [one for one in expected if one >= start]
+        assert buffered.next_offset >= max([before, *(item + 1 for item in some)])
+    assert taken == [item for item in expected if item >= start]
     assert buffered.next_offset == max(end, start)

@@ -159,7 +159,7 @@ async def test_once_the_end_has_begun_nothing_more_is_handed_out() -> None:
         assert await first(consumer) == 0
         closing = asyncio.create_task(consumer.close())
         await eventually(lambda: keeper.commits)
-        seen += [one.offset async for one in consumer]
+        seen += [item.offset async for item in consumer]
         assert await consumer.getmany() == {}
         assert await consumer.getmany() == {}
         keeper.open.set()
@@ -222,7 +222,7 @@ async def test_async_for_ends_when_the_consumer_is_closed_meanwhile() -> None:
         await eventually(lambda: len(seen) == 10)
         await consumer.close()
         await asyncio.wait_for(reading, TEN_S)
-        assert [one async for one in consumer] == []
+        assert [item async for item in consumer] == []
     with pytest.raises(IllegalUse, match="closed"):
         await consumer.getone()
 
@@ -232,7 +232,7 @@ async def test_a_waiting_getone_raises_when_the_consumer_is_closed() -> None:
     async with consuming(keeper) as consumer:
         consumer.assign(P0)
         waiting = asyncio.create_task(consumer.getone())
-        await eventually(keeper.asked)
+        await eventually(keeper.requests)
         await consumer.close()
         with pytest.raises(IllegalUse, match="was closed"):
             await waiting

@@ -44,16 +44,16 @@ class Consumers(RuleBasedStateMachine):
 
     def assign(self, owned: list[TopicPartition]) -> None:
         self.positions.assign(owned)
-        for one in owned:
-            if one not in self.finished:
-                self.finished[one] = self.commits.get(one, 0)
-                self.positions.seek(one, self.finished[one])
+        for item in owned:
+            if item not in self.finished:
+                self.finished[item] = self.commits.get(item, 0)
+                self.positions.seek(item, self.finished[item])
 
     def enter(self) -> None:
         """A poll-like call begins."""
         self.delivered.begin()
-        for one, (_, behind) in self.in_hand.items():
-            self.finished[one] = behind
+        for item, (_, behind) in self.in_hand.items():
+            self.finished[item] = behind
         self.in_hand = {}
         self.now_ms += 3
         if self.auto.is_due(self.now_ms):
@@ -62,27 +62,27 @@ class Consumers(RuleBasedStateMachine):
             self.auto.complete(self.now_ms, retry=False)
 
     def commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
-        for one, at in offsets.items():
-            assert at.offset <= self.up(self.finished[one]), "C1"
-            self.commits[one] = at.offset
+        for item, at in offsets.items():
+            assert at.offset <= self.up(self.finished[item]), "C1"
+            self.commits[item] = at.offset
 
     def take(self, count: int) -> dict[TopicPartition, list[ConsumerRecord]]:
         """What a fetcher does: records from the positions on, the positions behind them."""
         batch: dict[TopicPartition, list[ConsumerRecord]] = {}
-        for one in sorted(self.positions.assigned - self.positions.paused)[:count]:
-            position = self.positions.of(one)
+        for item in sorted(self.positions.assigned - self.positions.paused)[:count]:
+            position = self.positions.of(item)
             assert position.offset is not None
             start = self.up(position.offset)
-            batch[one] = [record(one, start + self.gap * at) for at in range(max(1, count // 2))]
-            position.offset = batch[one][-1].offset + 1
+            batch[item] = [record(item, start + self.gap * at) for at in range(max(1, count // 2))]
+            position.offset = batch[item][-1].offset + 1
         return batch
 
     def given(self, batch: dict[TopicPartition, list[ConsumerRecord]]) -> None:
-        for one, records in batch.items():
+        for item, records in batch.items():
             offsets = [each.offset for each in records]
             assert offsets == list(range(offsets[0], offsets[-1] + 1, self.gap)), "in order, without a hole"
-            assert offsets[0] == self.up(self.finished[one]), "nothing twice, nothing left out"
-            self.in_hand[one] = (offsets[0], offsets[-1] + 1)
+            assert offsets[0] == self.up(self.finished[item]), "nothing twice, nothing left out"
+            self.in_hand[item] = (offsets[0], offsets[-1] + 1)
 
     @rule(count=st.integers(1, 6))
     def getmany(self, count: int) -> None:
@@ -95,8 +95,8 @@ class Consumers(RuleBasedStateMachine):
         if not self.delivered.left:
             self.delivered.put(self.take(count))
         if self.delivered.left:
-            one = self.delivered.one()
-            self.given({TopicPartition(one.topic, one.partition): [one]})
+            item = self.delivered.one()
+            self.given({TopicPartition(item.topic, item.partition): [item]})
 
     @rule()
     def a_poll_that_gives_nothing(self) -> None:
@@ -128,36 +128,36 @@ class Consumers(RuleBasedStateMachine):
         gone = self.positions.assigned - kept
         self.delivered.forget(gone)
         self.positions.drop(gone)
-        for one in gone:
-            self.finished.pop(one, None)
+        for item in gone:
+            self.finished.pop(item, None)
         self.assign(sorted(kept))
 
     @rule()
     def the_user_closes(self) -> None:
-        done = {one: behind for one, (_, behind) in self.in_hand.items()}
-        expected = {one: self.finished[one] for one in self.positions.assigned} | done
+        done = {item: behind for item, (_, behind) in self.in_hand.items()}
+        expected = {item: self.finished[item] for item in self.positions.assigned} | done
         assert self.same(self.delivered.done(), expected), "everything that was delivered"
 
     @rule()
     def the_user_fails(self) -> None:
-        expected = {one: self.finished[one] for one in self.positions.assigned}
+        expected = {item: self.finished[item] for item in self.positions.assigned}
         assert self.same(self.delivered.before_last(), expected), "what was delivered before the last call"
 
     def same(self, offsets: dict[TopicPartition, OffsetAndMetadata], expected: dict[TopicPartition, int]) -> bool:
         """Offsets that differ by a gap in the log mean the same."""
         assert offsets.keys() == expected.keys()
-        return all(self.up(at.offset) == self.up(expected[one]) for one, at in offsets.items())
+        return all(self.up(at.offset) == self.up(expected[item]) for item, at in offsets.items())
 
     @precondition(lambda self: hasattr(self, "delivered"))
     @invariant()
     def the_user_stands_where_the_next_record_is(self) -> None:
-        for one in self.positions.assigned:
-            waiting = self.delivered.next_offset(one)
-            stands = self.positions.of(one).offset if waiting is None else waiting
-            behind = self.in_hand[one][1] if one in self.in_hand else self.finished[one]
+        for item in self.positions.assigned:
+            waiting = self.delivered.next_offset(item)
+            stands = self.positions.of(item).offset if waiting is None else waiting
+            behind = self.in_hand[item][1] if item in self.in_hand else self.finished[item]
             assert stands is not None
             assert self.up(stands) == self.up(behind)
-            assert not (one in self.positions.paused and waiting is not None)
+            assert not (item in self.positions.paused and waiting is not None)
 
 
 TestConsumers = Consumers.TestCase
@@ -175,7 +175,7 @@ def delivered() -> DeliveredRecords:
 
 def test_records_are_returned_by_partition_in_order(delivered: DeliveredRecords) -> None:
     delivered.put({FIRST: [record(FIRST, 1), record(FIRST, 2)], SECOND: [record(SECOND, 0)]})
-    assert [(one.partition, one.offset) for one in (delivered.one(), delivered.one(), delivered.one())] == [
+    assert [(item.partition, item.offset) for item in (delivered.one(), delivered.one(), delivered.one())] == [
         (0, 1),
         (0, 2),
         (1, 0),

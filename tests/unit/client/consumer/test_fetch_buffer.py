@@ -37,7 +37,7 @@ class Waiting:
 
 
 def offsets(records: list[ConsumerRecord]) -> list[int]:
-    return [one.offset for one in records]
+    return [item.offset for item in records]
 
 
 @pytest.fixture

@@ -37,11 +37,11 @@ class Case:
         self.judging = PartitionResults(config, self.positions, self.arrived, self.sources, self.pauses, cluster)
         self.requested = FetchPartition(10, 1000, position_epoch=self.position.position_epoch)
 
-    def told(self, **data: Any) -> None:
+    def answers(self, **data: Any) -> None:
         self.judging.apply(1, P0, self.requested, PartitionData(partition_index=0, **data), 1, 0)
 
     def refused(self, code: ErrorCode) -> None:
-        self.told(error_code=int(code))
+        self.answers(error_code=int(code))
 
     def raised(self) -> KafkaError:
         with pytest.raises(KafkaError) as caught:
@@ -55,14 +55,14 @@ class Case:
 
 def test_records_wait_to_be_taken() -> None:
     case = Case()
-    case.told(records=batch(10, 2), high_watermark=12, log_start_offset=3)
-    assert [one.offset for one in case.arrived.take(10)[P0]] == [10, 11]
+    case.answers(records=batch(10, 2), high_watermark=12, log_start_offset=3)
+    assert [item.offset for item in case.arrived.take(10)[P0]] == [10, 11]
     assert (case.position.high_watermark, case.position.log_start) == (12, 3)
 
 
 def test_an_empty_response_updates_the_high_watermark_only() -> None:
     case = Case()
-    case.told(high_watermark=10, log_start_offset=-1)
+    case.answers(high_watermark=10, log_start_offset=-1)
     assert not case.arrived.has_any()
     assert (case.position.high_watermark, case.position.log_start) == (10, None)
 
@@ -76,7 +76,7 @@ def test_an_answer_of_the_past_is_nothing(change: str) -> None:
         case.positions.drop([P0])
     else:
         case.position.offset = 11
-    case.told(records=batch(10, 2), high_watermark=12)
+    case.answers(records=batch(10, 2), high_watermark=12)
     case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)
     case.refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     assert not case.arrived.has_any()
@@ -93,7 +93,7 @@ def test_out_of_range_is_reset_by_policy(policy: str) -> None:
 
 def test_out_of_range_raises_without_a_reset_policy() -> None:
     case = Case("none")
-    case.told(high_watermark=8, log_start_offset=5)
+    case.answers(high_watermark=8, log_start_offset=5)
     case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)
     error = case.raised()
     assert isinstance(error, OffsetOutOfRange)
@@ -162,11 +162,11 @@ def test_corrupt_message_raises_corrupt_records() -> None:
 
 def test_out_of_range_ahead_of_buffered_records_is_requested_again() -> None:
     case = Case("latest")
-    case.told(records=batch(10, 2))
+    case.answers(records=batch(10, 2))
     case.requested = case.requested._replace(offset=12)
     case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)
     assert case.position.offset == 10
-    assert [one.offset for one in case.arrived.take(10)[P0]] == [10, 11]
+    assert [item.offset for item in case.arrived.take(10)[P0]] == [10, 11]
     case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)  # of the epoch, first
     case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)
     assert case.position.reset == "latest"
@@ -175,20 +175,20 @@ def test_out_of_range_ahead_of_buffered_records_is_requested_again() -> None:
 def test_after_truncation_the_position_is_the_divergence_offset() -> None:
     case = Case("earliest", epoch=5)
     position_epoch = case.position.position_epoch
-    case.told(diverging_epoch=EpochEndOffset(epoch=4, end_offset=7), high_watermark=20)
+    case.answers(diverging_epoch=EpochEndOffset(epoch=4, end_offset=7), high_watermark=20)
     assert (case.position.offset, case.position.leader_epoch) == (7, 4)
     assert case.position.position_epoch != position_epoch
 
 
 def test_a_truncated_log_never_moves_forward() -> None:
     case = Case("earliest", epoch=5)
-    case.told(diverging_epoch=EpochEndOffset(epoch=4, end_offset=30))
+    case.answers(diverging_epoch=EpochEndOffset(epoch=4, end_offset=30))
     assert (case.position.offset, case.position.leader_epoch) == (10, 4)
 
 
 def test_truncation_raises_without_a_reset_policy() -> None:
     case = Case("none", epoch=5)
-    case.told(diverging_epoch=EpochEndOffset(epoch=4, end_offset=7))
+    case.answers(diverging_epoch=EpochEndOffset(epoch=4, end_offset=7))
     error = case.raised()
     assert isinstance(error, LogTruncated)
     assert error.offsets == {P0: 7}
@@ -197,14 +197,14 @@ def test_truncation_raises_without_a_reset_policy() -> None:
 
 def test_a_replica_near_by_is_remembered() -> None:
     case = Case()
-    case.told(preferred_read_replica=3)
+    case.answers(preferred_read_replica=3)
     assert case.sources.forget_replica(P0)
 
 
 def test_read_committed_hides_without_a_list_too() -> None:
     case = Case(isolation_level="read_committed")
-    case.told(records=batch(10, 1), aborted_transactions=None)
-    assert [one.offset for one in case.arrived.take(10)[P0]] == [10]
+    case.answers(records=batch(10, 1), aborted_transactions=None)
+    assert [item.offset for item in case.arrived.take(10)[P0]] == [10]
 
 
 async def test_a_leader_that_is_named_for_a_deleted_topic_is_not_followed() -> None:
@@ -218,7 +218,7 @@ async def test_a_leader_that_is_named_for_a_deleted_topic_is_not_followed() -> N
             epoch = case.position.position_epoch
             case.requested = FetchPartition(10, 1000, position_epoch=epoch, topic_id=topic_id)
             leader = LeaderIdAndEpoch(leader_id=1, leader_epoch=7)
-            case.told(error_code=int(ErrorCode.NOT_LEADER_OR_FOLLOWER), current_leader=leader)
+            case.answers(error_code=int(ErrorCode.NOT_LEADER_OR_FOLLOWER), current_leader=leader)
             source = case.sources.of(P0, its.cluster.metadata, 0)
             assert source is not None
             assert source.node == followed

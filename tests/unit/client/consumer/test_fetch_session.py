@@ -21,10 +21,10 @@ def requested(offset: int = 0, **more: object) -> FetchPartition:
     return FetchPartition(offset, 1000, **{"topic_id": TOPIC_ID} | more)  # type: ignore[arg-type]
 
 
-def told(asking: SessionRequest) -> tuple[int, int, dict[int, int], list[int]]:
+def answer(asking: SessionRequest) -> tuple[int, int, dict[int, int], list[int]]:
     """(session, epoch, offsets by partition, forgotten partitions)"""
-    wanted = {one.partition: one.fetch_offset for topic in asking.topics for one in topic.partitions}
-    return asking.session_id, asking.epoch, wanted, [one for topic in asking.forgotten for one in topic.partitions]
+    wanted = {item.partition: item.fetch_offset for topic in asking.topics for item in topic.partitions}
+    return asking.session_id, asking.epoch, wanted, [item for topic in asking.forgotten for item in topic.partitions]
 
 
 def begun() -> FetchSession:
@@ -35,29 +35,29 @@ def begun() -> FetchSession:
 
 
 def test_the_first_request_is_full_and_begins_a_session() -> None:
-    assert told(FetchSession().ask({P0: requested(), P1: requested(5)}, by_id=True)) == (0, 0, {0: 0, 1: 5}, [])
+    assert answer(FetchSession().ask({P0: requested(), P1: requested(5)}, by_id=True)) == (0, 0, {0: 0, 1: 5}, [])
 
 
 def test_later_requests_contain_only_changes() -> None:
     session = begun()
-    assert told(session.ask({P0: requested(), P1: requested(6)}, by_id=True)) == (77, 1, {1: 6}, [])
+    assert answer(session.ask({P0: requested(), P1: requested(6)}, by_id=True)) == (77, 1, {1: 6}, [])
     assert session.answered(0, 77)
-    assert told(session.ask({P1: requested(6)}, by_id=True)) == (77, 2, {}, [0])
+    assert answer(session.ask({P1: requested(6)}, by_id=True)) == (77, 2, {}, [0])
     assert session.answered(0, 77)
-    assert told(session.ask({P0: requested(3), P1: requested(6)}, by_id=True)) == (77, 3, {0: 3}, [])
+    assert answer(session.ask({P0: requested(3), P1: requested(6)}, by_id=True)) == (77, 3, {0: 3}, [])
 
 
 def test_a_new_turn_at_the_same_offset_is_no_news_for_the_broker() -> None:
     session = begun()
-    assert told(session.ask({P0: requested(position_epoch=9), P1: requested(5)}, by_id=True))[2] == {}
+    assert answer(session.ask({P0: requested(position_epoch=9), P1: requested(5)}, by_id=True))[2] == {}
     assert session.answered(0, 77)
-    assert told(session.ask({P0: requested(leader_epoch=4), P1: requested(5)}, by_id=True))[2] == {0: 0}
+    assert answer(session.ask({P0: requested(leader_epoch=4), P1: requested(5)}, by_id=True))[2] == {0: 0}
 
 
 def test_without_a_session_every_request_is_full() -> None:
     session = FetchSession()
     for _ in range(2):
-        assert told(session.ask({P0: requested()}, by_id=True)) == (0, 0, {0: 0}, [])
+        assert answer(session.ask({P0: requested()}, by_id=True)) == (0, 0, {0: 0}, [])
         assert session.answered(0, 0)
 
 
@@ -65,29 +65,29 @@ def test_an_evicted_session_is_replaced_by_a_full_request() -> None:
     session = begun()
     session.ask({P0: requested()}, by_id=True)
     assert not session.answered(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0)
-    assert told(session.ask({P0: requested()}, by_id=True)) == (0, 0, {0: 0}, [])
+    assert answer(session.ask({P0: requested()}, by_id=True)) == (0, 0, {0: 0}, [])
 
 
 def test_a_session_at_another_epoch_is_closed_by_the_one_that_follows() -> None:
     session = begun()
     session.ask({P0: requested()}, by_id=True)
     assert not session.answered(ErrorCode.INVALID_FETCH_SESSION_EPOCH, 77)
-    assert told(session.ask({P0: requested()}, by_id=True)) == (77, 0, {0: 0}, [])
+    assert answer(session.ask({P0: requested()}, by_id=True)) == (77, 0, {0: 0}, [])
     assert session.answered(0, 78)
-    assert told(session.ask({P0: requested()}, by_id=True)) == (78, 1, {}, [])
+    assert answer(session.ask({P0: requested()}, by_id=True)) == (78, 1, {}, [])
 
 
 def test_an_answer_that_was_lost_leaves_nothing_to_build_on() -> None:
     session = begun()
     session.ask({P0: requested(1)}, by_id=True)
     session.failed()
-    assert told(session.ask({P0: requested(1), P1: requested(5)}, by_id=True)) == (77, 0, {0: 1, 1: 5}, [])
+    assert answer(session.ask({P0: requested(1), P1: requested(5)}, by_id=True)) == (77, 0, {0: 1, 1: 5}, [])
 
 
 def test_names_instead_of_ids_are_another_session() -> None:
     session = begun()
     asking = session.ask({P0: requested(topic_id=UUID_ZERO)}, by_id=False)
-    assert told(asking) == (77, 0, {0: 0}, [])
+    assert answer(asking) == (77, 0, {0: 0}, [])
     assert asking.topics[0].topic == TOPIC
 
 
@@ -96,7 +96,7 @@ def test_a_topic_of_the_same_name_is_another_topic() -> None:
     asking = session.ask({P0: requested(topic_id=OTHER_ID), P1: requested(5, topic_id=OTHER_ID)}, by_id=True)
     assert [topic.topic_id for topic in asking.topics] == [OTHER_ID]
     assert [topic.topic_id for topic in asking.forgotten] == [TOPIC_ID]
-    assert told(asking)[2:] == ({0: 0, 1: 5}, [0, 1])
+    assert answer(asking)[2:] == ({0: 0, 1: 5}, [0, 1])
 
 
 def test_the_session_epoch_wraps_to_1() -> None:
@@ -104,7 +104,7 @@ def test_the_session_epoch_wraps_to_1() -> None:
     session._epoch = EPOCH_MAX
     session.ask({P0: requested()}, by_id=True)
     assert session.answered(0, 77)
-    assert told(session.ask({P0: requested()}, by_id=True))[1] == 1
+    assert answer(session.ask({P0: requested()}, by_id=True))[1] == 1
 
 
 WANTS = st.dictionaries(
@@ -129,12 +129,12 @@ def test_the_session_of_the_broker_equals_the_requested_partitions(
             continue
         if fate == "forgotten":
             broker = FetchSessions()
-        context = broker.open(asked(asking), 0)
+        context = broker.open(requests(asking), 0)
         known = {key: partition.fetch_offset for key, partition in context.requested()}
         answers = [(key, PartitionData(partition_index=key[1], high_watermark=9)) for key in known]
         chosen = context.select(answers, 0)
         if not chosen.error:
-            assert known == {(each.topic_id, one.partition): each.offset for one, each in to_fetch.items()}
+            assert known == {(each.topic_id, item.partition): each.offset for item, each in to_fetch.items()}
         if fate == "lost":
             session.failed()
         else:
@@ -142,11 +142,11 @@ def test_the_session_of_the_broker_equals_the_requested_partitions(
             assert not chosen.error or fate == "forgotten"
 
 
-def asked(asking: SessionRequest) -> ServerSessionRequest:
+def requests(asking: SessionRequest) -> ServerSessionRequest:
     """As the broker reads the request."""
     return ServerSessionRequest(
-        partitions={(topic.topic_id, one.partition): one for topic in asking.topics for one in topic.partitions},
-        forgotten=[(topic.topic_id, one) for topic in asking.forgotten for one in topic.partitions],
+        partitions={(topic.topic_id, item.partition): item for topic in asking.topics for item in topic.partitions},
+        forgotten=[(topic.topic_id, item) for topic in asking.forgotten for item in topic.partitions],
         session_id=asking.session_id,
         epoch=asking.epoch,
         by_id=True,

@@ -30,8 +30,8 @@ async def test_all_partitions_of_all_leaders_are_read_in_order() -> None:
         await its.until(200, records_max=7)
         for partition in (P0, P1, P2, P3):
             assert await its.offsets(partition, 200) == list(range(50))
-        assert feed.asked(0)
-        assert feed.asked(1)
+        assert feed.requests(0)
+        assert feed.requests(1)
 
 
 async def test_records_written_later_are_fetched() -> None:
@@ -49,10 +49,10 @@ async def test_a_fetch_request_has_the_configured_limits() -> None:
     settings = {"fetch_min_bytes": 3, "fetch_max_bytes": 4_000, "max_partition_fetch_bytes": 500}
     async with reading(feed, **settings, isolation_level="read_committed", client_rack="r1") as its:
         its.begin(P0)
-        [asked, *_] = await eventually(feed.asked)
-        assert (asked.min_bytes, asked.max_bytes, asked.max_wait_ms) == (3, 4_000, 50)
-        assert (asked.isolation_level, asked.rack_id) == (1, "r1")
-        assert [one.partition_max_bytes for one in asked.topics[0].partitions] == [500]
+        [requests, *_] = await eventually(feed.requests)
+        assert (requests.min_bytes, requests.max_bytes, requests.max_wait_ms) == (3, 4_000, 50)
+        assert (requests.isolation_level, requests.rack_id) == (1, "r1")
+        assert [item.partition_max_bytes for item in requests.topics[0].partitions] == [500]
 
 
 async def test_a_batch_above_all_limits_is_fetched() -> None:
@@ -72,11 +72,11 @@ async def test_buffered_bytes_are_bounded() -> None:
     async with reading(feed, max_partition_fetch_bytes=30_000) as its:
         its.begin(P0, P1, P2, P3)
         await eventually(lambda: its.fetcher.held_bytes > answer_bytes)
-        asked = len(feed.asked())
+        requests = len(feed.requests())
         for _ in range(20):
             its.fetcher.wake()
             await asyncio.sleep(0.005)
-        assert len(feed.asked()) == asked
+        assert len(feed.requests()) == requests
         assert its.fetcher.held_bytes <= 2 * answer_bytes
         await its.until(8_000)
         for partition in (P0, P1, P2, P3):
@@ -92,19 +92,19 @@ async def test_a_paused_partition_keeps_its_records_and_is_not_fetched() -> None
         await its.until(10, records_max=10)
         its.positions.pause([P0])
         its.fetcher.wake()
-        before = len([one for one in its.taken if one.partition == 0])
+        before = len([item for item in its.taken if item.partition == 0])
         peak = 0
         async with asyncio.timeout(10):
-            while len([one for one in its.taken if one.partition == 1]) < 1_000:
+            while len([item for item in its.taken if item.partition == 1]) < 1_000:
                 if not its.take(50):
                     await its.fetcher.wait()
                 peak = max(peak, its.fetcher.held_bytes)
-        assert len([one for one in its.taken if one.partition == 0]) == before
+        assert len([item for item in its.taken if item.partition == 0]) == before
         assert peak < 4 * 62_000
         await eventually(lambda: its.fetcher.held_bytes < 62_000)
-        settled = len(feed.asked())
-        await eventually(lambda: len(feed.asked()) > settled)
-        assert {one.partition for topic in feed.asked()[-1].topics for one in topic.partitions} == {1}
+        settled = len(feed.requests())
+        await eventually(lambda: len(feed.requests()) > settled)
+        assert {item.partition for topic in feed.requests()[-1].topics for item in topic.partitions} == {1}
         its.positions.resume([P0])
         its.fetcher.wake()
         assert await its.offsets(P0, 2_000) == list(range(1_000))
@@ -114,15 +114,15 @@ async def test_with_all_partitions_paused_no_request_is_sent() -> None:
     feed = Feed()
     async with reading(feed) as its:
         its.begin(P0)
-        await eventually(feed.asked)
+        await eventually(feed.requests)
         its.positions.pause([P0])
         its.fetcher.wake()
         await eventually(lambda: not its.fetcher._fetches)
-        asked = len(feed.asked())
+        requests = len(feed.requests())
         feed.write(0, batch(0, 2))
         its.fetcher.wake()
         await asyncio.sleep(0.02)
-        assert len(feed.asked()) == asked
+        assert len(feed.requests()) == requests
         its.positions.resume([P0])
         its.fetcher.wake()
         assert await its.offsets(P0, 2) == [0, 1]
@@ -137,7 +137,7 @@ async def test_a_response_to_a_request_before_a_seek_is_dropped() -> None:
         its.positions.seek(P0, 33)
         its.fetcher.wake()
         await its.until(5 + 17)
-        assert [one.offset for one in its.taken[5:]] == list(range(33, 50))
+        assert [item.offset for item in its.taken[5:]] == list(range(33, 50))
 
 
 async def test_a_revoked_partition_returns_no_more_records() -> None:
@@ -150,7 +150,7 @@ async def test_a_revoked_partition_returns_no_more_records() -> None:
         its.positions.drop([P0])
         its.fetcher.wake()
         await its.until(5)
-        assert {one.partition for one in its.taken} == {1}
+        assert {item.partition for item in its.taken} == {1}
 
 
 async def test_no_partition_starves_behind_a_full_one() -> None:
@@ -160,7 +160,7 @@ async def test_no_partition_starves_behind_a_full_one() -> None:
     async with reading(feed, max_partition_fetch_bytes=2_000) as its:
         its.begin(P0, P1)
         async with asyncio.timeout(10):
-            while not any(one.partition == 1 for one in its.taken):
+            while not any(item.partition == 1 for item in its.taken):
                 if not its.take(10):
                     await its.fetcher.wait()
         assert len(its.taken) < 500
@@ -176,8 +176,8 @@ async def test_a_leader_that_moves_is_followed() -> None:
         feed.instead[0] = [PartitionData(partition_index=0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)]
         feed.write(0, batch(2, 2))
         assert await its.offsets(P0, 4) == [0, 1, 2, 3]
-        asked = await eventually(lambda: feed.asked(1))
-        assert asked[0].topics[0].partitions[0].current_leader_epoch == 1
+        requests = await eventually(lambda: feed.requests(1))
+        assert requests[0].topics[0].partitions[0].current_leader_epoch == 1
 
 
 async def test_a_leader_named_in_an_error_is_fetched_from_at_once() -> None:
@@ -190,7 +190,7 @@ async def test_a_leader_named_in_an_error_is_fetched_from_at_once() -> None:
         feed.instead[0] = [PartitionData(partition_index=0, error_code=code, current_leader=named)]
         its.begin(P0)
         assert await its.offsets(P0, 2) == [0, 1]
-        assert feed.asked(1)[0].topics[0].partitions[0].current_leader_epoch == 5
+        assert feed.requests(1)[0].topics[0].partitions[0].current_leader_epoch == 5
 
 
 async def test_a_leader_that_no_metadata_names_is_reached_at_the_address_in_the_answer() -> None:
@@ -209,7 +209,7 @@ async def test_a_leader_that_no_metadata_names_is_reached_at_the_address_in_the_
         feed.whole = [FetchResponse(responses=(topic,), node_endpoints=(endpoint,))]
         its.begin(P0)
         assert await its.offsets(P0, 2) == [0, 1]
-        assert feed.asked(1)[0].topics[0].partitions[0].current_leader_epoch == 5
+        assert feed.requests(1)[0].topics[0].partitions[0].current_leader_epoch == 5
 
 
 async def test_a_replica_near_by_is_read_until_it_refuses() -> None:
@@ -219,12 +219,12 @@ async def test_a_replica_near_by_is_read_until_it_refuses() -> None:
         feed.instead[0] = [PartitionData(partition_index=0, preferred_read_replica=1)]
         its.begin(P0)
         await its.until(2)
-        assert feed.asked(1)
+        assert feed.requests(1)
         feed.instead[0] = [PartitionData(partition_index=0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)]
-        before = len(feed.asked(0))
+        before = len(feed.requests(0))
         feed.write(0, batch(2, 2))
         assert await its.offsets(P0, 4) == [0, 1, 2, 3]
-        assert len(feed.asked(0)) > before
+        assert len(feed.requests(0)) > before
 
 
 async def test_requests_have_the_leader_epoch_of_the_position() -> None:
@@ -233,7 +233,9 @@ async def test_requests_have_the_leader_epoch_of_the_position() -> None:
     async with reading(feed) as its:
         its.begin(P0)
         await its.until(2)
-        last = await eventually(lambda: [one for one in feed.asked() if one.topics[0].partitions[0].fetch_offset == 2])
+        last = await eventually(
+            lambda: [item for item in feed.requests() if item.topics[0].partitions[0].fetch_offset == 2]
+        )
         assert last[0].topics[0].partitions[0].last_fetched_epoch == 3
 
 
@@ -245,7 +247,7 @@ async def test_a_lost_session_is_replaced_without_a_backoff(code: int) -> None:
         feed.whole = [FetchResponse(error_code=code)]
         its.begin(P0)
         assert await its.offsets(P0, 2) == [0, 1]
-        assert feed.asked()[1].session_epoch == 0
+        assert feed.requests()[1].session_epoch == 0
 
 
 async def test_a_partition_that_was_refused_does_not_wait_behind_the_others() -> None:
@@ -256,7 +258,7 @@ async def test_a_partition_that_was_refused_does_not_wait_behind_the_others() ->
         feed.instead[0] = [PartitionData(partition_index=0, error_code=ErrorCode.UNKNOWN_TOPIC_ID)]
         its.begin(P0, P1)
         assert await its.offsets(P0, 2) == [0, 1]
-        assert feed.asked()[1].max_wait_ms <= 240
+        assert feed.requests()[1].max_wait_ms <= 240
 
 
 async def test_a_connection_that_breaks_loses_nothing() -> None:
@@ -275,9 +277,9 @@ async def test_a_topic_without_an_id_is_fetched_by_its_name() -> None:
     feed.topic_id = bytes(16)
     async with reading(feed) as its:
         its.begin(P0)
-        asked = await eventually(feed.asked)
-        assert asked[0].topics[0].topic == TOPIC
-        header = next(one for one in feed.brokers[0].headers if one.api_key == 1)
+        requests = await eventually(feed.requests)
+        assert requests[0].topics[0].topic == TOPIC
+        header = next(item for item in feed.brokers[0].headers if item.api_key == 1)
         assert header.api_version == 12
 
 
@@ -285,8 +287,8 @@ async def test_a_topic_with_an_id_is_fetched_by_it() -> None:
     feed = Feed()
     async with reading(feed) as its:
         its.begin(P0)
-        asked = await eventually(feed.asked)
-        assert asked[0].topics[0].topic_id == TOPIC_ID
+        requests = await eventually(feed.requests)
+        assert requests[0].topics[0].topic_id == TOPIC_ID
 
 
 async def test_out_of_range_is_raised_and_a_seek_continues() -> None:
@@ -329,8 +331,8 @@ async def test_a_topic_without_a_leader_is_waited_for() -> None:
     feed.leaders[0] = -1
     async with reading(feed) as its:
         its.begin(P0)
-        asked = feed.brokers[0].counted()[MetadataRequest]
-        await eventually(lambda: feed.brokers[0].counted()[MetadataRequest] > asked)
+        requests = feed.brokers[0].counted()[MetadataRequest]
+        await eventually(lambda: feed.brokers[0].counted()[MetadataRequest] > requests)
         feed.leaders[0], feed.epochs[0] = 1, 1
         feed.write(0, batch(0, 1))
         assert await its.offsets(P0, 1) == [0]
@@ -360,7 +362,7 @@ async def test_a_wait_that_is_cancelled_costs_nothing() -> None:
             waiting.cancel()
             feed.write(0, batch(base, 2))
             await its.until(base + 2)
-        assert [one.offset for one in its.taken] == list(range(20))
+        assert [item.offset for item in its.taken] == list(range(20))
 
 
 async def test_missing_positions_end_a_wait_and_let_others_run() -> None:

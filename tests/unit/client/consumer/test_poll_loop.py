@@ -59,7 +59,7 @@ async def test_a_call_that_is_cancelled_takes_nothing() -> None:
             call.cancel()
             await asyncio.wait([call])
             if not call.cancelled():
-                seen += [one.offset for one in call.result()[P0]]
+                seen += [item.offset for item in call.result()[P0]]
             if len(seen) == 10:
                 break
         while len(seen) < 10:

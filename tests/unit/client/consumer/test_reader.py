@@ -45,9 +45,9 @@ async def test_partitions_have_their_leaders_and_replicas() -> None:
     feed.leaders[1] = 1
     async with reader(feed) as ours:
         found = await ours.partitions(TOPIC)
-        assert [(one.partition, one.leader, one.replicas) for one in found] == [(0, 0, (0, 1)), (1, 1, (0, 1))]
+        assert [(item.partition, item.leader, item.replicas) for item in found] == [(0, 0, (0, 1)), (1, 1, (0, 1))]
         assert (await ours.leader(P1)).port == feed.brokers[1].port
-        assert {one.id for one in ours.brokers} == {0, 1}
+        assert {item.id for item in ours.brokers} == {0, 1}
 
 
 async def test_a_record_is_read_as_often_as_one_likes() -> None:
@@ -55,7 +55,7 @@ async def test_a_record_is_read_as_often_as_one_likes() -> None:
     feed.write(0, batch(0, 5), batch(5, 5))
     async with reader(feed) as ours:
         once = await ours.fetch(P0, 3)
-        assert [one.offset for one in once.records] == list(range(3, 10))
+        assert [item.offset for item in once.records] == list(range(3, 10))
         assert once == await ours.fetch(P0, 3)
         assert (once.next_offset, once.high_watermark, once.log_start_offset) == (10, 10, 0)
         assert (once.leader, once.leader_epoch) == (0, 0)
@@ -66,11 +66,11 @@ async def test_a_fetch_request_has_the_limits_of_the_call() -> None:
     feed.write(0, batch(0, 5))
     async with reader(feed, isolation_level="read_committed") as ours:
         await ours.fetch(P0, 2, max_bytes=77, max_wait_ms=9, min_bytes=3)
-        [asked] = feed.asked()
-        [wanted] = asked.topics[0].partitions
-        assert (asked.max_bytes, asked.max_wait_ms, asked.min_bytes, asked.isolation_level) == (77, 9, 3, 1)
+        [requests] = feed.requests()
+        [wanted] = requests.topics[0].partitions
+        assert (requests.max_bytes, requests.max_wait_ms, requests.min_bytes, requests.isolation_level) == (77, 9, 3, 1)
         assert (wanted.fetch_offset, wanted.partition_max_bytes, wanted.current_leader_epoch) == (2, 77, 0)
-        assert asked.session_epoch == -1
+        assert requests.session_epoch == -1
 
 
 async def test_nothing_new_is_nothing_given() -> None:
@@ -87,7 +87,7 @@ async def test_raw_batches_are_those_of_the_log() -> None:
     async with reader(feed) as ours:
         found = await ours.fetch_raw(P0, 2)
         assert bytes(found.batches) == first + second
-        assert [one.offset for one in read_all(found.batches)] == list(range(10))
+        assert [item.offset for item in read_all(found.batches)] == list(range(10))
         assert (found.next_offset, found.leader_epoch, found.high_watermark, found.aborted) == (10, 3, 15, ())
         empty = await ours.fetch_raw(P0, 0, max_wait_ms=1)
         assert (bytes(empty.batches), empty.next_offset) == (b"", 0)
@@ -108,7 +108,7 @@ async def test_read_committed_hides_aborted_records() -> None:
     answer = PartitionData(partition_index=0, records=log, aborted_transactions=aborted)
     feed.instead[0] = [answer, answer]
     async with reader(feed, isolation_level="read_committed") as ours:
-        assert [one.offset for one in (await ours.fetch(P0, 0)).records] == [3]
+        assert [item.offset for item in (await ours.fetch(P0, 0)).records] == [3]
         assert (await ours.fetch_raw(P0, 0)).aborted == aborted
 
 
@@ -126,9 +126,9 @@ async def test_records_are_read_in_order_up_to_the_stop_offset() -> None:
     feed = Feed(1)
     feed.write(0, *(batch(base, 5) for base in range(3, 103, 5)))
     async with reader(feed) as ours:
-        assert [one.offset async for one in ours.read(P0, EARLIEST, LATEST)] == list(range(3, 103))
-        assert [one.offset async for one in ours.read(P0, 50, 61)] == list(range(50, 61))
-        assert [one.offset async for one in ours.read(P0, 50, 50)] == []
+        assert [item.offset async for item in ours.read(P0, EARLIEST, LATEST)] == list(range(3, 103))
+        assert [item.offset async for item in ours.read(P0, 50, 61)] == list(range(50, 61))
+        assert [item.offset async for item in ours.read(P0, 50, 50)] == []
 
 
 async def test_without_a_stop_offset_it_waits_for_new_records() -> None:
@@ -154,7 +154,7 @@ async def test_a_leader_that_moves_is_followed() -> None:
         feed.instead[0] = [refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER)]
         again = await ours.fetch(P0, 0)
         assert again.leader == 1
-        assert [one.offset for one in again.records] == [0, 1]
+        assert [item.offset for item in again.records] == [0, 1]
 
 
 async def test_transient_errors_are_retried() -> None:

@@ -24,7 +24,7 @@ class Consumer:
         self.positions.assign([FIRST, SECOND])
         self.positions.seek(FIRST, 5)
         self.positions.seek(SECOND, 5)
-        self.delivered.put({one: [ConsumerRecord(*one, 4, -1, 0, None, None)] for one in (FIRST, SECOND)})
+        self.delivered.put({item: [ConsumerRecord(*item, 4, -1, 0, None, None)] for item in (FIRST, SECOND)})
 
     async def commit_before_rejoin(self) -> None:
         self.said.append("commit")
@@ -63,14 +63,14 @@ async def test_revoked_partitions_are_assigned_until_the_callback_returns(consum
     else:
         await consumer.hooks.revoked((FIRST,))
     assert consumer.positions.assigned == {SECOND}
-    assert [one.partition for one in consumer.delivered.left] == [1]
+    assert [item.partition for item in consumer.delivered.left] == [1]
     assert not consumer.hooks.is_called_by_current_task
     assert consumer.said == ["commit again", *([] if fails else ["settle"]), "changed"]
 
 
 async def test_records_of_lost_partitions_are_dropped_before_the_callback(consumer: Consumer) -> None:
     def lost(_: Partitions) -> None:
-        assert [one.partition for one in consumer.delivered.left] == [1]
+        assert [item.partition for item in consumer.delivered.left] == [1]
 
     consumer.hooks.listener = Listener(on_lost=lost)
     await consumer.hooks.lost((FIRST,))

@@ -12,7 +12,7 @@ from rota.client.types import PartitionInfo
 def known(leader: int, epoch: int, brokers: tuple[int, ...] = (1, 2, 3), topic_id: bytes = bytes(16)) -> Metadata:
     info = PartitionInfo(TOPIC, 0, leader, epoch, (1, 2, 3), (1, 2, 3))
     return Metadata(
-        brokers={one: BrokerInfo(one, "h", 9092) for one in brokers},
+        brokers={item: BrokerInfo(item, "h", 9092) for item in brokers},
         topics={TOPIC: TopicInfo(TOPIC, topic_id, False, {0: info})},
     )
 

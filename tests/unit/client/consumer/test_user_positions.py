@@ -86,7 +86,7 @@ async def test_ends_of_partitions_that_are_not_assigned() -> None:
     async with consuming(feed()) as consumer:
         assert await consumer.end_offsets([P0, P1]) == {P0: 10, P1: 0}
         assert await consumer.beginning_offsets(P0) == {P0: 0}
-        assert [one.partition for one in await consumer.partitions_for("orders")] == [0, 1]
+        assert [item.partition for item in await consumer.partitions_for("orders")] == [0, 1]
         assert list(await consumer.topics()) == ["orders"]
 
 

@@ -92,7 +92,7 @@ class Script:
         self.now_ms = 0
         self.out: list[Shown] = []
         self.notes: list[out.Note] = []
-        self.asked: dict[str, out.SendRequest] = {}
+        self.requests: dict[str, out.SendRequest] = {}
         self.ran: out.RunHook | None = None
         self.hook_ends_ms: int | None = None  # kept apart, as notes are
         self.learning = 0
@@ -156,14 +156,14 @@ class Script:
 
     def request(self, kind: str) -> Any:
         """What was asked last of that kind."""
-        return self.asked[kind].request
+        return self.requests[kind].request
 
     def _event(self, event: events.Event | Reply | Broken | Done | Read) -> events.Event:
         match event:
             case Reply(kind, response):
-                return events.ResponseReceived(self.asked[kind].ticket, response)
+                return events.ResponseReceived(self.requests[kind].ticket, response)
             case Broken(kind, error):
-                return events.RequestFailed(self.asked[kind].ticket, error)
+                return events.RequestFailed(self.requests[kind].ticket, error)
             case Done(error):
                 assert self.ran is not None
                 return events.HookDone(self.ran.ticket, error)
@@ -177,7 +177,7 @@ class Script:
                 self.notes.append(effect)
                 return None
             case out.SendRequest(request=request):
-                self.asked[KINDS[type(request)]] = effect
+                self.requests[KINDS[type(request)]] = effect
             case out.RunHook():
                 self.ran = effect
             case out.RefreshMetadata(ticket):
@@ -191,7 +191,7 @@ class Script:
                 self.hook_ends_ms = None
                 return None
             case out.CancelRequest(ticket):
-                return ("drop", next(kind for kind, ask in self.asked.items() if ask.ticket == ticket))
+                return ("drop", next(kind for kind, ask in self.requests.items() if ask.ticket == ticket))
         return shown(effect)
 
     def _nothing_left(self) -> None:
@@ -204,7 +204,7 @@ def shown(effect: out.Effect) -> Shown:
         case out.SendRequest(request=JoinGroupRequest() as request):
             return ("join", request.member_id, request.reason)
         case out.SendRequest(request=SyncGroupRequest() as request):
-            return ("sync", request.generation_id, tuple(one.member_id for one in request.assignments))
+            return ("sync", request.generation_id, tuple(item.member_id for item in request.assignments))
         case out.SendRequest(request=HeartbeatRequest() as request):
             return ("beat", request.generation_id)
         case out.SendRequest(request=LeaveGroupRequest() as request):
@@ -322,7 +322,7 @@ def breaks(kind: str, error: KafkaError | None = None) -> Broken:
 
 
 def named(*partitions: str) -> list[TopicPartition]:
-    return [TopicPartition(one.rpartition("-")[0], int(one.rpartition("-")[2])) for one in partitions]
+    return [TopicPartition(item.rpartition("-")[0], int(item.rpartition("-")[2])) for item in partitions]
 
 
 # ---- effects

@@ -7,9 +7,9 @@ from rota.client.types import TopicPartition
 
 
 def test_effects_are_values() -> None:
-    one = TopicPartition("t", 0)
-    assert RunHook(1, Assign((one,), ())) == RunHook(1, Assign((one,), ()))
-    assert RunHook(1, Assign((one,), ())) != RunHook(1, Assign((one,), (one,)))
+    item = TopicPartition("t", 0)
+    assert RunHook(1, Assign((item,), ())) == RunHook(1, Assign((item,), ()))
+    assert RunHook(1, Assign((item,), ())) != RunHook(1, Assign((item,), (item,)))
 
 
 def test_notes_do_not_share_their_fields() -> None:

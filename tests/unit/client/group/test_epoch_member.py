@@ -69,7 +69,7 @@ class Talk:
         self.now_ms = 0
         self.outputs: list[Shown] = []
         self.timers: list[Shown] = []
-        self.asked: ConsumerGroupHeartbeatRequest | None = None
+        self.requests: ConsumerGroupHeartbeatRequest | None = None
         self.ticket = self.hook = self.refresh = 0
         self.failure: BaseException | None = None
         self.does(events.MetadataChanged(metadata(known)), events.Subscribed(topics))
@@ -89,7 +89,7 @@ class Talk:
                 self.timers.append(arm(key, at_ms))
                 return
             case out.SendRequest(ticket=ticket, request=request):
-                self.ticket, self.asked = ticket, request
+                self.ticket, self.requests = ticket, request
                 self.outputs.append(("beat", request.member_epoch))
                 return
             case out.CancelRequest():
@@ -117,15 +117,15 @@ class Talk:
 
     def fields(self) -> dict[str, Any]:
         """The fields of the last heartbeat that say something."""
-        assert self.asked is not None
+        assert self.requests is not None
         every = {
-            "instance": self.asked.instance_id,
-            "rebalance": self.asked.rebalance_timeout_ms if self.asked.rebalance_timeout_ms >= 0 else None,
-            "names": self.asked.subscribed_topic_names,
-            "assignor": self.asked.server_assignor,
+            "instance": self.requests.instance_id,
+            "rebalance": self.requests.rebalance_timeout_ms if self.requests.rebalance_timeout_ms >= 0 else None,
+            "names": self.requests.subscribed_topic_names,
+            "assignor": self.requests.server_assignor,
             "owned": None
-            if self.asked.topic_partitions is None
-            else {part.topic_id[:1].decode(): part.partitions for part in self.asked.topic_partitions},
+            if self.requests.topic_partitions is None
+            else {part.topic_id[:1].decode(): part.partitions for part in self.requests.topic_partitions},
         }
         return {name: value for name, value in every.items() if value is not None}
 
@@ -149,8 +149,8 @@ def test_a_member_joins_with_all_fields_and_epoch_0() -> None:
     assert talk.outputs == [("find coordinator",)]
     talk.does(FOUND)
     assert talk.outputs == [("beat", 0)]
-    assert talk.asked is not None
-    assert (talk.asked.group_id, talk.asked.member_id) == ("g", "m")
+    assert talk.requests is not None
+    assert (talk.requests.group_id, talk.requests.member_id) == ("g", "m")
     assert talk.fields() == {"rebalance": POLL_MS, "names": ("t",), "assignor": "range", "owned": {}}
 
 
@@ -318,8 +318,8 @@ def test_a_fenced_member_has_lost_its_partitions_and_joins_again(code: ErrorCode
     assert talk.m.group.generation_id == -1
     assert talk.does(POLL).outputs == [("lose", "t-0", "t-1")]
     assert talk.done().outputs == [("beat", 0)]
-    assert talk.asked is not None
-    assert talk.asked.member_id == "m"
+    assert talk.requests is not None
+    assert talk.requests.member_id == "m"
     assert talk.fields() == {"rebalance": POLL_MS, "names": ("t",), "owned": {}}
 
 

@@ -52,7 +52,7 @@ def test_a_heartbeat_names_the_member_and_gives_up_before_the_session_does() -> 
     script = stable(group_instance_id="i").does(rings("heartbeat"))
     request = script.request("beat")
     assert (request.group_id, request.member_id, request.group_instance_id) == ("g", "a", "i")
-    assert script.asked["beat"].timeout_ms == SESSION_MS
+    assert script.requests["beat"].timeout_ms == SESSION_MS
 
 
 def test_a_second_heartbeat_waits_for_the_answer_to_the_first() -> None:

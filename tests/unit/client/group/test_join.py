@@ -92,9 +92,9 @@ def test_a_join_request_has_the_fields_of_the_java_client() -> None:
 
 
 def test_a_join_may_take_as_long_as_a_rebalance() -> None:
-    assert joining().asked["join"].timeout_ms == 60_000 + LAPSE_MS
-    assert joining(max_poll_interval_ms=(1 << 31) - 1).asked["join"].timeout_ms == (1 << 31) - 1
-    assert joining(max_poll_interval_ms=1_000).asked["join"].timeout_ms == 30_000
+    assert joining().requests["join"].timeout_ms == 60_000 + LAPSE_MS
+    assert joining(max_poll_interval_ms=(1 << 31) - 1).requests["join"].timeout_ms == (1 << 31) - 1
+    assert joining(max_poll_interval_ms=1_000).requests["join"].timeout_ms == 30_000
 
 
 def test_a_pattern_is_matched_against_fresh_metadata_first() -> None:
@@ -127,7 +127,7 @@ def test_a_cooperative_rejoin_names_the_owned_partitions() -> None:
     script = cooperative("t-0", "t-1").does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS))
     script.does(POLL, Done())
     said = decode_subscription(script.request("join").protocols[0].metadata)
-    assert [(one.topic, one.partitions) for one in said.owned_partitions] == [("t", (0, 1))]
+    assert [(item.topic, item.partitions) for item in said.owned_partitions] == [("t", (0, 1))]
     assert said.generation_id == 1
     assert not script.m.due  # reads on while it joins
 

@@ -39,8 +39,8 @@ T, U = encoded_subscription(("t",), None, (), -1, ""), encoded_subscription(("u"
 def assigned(script: Script) -> dict[str, list[str]]:
     """What the last SyncGroup brings to each member."""
     return {
-        one.member_id: [str(part) for part in flat(decode_assignment(one.assignment).assigned_partitions)]
-        for one in script.request("sync").assignments
+        item.member_id: [str(part) for part in flat(decode_assignment(item.assignment).assigned_partitions)]
+        for item in script.request("sync").assignments
     }
 
 

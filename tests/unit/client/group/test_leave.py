@@ -121,7 +121,7 @@ def test_without_a_membership_no_leave_is_sent() -> None:
 
 def test_a_leave_is_sent_on_another_connection_than_joins() -> None:
     script = stable().does(rings("poll"))
-    assert (script.asked["leave"].lane, script.asked["sync"].lane) == ("", "group")
+    assert (script.requests["leave"].lane, script.requests["sync"].lane) == ("", "group")
     assert script.request("leave").group_id == "g"
 
 

@@ -44,18 +44,18 @@ class User:
         self.woken = 0
 
     async def before_rejoin(self) -> None:
-        await self.told("before_rejoin", ())
+        await self.answers("before_rejoin", ())
 
     async def revoked(self, partitions: Partitions) -> None:
-        await self.told("revoked", partitions)
+        await self.answers("revoked", partitions)
 
     async def lost(self, partitions: Partitions) -> None:
-        await self.told("lost", partitions)
+        await self.answers("lost", partitions)
 
     async def assigned(self, owned: Partitions, added: Partitions) -> None:
-        await self.told("assigned", added)
+        await self.answers("assigned", added)
 
-    async def told(self, what: str, partitions: Partitions) -> None:
+    async def answers(self, what: str, partitions: Partitions) -> None:
         self.story.append((what, partitions))
         if self.hold is not None and self.hold_at in ("", what):
             await self.hold.wait()
@@ -101,8 +101,8 @@ class Scene:
             generation_id=self.generation, protocol_name=protocol.name, leader="a", member_id="a", members=(me,)
         )
 
-    def asked(self, kind: type) -> list[object]:
-        return [request for request in self.broker.asked if isinstance(request, kind)]
+    def requests(self, kind: type) -> list[object]:
+        return [request for request in self.broker.requests if isinstance(request, kind)]
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ async def test_a_poll_brings_a_membership(place: Place, scene: Scene) -> None:
     assert member.group.member_id == "a"
     assert user.story == [("assigned", (ZERO, ONE))]
     await member.poll()
-    assert len(scene.asked(JoinGroupRequest)) == 1
+    assert len(scene.requests(JoinGroupRequest)) == 1
 
 
 async def test_without_a_subscription_a_poll_returns(place: Place) -> None:
@@ -177,7 +177,7 @@ async def test_heartbeats_go_on_while_a_callback_hangs(place: Place, scene: Scen
     member, user = await place.member()
     user.hold = asyncio.Event()
     polling = asyncio.create_task(member.poll())
-    await eventually(lambda: len(scene.asked(HeartbeatRequest)) > 3)
+    await eventually(lambda: len(scene.requests(HeartbeatRequest)) > 3)
     assert not polling.done()
     user.hold.set()
     await polling
@@ -189,9 +189,9 @@ async def test_a_rebalance_waits_for_the_next_poll(place: Place, scene: Scene) -
     member.returning()
     scene.beat_code = 27
     await eventually(lambda: user.woken)
-    beats = len(scene.asked(HeartbeatRequest))
-    await eventually(lambda: len(scene.asked(HeartbeatRequest)) > beats + 2)
-    assert len(scene.asked(JoinGroupRequest)) == 1
+    beats = len(scene.requests(HeartbeatRequest))
+    await eventually(lambda: len(scene.requests(HeartbeatRequest)) > beats + 2)
+    assert len(scene.requests(JoinGroupRequest)) == 1
     assert [what for what, _ in user.story] == ["assigned"]
     scene.beat_code = 0
     await member.poll()
@@ -212,8 +212,8 @@ async def test_a_cancelled_poll_lets_its_callback_end_and_begins_no_other(place:
     with pytest.raises(asyncio.CancelledError):
         await polling
     user.hold.set()
-    beats = len(scene.asked(HeartbeatRequest))
-    await eventually(lambda: len(scene.asked(HeartbeatRequest)) > beats + 2)
+    beats = len(scene.requests(HeartbeatRequest))
+    await eventually(lambda: len(scene.requests(HeartbeatRequest)) > beats + 2)
     assert user.story[-1][0] == "before_rejoin"
     await member.poll()
     assert [what for what, _ in user.story][-2:] == ["revoked", "assigned"]
@@ -237,8 +237,8 @@ async def test_a_poll_does_not_end_before_the_callback_that_runs_inside_it(
         polling.cancel()
     else:
         limit.reschedule(asyncio.get_running_loop().time())
-    beats = len(scene.asked(HeartbeatRequest))
-    await eventually(lambda: len(scene.asked(HeartbeatRequest)) > beats + 2)
+    beats = len(scene.requests(HeartbeatRequest))
+    await eventually(lambda: len(scene.requests(HeartbeatRequest)) > beats + 2)
     assert not polling.done()
     user.hold.set()
     with pytest.raises(TimeoutError if ends_by == "timeout" else asyncio.CancelledError):
@@ -279,8 +279,8 @@ async def test_after_the_callback_that_outlasts_a_poll_no_other_begins(place: Pl
     user.hold.set()
     with pytest.raises(asyncio.CancelledError):
         await polling
-    beats = len(scene.asked(JoinGroupRequest))
-    await eventually(lambda: len(scene.asked(JoinGroupRequest)) >= beats)
+    beats = len(scene.requests(JoinGroupRequest))
+    await eventually(lambda: len(scene.requests(JoinGroupRequest)) >= beats)
     assert revoking()
     await member.poll()
     assert user.story[-1][0] == "assigned"
@@ -310,10 +310,10 @@ async def test_a_callback_may_not_poll_nor_close(place: Place) -> None:
     async def polls(what: str, partitions: Partitions) -> None:
         await member.poll()
 
-    user.told, told = polls, user.told  # type: ignore[method-assign]
+    user.answers, answer = polls, user.answers  # type: ignore[method-assign]
     with pytest.raises(IllegalUse, match="callback"):
         await member.poll()
-    user.told = told  # type: ignore[method-assign]
+    user.answers = answer  # type: ignore[method-assign]
 
 
 async def test_a_callback_runs_in_the_context_of_the_poll(place: Place) -> None:
@@ -324,7 +324,7 @@ async def test_a_callback_runs_in_the_context_of_the_poll(place: Place) -> None:
     async def sees(what: str, partitions: Partitions) -> None:
         seen.append(who.get())
 
-    user.told = sees  # type: ignore[method-assign]
+    user.answers = sees  # type: ignore[method-assign]
     who.set("the poll")
     await member.poll()
     assert seen == ["the poll"]
@@ -368,7 +368,7 @@ async def test_a_member_keeps_its_partitions_without_a_coordinator(place: Place,
     scene.broker.on(HeartbeatRequest, lambda _: HeartbeatResponse())
     await eventually(lambda: member.state == "STABLE")
     await member.poll()
-    assert len(scene.asked(JoinGroupRequest)) == 1
+    assert len(scene.requests(JoinGroupRequest)) == 1
 
 
 def _missing() -> Coordinator:
@@ -393,8 +393,8 @@ async def test_without_polls_the_member_leaves_with_a_warning(
     await member.poll()
     member.returning()
     with caplog.at_level(logging.WARNING, "rota.client.group"):
-        await eventually(lambda: scene.asked(LeaveGroupRequest))
-    (leave,) = scene.asked(LeaveGroupRequest)
+        await eventually(lambda: scene.requests(LeaveGroupRequest))
+    (leave,) = scene.requests(LeaveGroupRequest)
     assert leave.members[0].reason == "consumer poll timeout has expired."
     assert "Raise max_poll_interval_ms, or lower max_poll_records" in caplog.text
     await member.poll()
@@ -414,14 +414,14 @@ async def test_waiting_inside_poll_does_not_exceed_the_poll_interval(place: Plac
     member.returning()
     await member.poll()
     assert member.group.generation_id == 1
-    assert not scene.asked(LeaveGroupRequest)
+    assert not scene.requests(LeaveGroupRequest)
 
 
 async def test_a_callback_that_hangs_does_not_keep_the_partitions(place: Place, scene: Scene) -> None:
     member, user = await place.member(max_poll_interval_ms=60)
     user.hold = asyncio.Event()
     polling = asyncio.create_task(member.poll())
-    await eventually(lambda: scene.asked(LeaveGroupRequest))
+    await eventually(lambda: scene.requests(LeaveGroupRequest))
     assert member.group.generation_id == -1
     user.hold.set()
     await polling
@@ -465,7 +465,7 @@ async def test_rejoin_starts_a_new_rebalance(place: Place, scene: Scene) -> None
     assert not member.settled
     await member.poll()
     assert member.group.generation_id == 2
-    assert scene.asked(JoinGroupRequest)[-1].reason == "rebalance enforced by user"
+    assert scene.requests(JoinGroupRequest)[-1].reason == "rebalance enforced by user"
 
 
 async def test_a_request_that_cannot_be_encoded_is_raised_by_poll(place: Place, scene: Scene) -> None:
@@ -504,7 +504,7 @@ async def test_a_close_commits_revokes_and_leaves(place: Place, scene: Scene) ->
 
     await member.close("bye", before_leaving=commits, timeout_ms=1_000)
     assert [what for what, _ in user.story] == ["assigned", "commits", "revoked"]
-    (leave,) = scene.asked(LeaveGroupRequest)
+    (leave,) = scene.requests(LeaveGroupRequest)
     assert (leave.members[0].member_id, leave.members[0].reason) == ("a", "bye")
     assert (member.state, member.settled) == ("CLOSED", True)
     with pytest.raises(IllegalUse, match="closed"):
@@ -520,7 +520,7 @@ async def test_close_raises_callback_exceptions_after_it_has_left(place: Place, 
     user.error = ValueError("the user's")
     with pytest.raises(ValueError, match="the user's"):
         await member.close("bye", before_leaving=nothing, timeout_ms=1_000)
-    assert scene.asked(LeaveGroupRequest)
+    assert scene.requests(LeaveGroupRequest)
     assert member.state == "CLOSED"
 
 
@@ -538,7 +538,7 @@ async def test_a_close_out_of_time_cancels_the_callback_and_leaves(place: Place,
     await member.poll()
     await member.close("bye", before_leaving=asyncio.Event().wait, timeout_ms=50)
     assert member.state == "CLOSED"
-    assert scene.asked(LeaveGroupRequest)
+    assert scene.requests(LeaveGroupRequest)
     assert user.story == [("assigned", (ZERO, ONE))]
 
 
@@ -546,14 +546,14 @@ async def test_a_close_without_time_still_leaves(place: Place, scene: Scene) -> 
     member, _ = await place.member()
     await member.poll()
     await member.close("bye", before_leaving=nothing, timeout_ms=0)
-    assert (member.state, len(scene.asked(LeaveGroupRequest))) == ("CLOSED", 1)
+    assert (member.state, len(scene.requests(LeaveGroupRequest))) == ("CLOSED", 1)
 
 
 async def test_a_close_while_the_coordinator_holds_the_join(place: Place, scene: Scene) -> None:
     member, _ = await place.member()
     scene.broker.on(JoinGroupRequest, lambda _: None)
     polling = asyncio.create_task(member.poll())
-    await eventually(lambda: scene.asked(JoinGroupRequest))
+    await eventually(lambda: scene.requests(JoinGroupRequest))
     polling.cancel()
     with pytest.raises(asyncio.CancelledError):
         await polling
@@ -565,6 +565,6 @@ async def test_a_poll_that_waits_returns_when_the_member_is_closed(place: Place,
     member, _ = await place.member()
     scene.broker.on(JoinGroupRequest, lambda _: None)
     polling = asyncio.create_task(member.poll())
-    await eventually(lambda: scene.asked(JoinGroupRequest))
+    await eventually(lambda: scene.requests(JoinGroupRequest))
     await member.close("bye", before_leaving=nothing, timeout_ms=1_000)
     await polling

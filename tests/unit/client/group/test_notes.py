@@ -31,8 +31,8 @@ def test_the_events_of_a_membership_are_emitted_in_order() -> None:
         *(POLL, Done(), Done(), joined(2), synced("t-0"), Done(), ENDED, RETURNING),
         *(Close("the consumer is being closed"), Done(), Done(), left()),
     )
-    told = [(note.event, note.fields["member"], note.fields["generation"]) for note in script.notes]
-    assert told == [
+    answer = [(note.event, note.fields["member"], note.fields["generation"]) for note in script.notes]
+    assert answer == [
         (notes.DISCOVERED, "", -1),
         (notes.JOINING, "", -1),
         (notes.JOIN_FAILED, "", -1),

@@ -38,7 +38,7 @@ class Scripted:
     ) -> None:
         self.node = node
         self._tls = tls
-        self.asked: list[Any] = []
+        self.requests: list[Any] = []
         self.headers: list[RequestHeader] = []
         self.connections = 0
         self.peers: list[Scripted] = [self]
@@ -60,11 +60,13 @@ class Scripted:
         self._answers[request] = answer
 
     def metadata(self, *topics: Any) -> MetadataResponse:
-        brokers = tuple(MetadataResponseBroker(node_id=one.node, host="127.0.0.1", port=one.port) for one in self.peers)
+        brokers = tuple(
+            MetadataResponseBroker(node_id=item.node, host="127.0.0.1", port=item.port) for item in self.peers
+        )
         return MetadataResponse(brokers=brokers, cluster_id="scripted", controller_id=self.node, topics=tuple(topics))
 
     def counted(self) -> Counter[type]:
-        return Counter(type(request) for request in self.asked)
+        return Counter(type(request) for request in self.requests)
 
     async def listen(self, port: int = 0) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", port, ssl=self._tls)
@@ -97,7 +99,7 @@ class Scripted:
             while True:
                 size = int.from_bytes(await reader.readexactly(4), "big")
                 header, request = read_request(await reader.readexactly(size))
-                self.asked.append(request)
+                self.requests.append(request)
                 self.headers.append(header)
                 answer = self._answers[type(request)](request)
                 if inspect.isawaitable(answer):
@@ -117,9 +119,9 @@ class Scripted:
 
 def framed(header: RequestHeader, answer: Any, *, correlation: int | None = None, version: int | None = None) -> bytes:
     """An answer with its length and header."""
-    asked = header.api_version if version is None else version
-    head = response_header(header.correlation_id if correlation is None else correlation, header.api_key, asked)
-    body = head + codec(type(answer), asked).encode(answer)
+    requests = header.api_version if version is None else version
+    head = response_header(header.correlation_id if correlation is None else correlation, header.api_key, requests)
+    body = head + codec(type(answer), requests).encode(answer)
     return len(body).to_bytes(4, "big") + body
 
 

@@ -30,8 +30,8 @@ async def test_refresh_reads_metadata_before_the_next_try() -> None:
         brokers[0].on(FetchRequest, says(6, 0, answer=FetchResponse))
         async with client(*brokers) as cluster:
             await cluster.ask_until(Node(0), FETCH, code, what="reading")
-            asked = [type(one) for one in brokers[0].asked[2:]]
-            assert asked == [FetchRequest, MetadataRequest, FetchRequest]
+            requests = [type(item) for item in brokers[0].requests[2:]]
+            assert requests == [FetchRequest, MetadataRequest, FetchRequest]
 
 
 async def test_retries_wait_with_growing_backoff() -> None:

@@ -24,39 +24,39 @@ def link(port: int, broken: list[BrokerConnection] | None = None, **settings: in
 
 async def test_concurrent_opens_share_one_connection() -> None:
     async with Scripted() as broker:
-        one = link(broker.port)
-        connections = await asyncio.gather(*(one.open() for _ in range(5)))
+        item = link(broker.port)
+        connections = await asyncio.gather(*(item.open() for _ in range(5)))
         assert len(set(map(id, connections))) == broker.connections == 1
-        assert await one.open() is connections[0]
-        assert one.is_open
-        await one.close("over")
-        assert not one.is_open
+        assert await item.open() is connections[0]
+        assert item.is_open
+        await item.close("over")
+        assert not item.is_open
 
 
 async def test_cancelling_one_open_does_not_cancel_the_connection() -> None:
     async with Scripted() as broker:
-        one = link(broker.port)
-        waiting = [asyncio.create_task(one.open()) for _ in range(2)]
+        item = link(broker.port)
+        waiting = [asyncio.create_task(item.open()) for _ in range(2)]
         await asyncio.sleep(0)
         waiting[0].cancel()
         assert (await waiting[1]).is_open
         assert broker.connections == 1
-        await one.close("over")
+        await item.close("over")
 
 
 async def test_a_failed_connection_fails_all_callers_and_backs_off() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
-        one = link(bound.getsockname()[1], reconnect_backoff_ms=100, reconnect_backoff_max_ms=400)
+        item = link(bound.getsockname()[1], reconnect_backoff_ms=100, reconnect_backoff_max_ms=400)
         loop = asyncio.get_running_loop()
-        failures = await asyncio.gather(one.open(), one.open(), return_exceptions=True)
+        failures = await asyncio.gather(item.open(), item.open(), return_exceptions=True)
         assert [type(failure) for failure in failures] == [Unreachable] * 2
         assert failures[0] is not failures[1]
-        until = one._not_before
+        until = item._not_before
         with pytest.raises(Unreachable, match="connection refused"):
-            await one.open()
+            await item.open()
         assert loop.time() >= until, "it waited for the end of the rest"
-        await one.close("over")
+        await item.close("over")
 
 
 async def test_an_unexpected_exception_becomes_unreachable(
@@ -66,22 +66,22 @@ async def test_an_unexpected_exception_becomes_unreachable(
         raise ZeroDivisionError("the system's")
 
     monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", broken)
-    one = link(1)
+    item = link(1)
     with pytest.raises(Unreachable, match="ZeroDivisionError: the system's"):
-        await one.open()
-    assert one.is_backing_off
+        await item.open()
+    assert item.is_backing_off
     assert "connecting to a broker failed unexpectedly" in caplog.text
-    await one.close("over")
+    await item.close("over")
 
 
 async def test_a_broker_that_answers_and_hangs_up_is_a_failure() -> None:
     async with Scripted() as broker:
         broker.on(ApiVersionsRequest, lambda _: _hung_up(broker))
-        one = link(broker.port, reconnect_backoff_ms=60_000)
+        item = link(broker.port, reconnect_backoff_ms=60_000)
         with suppress(Unreachable):
-            await one.open()
-        await eventually(lambda: one.is_backing_off)
-        await one.close("over")
+            await item.open()
+        await eventually(lambda: item.is_backing_off)
+        await item.close("over")
 
 
 async def _hung_up(broker: Scripted) -> object:
@@ -94,28 +94,28 @@ async def _hung_up(broker: Scripted) -> object:
 async def test_a_lost_connection_is_dialled_again() -> None:
     async with Scripted() as broker:
         broken: list[BrokerConnection] = []
-        one = link(broker.port, broken, reconnect_backoff_ms=1)
-        first = await one.open()
+        item = link(broker.port, broken, reconnect_backoff_ms=1)
+        first = await item.open()
         broker.drop()
         await eventually(lambda: broken)
-        assert not one.is_open
-        second = await one.open()
+        assert not item.is_open
+        second = await item.open()
         assert second is not first
         assert broker.connections == 2
-        await one.close("over")
-        assert broken == [one], "closing is no failure"
+        await item.close("over")
+        assert broken == [item], "closing is no failure"
 
 
 async def test_an_idle_connection_is_closed_and_that_is_no_failure() -> None:
     async with Scripted() as broker:
         broken: list[BrokerConnection] = []
-        one = link(broker.port, broken, connections_max_idle_ms=30)
-        connection = await one.open()
-        await eventually(lambda: not one.is_open)
+        item = link(broker.port, broken, connections_max_idle_ms=30)
+        connection = await item.open()
+        await eventually(lambda: not item.is_open)
         assert isinstance(connection.failure, Idle)
-        assert (broken, one.is_backing_off) == ([], False)
-        assert (await one.open()).is_open
-        await one.close("over")
+        assert (broken, item.is_backing_off) == ([], False)
+        assert (await item.open()).is_open
+        await item.close("over")
 
 
 async def test_a_connection_that_waits_for_an_answer_is_not_idle() -> None:
@@ -127,8 +127,8 @@ async def test_a_connection_that_waits_for_an_answer_is_not_idle() -> None:
 
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, slow)
-        one = link(broker.port, connections_max_idle_ms=20)
-        connection = await one.open()
+        item = link(broker.port, connections_max_idle_ms=20)
+        connection = await item.open()
         loop = asyncio.get_running_loop()
         asking = asyncio.create_task(connection.ask(BEAT, 10))
         begun = loop.time()
@@ -137,37 +137,37 @@ async def test_a_connection_that_waits_for_an_answer_is_not_idle() -> None:
         gate.set()
         assert await asking == HeartbeatResponse()
         await eventually(lambda: not connection.is_open)
-        await one.close("over")
+        await item.close("over")
 
 
 async def test_never_idle() -> None:
     async with Scripted() as broker:
-        one = link(broker.port, connections_max_idle_ms=-1)
-        await one.open()
-        assert one._idle is None
-        await one.close("over")
+        item = link(broker.port, connections_max_idle_ms=-1)
+        await item.open()
+        assert item._idle is None
+        await item.close("over")
 
 
 async def test_closing_fails_a_pending_open() -> None:
     async with Scripted() as broker:
         broker.on(ApiVersionsRequest, lambda _: None)
-        one = link(broker.port)
-        waiting = asyncio.create_task(one.open())
-        await eventually(lambda: broker.asked)
-        await one.close("the client was closed")
+        item = link(broker.port)
+        waiting = asyncio.create_task(item.open())
+        await eventually(lambda: broker.requests)
+        await item.close("the client was closed")
         with pytest.raises(Unreachable, match="the client was closed"):
             await waiting
         with pytest.raises(Unreachable, match=r"broker 7 \(127.0.0.1:\d+\) was closed for good"):
-            await one.open()
+            await item.open()
 
 
 async def test_closing_fails_a_pending_request() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: None)
-        one = link(broker.port)
-        asking = asyncio.create_task((await one.open()).ask(BEAT, 10))
-        await eventually(lambda: one.in_flight)
-        await one.close("the client was closed")
+        item = link(broker.port)
+        asking = asyncio.create_task((await item.open()).ask(BEAT, 10))
+        await eventually(lambda: item.in_flight)
+        await item.close("the client was closed")
         with pytest.raises(Unreachable, match="the client was closed"):
             await asking
 
@@ -176,11 +176,11 @@ async def test_the_first_failure_is_a_warning_and_the_next_ones_are_not(caplog: 
     caplog.set_level(logging.DEBUG, "rota.client")
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
-        one = link(bound.getsockname()[1], reconnect_backoff_ms=0, reconnect_backoff_max_ms=0)
+        item = link(bound.getsockname()[1], reconnect_backoff_ms=0, reconnect_backoff_max_ms=0)
         for _ in range(3):
             with pytest.raises(Unreachable):
-                await one.open()
-        await one.close("over")
+                await item.open()
+        await item.close("over")
     levels = [record.levelname for record in caplog.records if record.name == "rota.client.network"]
     assert levels == ["WARNING", "DEBUG", "DEBUG"]
 
@@ -190,25 +190,25 @@ async def test_a_broker_that_requires_sasl_says_so_at_the_second_attempt() -> No
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: CLOSE)
         broker.on(SaslHandshakeRequest, lambda _: SaslHandshakeResponse(error_code=33, mechanisms=("PLAIN", "X")))
-        one = link(broker.port, reconnect_backoff_ms=1, reconnect_backoff_max_ms=1)
+        item = link(broker.port, reconnect_backoff_ms=1, reconnect_backoff_max_ms=1)
         with pytest.raises(Unreachable, match="closed the connection"):
-            await (await one.open()).ask(BEAT, 10)
+            await (await item.open()).ask(BEAT, 10)
         with pytest.raises(AuthenticationFailed, match=r"requires SASL \(PLAIN, X\): set security_protocol"):
-            await one.open()
-        assert not one.is_open
-        await one.close("over")
+            await item.open()
+        assert not item.is_open
+        await item.close("over")
 
 
 async def test_closing_in_the_question_about_sasl_leaves_no_socket_open() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: CLOSE)
         broker.on(SaslHandshakeRequest, lambda _: None)  # never answered
-        one = link(broker.port, reconnect_backoff_ms=1, reconnect_backoff_max_ms=1)
+        item = link(broker.port, reconnect_backoff_ms=1, reconnect_backoff_max_ms=1)
         with pytest.raises(Unreachable, match="closed the connection"):
-            await (await one.open()).ask(BEAT, 10)
-        waiting = asyncio.create_task(one.open())
+            await (await item.open()).ask(BEAT, 10)
+        waiting = asyncio.create_task(item.open())
         await eventually(lambda: broker.counted()[SaslHandshakeRequest] == 1)
-        await one.close("over")
+        await item.close("over")
         with pytest.raises(Unreachable, match="over"):
             await waiting
         await eventually(lambda: not broker._writers)
@@ -217,10 +217,10 @@ async def test_closing_in_the_question_about_sasl_leaves_no_socket_open() -> Non
 async def test_a_broker_that_hangs_up_for_another_reason_is_used_again() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: CLOSE)
-        one = link(broker.port, reconnect_backoff_ms=1, reconnect_backoff_max_ms=1)
+        item = link(broker.port, reconnect_backoff_ms=1, reconnect_backoff_max_ms=1)
         with pytest.raises(Unreachable, match="closed the connection"):
-            await (await one.open()).ask(BEAT, 10)
+            await (await item.open()).ask(BEAT, 10)
         broker.on(HeartbeatRequest, lambda _: HeartbeatResponse())
-        await (await one.open()).ask(BEAT, 10)
+        await (await item.open()).ask(BEAT, 10)
         assert broker.counted()[SaslHandshakeRequest] == 1
-        await one.close("over")
+        await item.close("over")

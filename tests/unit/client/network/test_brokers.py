@@ -39,12 +39,12 @@ class World:
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
     made = [Scripted(node) for node in range(3)]
-    for one in made:
-        await one.listen()
-        one.on(ListGroupsRequest, lambda _: ListGroupsResponse())
+    for item in made:
+        await item.listen()
+        item.on(ListGroupsRequest, lambda _: ListGroupsResponse())
     yield World(made)
-    for one in made:
-        await one.stop()
+    for item in made:
+        await item.stop()
 
 
 async def test_each_lane_has_its_own_connection(world: World) -> None:
@@ -82,8 +82,8 @@ async def test_a_broker_that_has_moved_gets_another_connection(world: World) -> 
 
 async def test_ask_any_uses_the_least_loaded_broker(world: World) -> None:
     world.tell(0, 1, 2)
-    for one in world.brokers:
-        one.on(HeartbeatRequest, lambda _: None)
+    for item in world.brokers:
+        item.on(HeartbeatRequest, lambda _: None)
     brokers = world.client(reconnect_backoff_max_ms=60_000)
     connections = [await brokers.open(node) for node in (0, 1)]
     asking = [asyncio.create_task(connections[0].ask(BEAT, 10))]
@@ -93,7 +93,7 @@ async def test_ask_any_uses_the_least_loaded_broker(world: World) -> None:
     await eventually(lambda: connections[1].in_flight == 2)
     assert {brokers.least_busy() for _ in range(9)} == {0}, "a busy one before one that is not connected"
     await brokers.close()
-    assert all(isinstance(one, Unreachable) for one in await asyncio.gather(*asking, return_exceptions=True))
+    assert all(isinstance(item, Unreachable) for item in await asyncio.gather(*asking, return_exceptions=True))
 
 
 async def test_ask_any_tries_a_broker_that_just_failed_last(world: World) -> None:

@@ -74,7 +74,7 @@ async def test_an_opaque_token_without_an_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told", "requests"),
+    ("answer", "reply", "requests"),
     [
         ((401, {"error": "invalid_client", "error_description": "no"}), "status 401: invalid_client: no", 1),
         ((200, {"expires_in": 1}), "status 200: no access_token", 1),
@@ -86,10 +86,10 @@ async def test_an_opaque_token_without_an_end() -> None:
     ],
 )
 async def test_a_refused_token_request_is_final_and_a_failed_one_is_retried(
-    answer: Any, told: str, requests: int
+    answer: Any, reply: str, requests: int
 ) -> None:
     async with TokenServer(answer).running() as server:
-        with pytest.raises(AuthenticationFailed, match=f"no OAuth token from localhost: .*{told}") as failed:
+        with pytest.raises(AuthenticationFailed, match=f"no OAuth token from localhost: .*{reply}") as failed:
             await client(server).token()
         assert "planted" not in str(failed.value)
         assert len(server.requests) == requests

@@ -39,14 +39,14 @@ async def scripted(count: int = 1) -> AsyncIterator[list[Scripted]]:
     """Brokers that know each other."""
     async with AsyncExitStack() as stack:
         brokers = [await stack.enter_async_context(Scripted(node)) for node in range(count)]
-        for one in brokers:
-            one.peers = brokers
+        for item in brokers:
+            item.peers = brokers
         yield brokers
 
 
 @asynccontextmanager
 async def client(*brokers: Scripted, auto_create: bool = False, **settings: Any) -> AsyncIterator[Cluster]:
-    addresses = tuple(one.address for one in brokers)
+    addresses = tuple(item.address for item in brokers)
     cluster = Cluster(ClientConfig(bootstrap_servers=addresses, **(FAST | settings)), auto_create=auto_create)
     await cluster.start()
     try:
@@ -76,11 +76,11 @@ def coordinated(brokers: list[Scripted], *nodes: int) -> None:
 
     def found(_: Any) -> FindCoordinatorResponse:
         node = left.pop(0) if len(left) > 1 else left[0]
-        one = Found(key="g", node_id=node, host="127.0.0.1", port=brokers[node].port)
-        return FindCoordinatorResponse(coordinators=(one,))
+        item = Found(key="g", node_id=node, host="127.0.0.1", port=brokers[node].port)
+        return FindCoordinatorResponse(coordinators=(item,))
 
-    for one in brokers:
-        one.on(FindCoordinatorRequest, found)
+    for item in brokers:
+        item.on(FindCoordinatorRequest, found)
 
 
 # ---- start and close
@@ -96,7 +96,7 @@ async def test_one_of_several_bootstrap_addresses_is_enough() -> None:
 
 async def test_if_no_broker_responds_the_error_names_all_addresses() -> None:
     async with scripted(3) as brokers:
-        addresses = [one.address for one in brokers]
+        addresses = [item.address for item in brokers]
         await brokers[0].stop()
         await brokers[1].stop()
         brokers[2].on(MetadataRequest, lambda _: CLOSE)
@@ -113,7 +113,7 @@ async def test_a_start_that_is_cancelled_leaves_nothing() -> None:
         brokers[0].on(MetadataRequest, lambda _: None)
         cluster = Cluster(ClientConfig(bootstrap_servers=brokers[0].address))
         starting = asyncio.create_task(cluster.start())
-        await eventually(lambda: len(brokers[0].asked) == 2)
+        await eventually(lambda: len(brokers[0].requests) == 2)
         starting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await starting
@@ -144,7 +144,7 @@ async def test_closing_fails_all_pending_calls() -> None:
             await eventually(lambda: brokers[0].counted()[HeartbeatRequest] == 2)
             finding.cancel()
         failures = await asyncio.gather(*asking, return_exceptions=True)
-        assert [type(one) for one in failures] == [Unreachable] * 2
+        assert [type(item) for item in failures] == [Unreachable] * 2
         with pytest.raises(Unreachable):
             await cluster.ask(0, BEAT)
 
@@ -209,7 +209,7 @@ async def test_lanes_do_not_hold_each_other_up() -> None:
         stuck = HeartbeatRequest(group_id="g", generation_id=1, member_id="stuck")
         async with client(*brokers) as cluster:
             waiting = asyncio.create_task(cluster.ask(0, stuck, lane="fetch"))
-            await eventually(lambda: stuck in brokers[0].asked)
+            await eventually(lambda: stuck in brokers[0].requests)
             assert await cluster.ask(0, BEAT, lane="group") == HeartbeatResponse()
             waiting.cancel()
 
@@ -262,7 +262,7 @@ async def test_fatal_error_codes_are_returned_at_once(fatal: int) -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, says(fatal))
         async with client(*brokers) as cluster:
-            answer = await cluster.ask_until(Node(0), BEAT, lambda one: [14, one.error_code], what="beating")
+            answer = await cluster.ask_until(Node(0), BEAT, lambda item: [14, item.error_code], what="beating")
             assert answer.error_code == fatal
             assert brokers[0].counted()[HeartbeatRequest] == 1
 
@@ -307,21 +307,21 @@ async def test_a_fresh_request_for_each_node() -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, says(14, 0))
         async with client(*brokers) as cluster:
-            asked: list[int] = []
+            requests: list[int] = []
 
             def made(node: int) -> HeartbeatRequest:
-                asked.append(node)
-                return HeartbeatRequest(group_id="g", generation_id=len(asked), member_id="m")
+                requests.append(node)
+                return HeartbeatRequest(group_id="g", generation_id=len(requests), member_id="m")
 
             await cluster.ask_until(Node(0), made, code, what="beating")
-            assert asked == [0, 0]
-            assert [one.generation_id for one in brokers[0].asked if isinstance(one, HeartbeatRequest)] == [1, 2]
+            assert requests == [0, 0]
+            assert [item.generation_id for item in brokers[0].requests if isinstance(item, HeartbeatRequest)] == [1, 2]
 
 
 async def test_any_node_avoids_an_unreachable_broker() -> None:
     async with scripted(3) as brokers, client(brokers[0]) as cluster:
-        for one in brokers:
-            one.on(HeartbeatRequest, says(0))
+        for item in brokers:
+            item.on(HeartbeatRequest, says(0))
         await brokers[1].stop()
         for _ in range(5):
             await cluster.ask_until(AnyNode(), BEAT, code, what="beating")
@@ -330,14 +330,14 @@ async def test_any_node_avoids_an_unreachable_broker() -> None:
 
 async def test_the_controller_is_followed() -> None:
     async with scripted(2) as brokers:
-        for one in brokers:
-            one.on(ElectLeadersRequest, says(41, answer=ElectLeadersResponse))
+        for item in brokers:
+            item.on(ElectLeadersRequest, says(41, answer=ElectLeadersResponse))
         async with client(*brokers) as cluster:
             cluster_controller = cluster.metadata.controller
             other = brokers[1 - cluster_controller]
             other.on(ElectLeadersRequest, says(0, answer=ElectLeadersResponse))
-            for one in brokers:
-                one.on(MetadataRequest, lambda _: other.metadata())
+            for item in brokers:
+                item.on(MetadataRequest, lambda _: other.metadata())
             assert (await cluster.ask_until(Controller(), ELECT, code, what="creating")).error_code == 0
             assert cluster.metadata.controller == other.node
 
@@ -345,22 +345,26 @@ async def test_the_controller_is_followed() -> None:
 async def test_a_leader_is_found_followed_and_forgotten() -> None:
     async with scripted(2) as brokers:
         leaders = iter([led_by(-1), led_by(0), led_by(1, 2)])
-        for one in brokers:
-            one.on(MetadataRequest, lambda asked: brokers[0].metadata(*((next(leaders),) if asked.topics else ())))
+        for item in brokers:
+            item.on(
+                MetadataRequest, lambda requests: brokers[0].metadata(*((next(leaders),) if requests.topics else ()))
+            )
         brokers[0].on(FetchRequest, says(6, answer=FetchResponse))
         brokers[1].on(FetchRequest, says(0, answer=FetchResponse))
         async with client(brokers[0]) as cluster:
             await cluster.ask_until(Leader(P0), FETCH, code, what="reading")
             assert brokers[0].counted()[FetchRequest] == brokers[1].counted()[FetchRequest] == 1
-            for one in brokers:
-                one.on(MetadataRequest, lambda asked: brokers[0].metadata(*((led_by(1, 2),) if asked.topics else ())))
+            for item in brokers:
+                item.on(
+                    MetadataRequest, lambda requests: brokers[0].metadata(*((led_by(1, 2),) if requests.topics else ()))
+                )
             assert (await cluster.refresh()).topics == {}, "it was wanted for this one call"
 
 
 async def test_a_leader_lookup_timeout_names_the_reason() -> None:
     async with scripted() as brokers:
         brokers[0].on(
-            MetadataRequest, lambda asked: brokers[0].metadata(*([led_by(-1, error=3)] if asked.topics else ()))
+            MetadataRequest, lambda requests: brokers[0].metadata(*([led_by(-1, error=3)] if requests.topics else ()))
         )
         async with client(*brokers) as cluster:
             with pytest.raises(TimedOut, match="reading did not succeed within 200 ms: t: UNKNOWN_TOPIC_OR_PARTITION"):
@@ -420,8 +424,8 @@ async def test_until_something_is_known() -> None:
         answers = [led_by(-1, error=3), led_by(0)]
         brokers[0].on(
             MetadataRequest,
-            lambda asked: brokers[0].metadata(
-                *([answers.pop(0) if len(answers) > 1 else answers[0]] if asked.topics else [])
+            lambda requests: brokers[0].metadata(
+                *([answers.pop(0) if len(answers) > 1 else answers[0]] if requests.topics else [])
             ),
         )
         async with client(*brokers) as cluster:
@@ -436,8 +440,8 @@ async def test_the_timeout_of_until_has_the_errors_of_the_brokers() -> None:
         brokers[0].on(MetadataRequest, lambda _: brokers[0].metadata(led_by(-1, error=3)))
         async with client(*brokers) as cluster:
             cluster.set_topics(["t"])
-            told = r"looking for t did not succeed within 200 ms: t: UNKNOWN_TOPIC_OR_PARTITION"
-            with pytest.raises(TimedOut, match=told):
+            reply = r"looking for t did not succeed within 200 ms: t: UNKNOWN_TOPIC_OR_PARTITION"
+            with pytest.raises(TimedOut, match=reply):
                 await cluster.until(lambda known: known.leader(P0), what="looking for t", timeout_ms=200)
             await brokers[0].stop()
             brokers[0].on(MetadataRequest, lambda _: brokers[0].metadata())
@@ -450,9 +454,9 @@ async def test_wishes_before_the_start_count() -> None:
         cluster = Cluster(ClientConfig(bootstrap_servers=brokers[0].address), auto_create=True)
         cluster.set_topics(["t"])
         await cluster.start()
-        asked = [one for one in brokers[0].asked if isinstance(one, MetadataRequest)]
-        assert [topic.name for topic in asked[0].topics or ()] == ["t"]
-        assert asked[0].allow_auto_topic_creation
+        requests = [item for item in brokers[0].requests if isinstance(item, MetadataRequest)]
+        assert [topic.name for topic in requests[0].topics or ()] == ["t"]
+        assert requests[0].allow_auto_topic_creation
         await cluster.close()
 
 
@@ -491,12 +495,12 @@ async def test_a_leader_named_in_an_error_is_used() -> None:
         brokers[0].on(MetadataRequest, lambda _: brokers[0].metadata(led_by(0)))
         brokers[1].on(HeartbeatRequest, says(0))
         async with client(brokers[0]) as cluster:
-            told: list[int] = []
-            cluster.on_change(lambda known: told.append(known.leader(P0) or 0))
+            reply: list[int] = []
+            cluster.on_change(lambda known: reply.append(known.leader(P0) or 0))
             cluster.take_leader_hint(P0, 1, 2)
             assert cluster.metadata.leader(P0) == 0, "nobody knows where 1 listens"
             cluster.add_brokers([NodeEndpoint(node_id=1, host="127.0.0.1", port=brokers[1].port, rack=None)])
             cluster.take_leader_hint(P0, 1, 2)
             assert cluster.metadata.leader(P0) == 1
-            assert told == [0, 1]
+            assert reply == [0, 1]
             assert await cluster.ask(1, BEAT) == HeartbeatResponse()

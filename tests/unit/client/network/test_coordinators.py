@@ -13,26 +13,26 @@ class Town:
 
     def __init__(self, *answers: FindCoordinatorResponse, key_type: int = GROUP) -> None:
         self.answers = list(answers)
-        self.asked: list[FindCoordinatorRequest] = []
+        self.requests: list[FindCoordinatorRequest] = []
         self.addresses: list[tuple[int, str, int]] = []
-        self.coordinators = Coordinators(self.find, lambda *one: self.addresses.append(one), key_type)
+        self.coordinators = Coordinators(self.find, lambda *item: self.addresses.append(item), key_type)
 
     async def find(self, group: str, request: FindCoordinatorRequest) -> Any:
-        self.asked.append(request)
+        self.requests.append(request)
         await asyncio.sleep(0)
         return self.answers.pop(0)
 
 
 def at(node: int, error: int = 0) -> FindCoordinatorResponse:
-    one = Coordinator(key="g", node_id=node, host=f"b{node}", port=9092, error_code=error)
-    return FindCoordinatorResponse(coordinators=(one,))
+    item = Coordinator(key="g", node_id=node, host=f"b{node}", port=9092, error_code=error)
+    return FindCoordinatorResponse(coordinators=(item,))
 
 
 async def test_concurrent_lookups_share_one_request() -> None:
     town = Town(at(3))
     assert town.coordinators.cached("g") is None
     assert await asyncio.gather(*(town.coordinators.of("g") for _ in range(4))) == [3, 3, 3, 3]
-    assert town.asked == [FindCoordinatorRequest(key="g", key_type=0, coordinator_keys=("g",))]
+    assert town.requests == [FindCoordinatorRequest(key="g", key_type=0, coordinator_keys=("g",))]
     assert town.addresses == [(3, "b3", 9092)]
     assert town.coordinators.cached("g") == 3
 
@@ -79,7 +79,7 @@ async def test_cancelling_one_lookup_does_not_affect_the_others() -> None:
 async def test_the_coordinator_of_a_transactional_id_is_looked_up_by_its_key_type() -> None:
     town = Town(at(3), at(0, error=15), key_type=TRANSACTION)
     assert await town.coordinators.of("id") == 3
-    assert town.asked == [FindCoordinatorRequest(key="id", key_type=1, coordinator_keys=("id",))]
+    assert town.requests == [FindCoordinatorRequest(key="id", key_type=1, coordinator_keys=("id",))]
     town.coordinators.moved("id", 3)
     with pytest.raises(TimedOut, match="transactional id id"):
         await town.coordinators.of("id")

@@ -25,9 +25,9 @@ def asked_by_the_client() -> set[str]:
 
 
 def test_every_api_of_the_client_is_in_the_table() -> None:
-    asked = asked_by_the_client()
-    assert {"Fetch", "Produce", "JoinGroup"} <= asked
-    assert {KEYS[name] for name in asked} <= set(TABLE)
+    requests = asked_by_the_client()
+    assert {"Fetch", "Produce", "JoinGroup"} <= requests
+    assert {KEYS[name] for name in requests} <= set(TABLE)
 
 
 def test_the_page_is_fresh() -> None:

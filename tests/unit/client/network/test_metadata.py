@@ -17,7 +17,7 @@ P0 = TopicPartition("t", 0)
 
 
 def answer(*topics: MetadataResponseTopic, brokers: tuple[int, ...] = (1, 2, 3), controller: int = 1) -> Any:
-    listed = tuple(MetadataResponseBroker(node_id=one, host=f"b{one}", port=9092) for one in brokers)
+    listed = tuple(MetadataResponseBroker(node_id=item, host=f"b{item}", port=9092) for item in brokers)
     return MetadataResponse(brokers=listed, cluster_id="c", controller_id=controller, topics=topics)
 
 
@@ -32,8 +32,8 @@ def topic(*leaders: tuple[int, int], name: str | None = "t", topic_id: bytes = I
 
 def known(*answers: MetadataResponse) -> Metadata:
     metadata = Metadata()
-    for at, one in enumerate(answers):
-        metadata = updated_from(metadata, one, at)
+    for at, item in enumerate(answers):
+        metadata = updated_from(metadata, item, at)
     return metadata
 
 
@@ -131,10 +131,10 @@ def test_brokers_introduce_themselves() -> None:
     assert str(BrokerInfo(-1, "h", 1)) == "h:1", "a bootstrap address has no number yet"
 
 
-@given(told=st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 9)), min_size=1))
-def test_epochs_only_grow(told: list[tuple[int, int]]) -> None:
+@given(reply=st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 9)), min_size=1))
+def test_epochs_only_grow(reply: list[tuple[int, int]]) -> None:
     metadata, highest = Metadata(), -1
-    for leader, epoch in told:
+    for leader, epoch in reply:
         metadata = updated_from(metadata, answer(topic((leader, epoch))), 0)
         info = metadata.info(P0)
         assert info is not None

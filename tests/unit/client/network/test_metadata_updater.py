@@ -16,7 +16,7 @@ class Paper:
     """Whoever prints the news: what was asked, when; answers wait for `gate`."""
 
     def __init__(self) -> None:
-        self.asked: list[MetadataRequest] = []
+        self.requests: list[MetadataRequest] = []
         self.at: list[float] = []
         self.gate = asyncio.Event()
         self.gate.set()
@@ -24,7 +24,7 @@ class Paper:
         self.controller = 0
 
     async def ask(self, request: MetadataRequest) -> MetadataResponse:
-        self.asked.append(request)
+        self.requests.append(request)
         self.at.append(asyncio.get_running_loop().time())
         controller = self.controller
         await self.gate.wait()
@@ -70,10 +70,10 @@ async def test_a_refresh_requests_the_set_topics(start: Start, paper: Paper) -> 
     await updater.refresh()
     updater.set_topics(None)
     await updater.refresh()
-    assert [names(one) for one in paper.asked] == [[], ["a", "b"], None]
-    assert not any(one.allow_auto_topic_creation for one in paper.asked)
+    assert [names(item) for item in paper.requests] == [[], ["a", "b"], None]
+    assert not any(item.allow_auto_topic_creation for item in paper.requests)
     await start(auto_create=True).refresh()
-    assert paper.asked[-1].allow_auto_topic_creation
+    assert paper.requests[-1].allow_auto_topic_creation
 
 
 async def test_some_topics_are_wanted_for_a_while(start: Start, paper: Paper) -> None:
@@ -82,28 +82,28 @@ async def test_some_topics_are_wanted_for_a_while(start: Start, paper: Paper) ->
     with updater.with_topics(["b"]), updater.with_topics(["b", "c"]):
         await updater.refresh()
     await updater.refresh()
-    assert [names(one) for one in paper.asked] == [["a", "b", "c"], ["a"]]
+    assert [names(item) for item in paper.requests] == [["a", "b", "c"], ["a"]]
 
 
 async def test_a_refresh_during_a_request_gets_the_next_response(start: Start, paper: Paper) -> None:
     updater = start()
     paper.gate.clear()
     first = asyncio.create_task(updater.refresh())
-    await eventually(lambda: paper.asked)
+    await eventually(lambda: paper.requests)
     paper.controller = 7
     later = [asyncio.create_task(updater.refresh()) for _ in range(3)]
     await asyncio.sleep(0)
     paper.gate.set()
     assert (await first).controller == 0
-    assert [(await one).controller for one in later] == [7, 7, 7]
-    assert len(paper.asked) == 2
+    assert [(await item).controller for item in later] == [7, 7, 7]
+    assert len(paper.requests) == 2
 
 
 async def test_cancelling_one_refresh_does_not_affect_the_others(start: Start, paper: Paper) -> None:
     updater = start()
     paper.gate.clear()
     waiting = [asyncio.create_task(updater.refresh()) for _ in range(2)]
-    await eventually(lambda: paper.asked)
+    await eventually(lambda: paper.requests)
     waiting[0].cancel()
     paper.gate.set()
     assert (await waiting[1]).brokers
@@ -113,7 +113,7 @@ async def test_a_failure_is_raised_to_all_waiting_refreshes(start: Start, paper:
     updater = start()
     paper.failure = Unreachable("nobody there")
     failures = await asyncio.gather(updater.refresh(), updater.refresh(), return_exceptions=True)
-    assert [str(one) for one in failures] == ["nobody there"] * 2
+    assert [str(item) for item in failures] == ["nobody there"] * 2
     assert failures[0] is not failures[1]
     paper.failure = None
     assert (await updater.refresh()).brokers
@@ -135,20 +135,20 @@ async def test_a_requested_refresh_is_retried_in_the_background(start: Start, pa
     updater = start()
     paper.failure = Unreachable("nobody there")
     updater.request_refresh()
-    await eventually(lambda: len(paper.asked) >= 3)
+    await eventually(lambda: len(paper.requests) >= 3)
     paper.failure = None
     await eventually(lambda: updater.metadata.version)
-    count = len(paper.asked)
+    count = len(paper.requests)
     assert not updater._is_stale
     assert updater._due() > asyncio.get_running_loop().time() + 100
-    assert len(paper.asked) == count
+    assert len(paper.requests) == count
 
 
 async def test_background_reading_keeps_a_growing_distance(start: Start, paper: Paper) -> None:
     updater = start(retry_backoff_ms=20)
-    for asked in range(1, 6):
+    for requests in range(1, 6):
         updater.request_refresh()
-        await eventually(lambda asked=asked: len(paper.asked) == asked and not updater._is_stale)
+        await eventually(lambda requests=requests: len(paper.requests) == requests and not updater._is_stale)
     gaps = [later - earlier for earlier, later in zip(paper.at, paper.at[1:], strict=False)]
     least = [20, 20, 40, 80]  # the first answer was a change: the count begins again
     assert all(gap * 1000 >= wait * 0.79 for gap, wait in zip(gaps, least, strict=True)), gaps
@@ -161,45 +161,45 @@ async def test_the_first_alarm_after_a_quiet_time_is_answered_at_once(start: Sta
     loop = asyncio.get_running_loop()
     await eventually(lambda: loop.time() > updater._tried_at + 0.005)
     updater.request_refresh()
-    await eventually(lambda: len(paper.asked) == 2)
+    await eventually(lambda: len(paper.requests) == 2)
 
 
 async def test_metadata_is_refreshed_after_its_max_age(start: Start, paper: Paper) -> None:
     start(metadata_max_age_ms=10)
-    await eventually(lambda: len(paper.asked) >= 3)
+    await eventually(lambda: len(paper.requests) >= 3)
 
 
 async def test_listeners_are_called_for_changes_only(start: Start, paper: Paper) -> None:
     updater = start()
-    told: list[Metadata] = []
+    answers: list[Metadata] = []
     broken = updater.on_change(lambda _: 1 / 0)  # its failure harms nobody
-    end = updater.on_change(told.append)
+    end = updater.on_change(answers.append)
     await updater.refresh()
     await updater.refresh()
-    assert [one.version for one in told] == [1]
+    assert [item.version for item in answers] == [1]
     broken()
     paper.controller = 7
-    assert await updater.refresh() is told[-1]
+    assert await updater.refresh() is answers[-1]
     end()
     end()
     paper.controller = 8
     await updater.refresh()
-    assert [one.controller for one in told] == [0, 7]
+    assert [item.controller for item in answers] == [0, 7]
 
 
 async def test_replace_sets_metadata_and_calls_the_listeners(start: Start) -> None:
     updater = start()
-    told: list[Metadata] = []
-    updater.on_change(told.append)
+    answers: list[Metadata] = []
+    updater.on_change(answers.append)
     updater.replace(Metadata(version=1, controller=3))
-    assert (updater.metadata.controller, len(told)) == (3, 1)
+    assert (updater.metadata.controller, len(answers)) == (3, 1)
 
 
 async def test_closing_fails_waiting_refreshes(start: Start, paper: Paper) -> None:
     paper.gate.clear()
     updater = start()
     first = asyncio.create_task(updater.refresh())
-    await eventually(lambda: paper.asked)
+    await eventually(lambda: paper.requests)
     second = asyncio.create_task(updater.refresh())
     await asyncio.sleep(0)
     updater.close()
@@ -217,7 +217,7 @@ async def test_cancelling_the_updater_fails_waiting_refreshes() -> None:
     updater = MetadataUpdater(ClientConfig(bootstrap_servers="h:1"), paper.ask, False)
     running = asyncio.create_task(updater.run())
     waiting = asyncio.create_task(updater.refresh())
-    await eventually(lambda: paper.asked)
+    await eventually(lambda: paper.requests)
     running.cancel()
     with pytest.raises(Unreachable, match="the client was closed"):
         await waiting

@@ -34,14 +34,14 @@ class Scripted(Cluster):
     def __init__(self, leaders: dict[TopicPartition, int], answer: Answer) -> None:
         super().__init__(ClientConfig(bootstrap_servers="nowhere:1", retry_backoff_ms=1, retry_backoff_max_ms=2))
         self.leaders, self.answer = leaders, answer
-        self.asked: list[tuple[int, list[int]]] = []
+        self.requests: list[tuple[int, list[int]]] = []
         self.follows = True
 
     @property
     def metadata(self) -> Metadata:
         infos = {
-            one.partition: PartitionInfo(one.topic, one.partition, node, 3, (), ())
-            for one, node in self.leaders.items()
+            item.partition: PartitionInfo(item.topic, item.partition, node, 3, (), ())
+            for item, node in self.leaders.items()
         }
         topics = {"orders": TopicInfo("orders", bytes(16), False, infos)} if self.follows else {}
         return Metadata(brokers={node: BrokerInfo(node, "nowhere", node) for node in (1, 2)}, topics=topics)
@@ -52,8 +52,8 @@ class Scripted(Cluster):
     async def ask(self, node: int, request: Any, **_: Any) -> Any:
         if request.KEY != ListOffsetsRequest.KEY:
             raise AssertionError(request)
-        partitions = [one.partition_index for topic in request.topics for one in topic.partitions]
-        self.asked.append((node, partitions))
+        partitions = [item.partition_index for topic in request.topics for item in topic.partitions]
+        self.requests.append((node, partitions))
         codes = {number: self.answer(node, TopicPartition("orders", number)) for number in partitions}
         said = tuple(
             ListOffsetsPartitionResponse(partition_index=number, error_code=code, offset=10 * node, timestamp=5)
@@ -63,8 +63,8 @@ class Scripted(Cluster):
 
     async def ask_until(self, target: Any, request: Any, codes: Any, **_: Any) -> Any:
         several = tuple(
-            MetadataResponsePartition(partition_index=one.partition, leader_id=node)
-            for one, node in self.leaders.items()
+            MetadataResponsePartition(partition_index=item.partition, leader_id=node)
+            for item, node in self.leaders.items()
         )
         error = 0 if several else int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return MetadataResponse(topics=(MetadataResponseTopic(name="orders", partitions=several, error_code=error),))
@@ -74,7 +74,7 @@ async def test_one_request_is_sent_to_each_leader() -> None:
     cluster = Scripted({FIRST: 1, SECOND: 2}, lambda *_: 0)
     found = await list_offsets(cluster, BOTH)
     assert found == {FIRST: OffsetAndTimestamp(10, 5), SECOND: OffsetAndTimestamp(20, 5)}
-    assert sorted(cluster.asked) == [(1, [0]), (2, [1])]
+    assert sorted(cluster.requests) == [(1, [0]), (2, [1])]
 
 
 async def test_only_moved_partitions_are_requested_again() -> None:
@@ -88,7 +88,7 @@ async def test_only_moved_partitions_are_requested_again() -> None:
 
     cluster.answer = answer
     assert (await list_offsets(cluster, BOTH))[SECOND] == OffsetAndTimestamp(20, 5)
-    assert cluster.asked == [(1, [0, 1]), (2, [1])]
+    assert cluster.requests == [(1, [0, 1]), (2, [1])]
 
 
 async def test_topics_that_are_not_followed_are_looked_up() -> None:
@@ -99,10 +99,10 @@ async def test_topics_that_are_not_followed_are_looked_up() -> None:
 
 async def test_a_partition_without_a_leader_does_not_delay_the_others() -> None:
     cluster = Scripted({FIRST: 1}, lambda *_: 0)
-    told: dict[TopicPartition, OffsetAndTimestamp | None] = {}
+    answers: dict[TopicPartition, OffsetAndTimestamp | None] = {}
     with pytest.raises(UnknownTopic, match="orders-1"):
-        await each_offset(cluster, BOTH, told.__setitem__, timeout_ms=30)
-    assert told == {FIRST: OffsetAndTimestamp(10, 5)}
+        await each_offset(cluster, BOTH, answers.__setitem__, timeout_ms=30)
+    assert answers == {FIRST: OffsetAndTimestamp(10, 5)}
 
 
 async def test_a_fatal_error_is_raised_at_once() -> None:

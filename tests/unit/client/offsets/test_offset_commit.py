@@ -19,7 +19,7 @@ MEMBER = GroupMetadata(GROUP, 3, "teller-1", "counter-1")
 
 
 def commits(keeper: Bookkeeper) -> list[OffsetCommitRequest]:
-    return [request for request in keeper.brokers[0].asked if isinstance(request, OffsetCommitRequest)]
+    return [request for request in keeper.brokers[0].requests if isinstance(request, OffsetCommitRequest)]
 
 
 async def test_a_commit_names_its_member_and_its_topics_by_id() -> None:
@@ -34,7 +34,7 @@ async def test_a_commit_names_its_member_and_its_topics_by_id() -> None:
     assert request.group_instance_id == "counter-1"
     [topic] = request.topics
     assert topic.topic_id == TOPIC_ID
-    said = [(one.partition_index, one.committed_offset, one.committed_metadata) for one in topic.partitions]
+    said = [(item.partition_index, item.committed_offset, item.committed_metadata) for item in topic.partitions]
     assert said == [(0, 4, "note"), (1, 5, "")]
 
 

@@ -40,7 +40,7 @@ class Leader(Scripted):
         self.ids += 1
         return InitProducerIdResponse(producer_id=self.ids, producer_epoch=0)
 
-    def _metadata(self, asked: MetadataRequest) -> Any:
+    def _metadata(self, requests: MetadataRequest) -> Any:
         parts = tuple(
             MetadataResponsePartition(
                 partition_index=at, leader_id=self.node, leader_epoch=0, replica_nodes=(0,), isr_nodes=(0,)
@@ -50,29 +50,29 @@ class Leader(Scripted):
         return self.metadata(
             *(
                 MetadataResponseTopic(name=topic.name, topic_id=ID, error_code=self.error, partitions=parts)
-                for topic in asked.topics or ()
+                for topic in requests.topics or ()
             )
         )
 
-    def _produce(self, asked: ProduceRequest) -> Any:
+    def _produce(self, requests: ProduceRequest) -> Any:
         done = []
-        for topic in asked.topic_data:
+        for topic in requests.topic_data:
             parts = []
-            for one in topic.partition_data:
-                assert one.records is not None
-                records = read_records(bytes(one.records))
-                said = self.before(one.index, records)
+            for item in topic.partition_data:
+                assert item.records is not None
+                records = read_records(bytes(item.records))
+                said = self.before(item.index, records)
                 if said is not None and not isinstance(said, PartitionProduceResponse):
                     return said
                 if said is None:
-                    log = self.logs.setdefault(one.index, [])
-                    said = PartitionProduceResponse(index=one.index, base_offset=len(log))
+                    log = self.logs.setdefault(item.index, [])
+                    said = PartitionProduceResponse(index=item.index, base_offset=len(log))
                     log += records
                 parts.append(said)
             done.append(
                 TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(parts))
             )
-        return ProduceResponse(responses=tuple(done)) if asked.acks else None
+        return ProduceResponse(responses=tuple(done)) if requests.acks else None
 
 
 def settings(leader: Leader, **more: Any) -> ProducerConfig:

@@ -52,7 +52,7 @@ def test_when_one_partition_is_due_all_of_its_node_are_drained() -> None:
     put(of, late, b"2", 4)
     put(of, elsewhere, b"3", 4)
     assert of.ready(5).nodes == (1,)
-    assert [one.queue for one in of.drain(1, 5)] == [early, late]
+    assert [item.queue for item in of.drain(1, 5)] == [early, late]
 
 
 def test_requests_are_limited_in_size_and_partitions_alternate() -> None:
@@ -63,10 +63,10 @@ def test_requests_are_limited_in_size_and_partitions_alternate() -> None:
             put(of, queue, b"x" * 60)
     drained = []
     while requests := of.drain(1, 0):
-        for one in requests:
-            drained.append(one.queue.partition.partition)
-            of.request_ended(one)
-            of.deliver(one, Written(0))
+        for item in requests:
+            drained.append(item.queue.partition.partition)
+            of.request_ended(item)
+            of.deliver(item, Written(0))
     assert drained == [0, 1, 2, 0, 1, 2]
 
 
@@ -107,20 +107,20 @@ def test_idempotent_five_batches_of_a_partition_are_on_the_wire() -> None:
     of.request_ended(first)
     of.deliver(first, Written(0))
     drained = [of.drain(1, 100) for _ in range(7)]
-    assert [len(one) for one in drained] == [1] * 5 + [0, 0]
+    assert [len(item) for item in drained] == [1] * 5 + [0, 0]
 
 
 def test_a_retried_batch_backs_off_unless_the_leader_changed() -> None:
     of = accumulator()
     queue = led(of)
     put(of, queue, b"1")
-    (one,) = of.drain(1, 5)
-    of.request_ended(one)
-    of.retry(one, 50)
+    (item,) = of.drain(1, 5)
+    of.request_ended(item)
+    of.retry(item, 50)
     assert of.drain(1, 49) == []
     queue.lead(2, 1)
-    assert of.drain(2, 6) == [one]
-    assert one.attempts == 2
+    assert of.drain(2, 6) == [item]
+    assert item.attempts == 2
 
 
 def test_a_leader_that_was_not_known_is_no_new_leader() -> None:
@@ -128,9 +128,9 @@ def test_a_leader_that_was_not_known_is_no_new_leader() -> None:
     queue = led(of)
     queue.leader_epoch = -1
     put(of, queue, b"1")
-    (one,) = of.drain(1, 5)
-    of.request_ended(one)
-    of.retry(one, 50)
+    (item,) = of.drain(1, 5)
+    of.request_ended(item)
+    of.retry(item, 50)
     queue.lead(1, 0)
     assert of.ready(6).nodes == ()
 
@@ -167,10 +167,10 @@ def test_memory_is_given_back_to_the_byte() -> None:
     for size in (1, 60, 500, 3):
         put(of, queue, b"x" * size)
     assert of.used_bytes == sum(21 + size for size in (1, 60, 500, 3))
-    for one in list(of.incomplete):
+    for item in list(of.incomplete):
         of.drain(1, 100)
-        of.request_ended(one)
-        of.deliver(one, Written(0))
+        of.request_ended(item)
+        of.deliver(item, Written(0))
     assert of.used_bytes == 0
 
 
@@ -184,7 +184,7 @@ def test_parts_of_a_split_batch_keep_its_place_and_age() -> None:
     assert sent is whole
     of.request_ended(whole)
     of.split(whole)
-    assert [one.created_ms for one in of.incomplete] == [0] * (len(of.incomplete) - 1) + [3]
+    assert [item.created_ms for item in of.incomplete] == [0] * (len(of.incomplete) - 1) + [3]
     assert list(queue.batches)[-1] is after
     assert all(part.is_numbered for part in list(queue.batches)[:-1])
 

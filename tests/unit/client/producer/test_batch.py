@@ -18,7 +18,7 @@ def test_a_sealed_batch_contains_its_records_and_sequence(codec: Codec) -> None:
     made.seal()
     header = read_header(made.raw)
     assert (header.producer_id, header.producer_epoch, header.base_sequence, header.count) == (7, 1, 40, 2)
-    assert [(one.value, one.timestamp) for one in read_records(made.raw)] == [(b"one", 1_000), (b"two", 1_001)]
+    assert [(item.value, item.timestamp) for item in read_records(made.raw)] == [(b"one", 1_000), (b"two", 1_001)]
 
 
 def test_another_sequence_patches_the_header_alone() -> None:
@@ -68,8 +68,8 @@ def test_a_split_has_the_same_records_in_their_order(codec: Codec) -> None:
     values = [b"%d" % number * 10 for number in range(7)]
     made = batch(*values, codec=codec)
     made.maybe_written = True
-    told: list[int] = []
-    made.listeners = [(place, lambda place=place: told.append(place) is None) for place in range(7)]
+    answers: list[int] = []
+    made.listeners = [(place, lambda place=place: answers.append(place) is None) for place in range(7)]
     made.seal()
     charged = made.charged_bytes
     parts = made.split(1 << 20, codec, None)
@@ -84,7 +84,7 @@ def test_a_split_has_the_same_records_in_their_order(codec: Codec) -> None:
         read += [record.value for record in read_records(part.raw)]
         part.end(Written(0))
     assert read == values
-    assert told == list(range(7))
+    assert answers == list(range(7))
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (100, 1), (1, 100), (50, 50, 50)])

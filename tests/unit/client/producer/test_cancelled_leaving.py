@@ -68,7 +68,7 @@ async def test_a_cancelled_exit_still_delivers_buffered_records() -> None:
                 await producer.send("t", b"1")
 
         task = asyncio.create_task(work())
-        await eventually(lambda: any(isinstance(request, ProduceRequest) for request in leader.asked))
+        await eventually(lambda: any(isinstance(request, ProduceRequest) for request in leader.requests))
         task.cancel()
         await asyncio.sleep(0)
         held.set()
@@ -111,7 +111,7 @@ async def test_a_second_cancellation_gives_up_at_once() -> None:
                 await producer.send("t", b"1")
 
         task = asyncio.create_task(work())
-        await eventually(lambda: any(isinstance(request, ProduceRequest) for request in leader.asked))
+        await eventually(lambda: any(isinstance(request, ProduceRequest) for request in leader.requests))
         task.cancel()
         await asyncio.sleep(0)
         task.cancel()
@@ -140,5 +140,5 @@ async def test_a_cancellation_at_any_step_loses_no_sent_record(step: int) -> Non
         assert [record.value for record in leader.logs.get(0, [])] == [b"%d" % n for n in range(len(sent))]
         assert all(delivery.done() for delivery in sent)
         await eventually(lambda: not leader._writers)
-        assert {one for one in asyncio.all_tasks() - before if "_serve" not in repr(one)} == set()
-        assert any(isinstance(request, MetadataRequest) for request in leader.asked) or not sent
+        assert {item for item in asyncio.all_tasks() - before if "_serve" not in repr(item)} == set()
+        assert any(isinstance(request, MetadataRequest) for request in leader.requests) or not sent

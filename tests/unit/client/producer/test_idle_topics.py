@@ -15,7 +15,7 @@ from rota.protocol.messages.produce import PartitionProduceResponse, ProduceRequ
 
 
 def metadata_requests(leader: Leader) -> list[MetadataRequest]:
-    return [request for request in leader.asked if isinstance(request, MetadataRequest)]
+    return [request for request in leader.requests if isinstance(request, MetadataRequest)]
 
 
 def names(request: MetadataRequest) -> set[str]:
@@ -98,7 +98,7 @@ async def test_looking_up_a_new_topic_never_creates_another_again() -> None:
 
 
 def produce_requests(broker: Leader) -> int:
-    return sum(isinstance(request, ProduceRequest) for request in broker.asked)
+    return sum(isinstance(request, ProduceRequest) for request in broker.requests)
 
 
 async def test_closing_follows_a_leader_that_moves() -> None:

@@ -17,137 +17,137 @@ def sent(of: Accumulator, *values: bytes) -> Batch:
     queue = led(of)
     for value in values or (b"1",):
         put(of, queue, value)
-    (one,) = of.drain(1, 10)
-    return one
+    (item,) = of.drain(1, 10)
+    return item
 
 
 def test_delivered() -> None:
     of = accumulator()
-    one = sent(of)
-    settling(of).answered([(one, answer(offset=5))], "1", (1,), 10)
-    assert one.outcome == Written(5)
+    item = sent(of)
+    settling(of).answered([(item, answer(offset=5))], "1", (1,), 10)
+    assert item.outcome == Written(5)
     assert of.used_bytes == 0
 
 
 def test_with_acks_0_batches_are_written_when_sent() -> None:
     of = accumulator()
-    one = sent(of)
-    settling(of).sent([one])
-    assert one.outcome == Written(-1)
+    item = sent(of)
+    settling(of).sent([item])
+    assert item.outcome == Written(-1)
 
 
 def test_a_broken_connection_leaves_doubt_and_another_try() -> None:
     of = accumulator()
-    one = sent(of)
-    after = settling(of).unanswered([one], Unreachable("gone"), 10)
+    item = sent(of)
+    after = settling(of).unanswered([item], Unreachable("gone"), 10)
     assert after.stale
-    assert one.maybe_written
+    assert item.maybe_written
     assert of.drain(1, 29) == []
-    assert of.drain(1, 30) == [one]
+    assert of.drain(1, 30) == [item]
 
 
 def test_an_unsupported_version_fails_the_batch() -> None:
     of = accumulator()
-    one = sent(of)
-    assert settling(of).unanswered([one], Unsupported("old"), 10).failed == [one]
-    assert isinstance(one.outcome, Failed)
-    assert not one.outcome.maybe_written
+    item = sent(of)
+    assert settling(of).unanswered([item], Unsupported("old"), 10).failed == [item]
+    assert isinstance(item.outcome, Failed)
+    assert not item.outcome.maybe_written
 
 
 def test_a_refused_authentication_fails_the_batch_that_may_be_written() -> None:
     """The session of an open connection may have ended after the broker had the batch."""
     of = accumulator()
-    one = sent(of)
-    assert settling(of).unanswered([one], AuthenticationFailed("revoked"), 10).failed == [one]
-    assert isinstance(one.outcome, Failed)
-    assert one.outcome.maybe_written
+    item = sent(of)
+    assert settling(of).unanswered([item], AuthenticationFailed("revoked"), 10).failed == [item]
+    assert isinstance(item.outcome, Failed)
+    assert item.outcome.maybe_written
 
 
 def test_a_moved_leader_is_followed_at_once() -> None:
     of = accumulator()
-    one = sent(of)
+    item = sent(of)
     moved = answer(ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=1))
-    assert settling(of).answered([(one, moved)], "1", (1, 2), 10).stale
-    assert of.drain(2, 10) == [one]
+    assert settling(of).answered([(item, moved)], "1", (1, 2), 10).stale
+    assert of.drain(2, 10) == [item]
 
 
 def test_an_unknown_new_leader_requests_a_metadata_refresh() -> None:
     of = accumulator()
-    one = sent(of)
+    item = sent(of)
     moved = answer(ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=9, leader_epoch=1))
-    assert settling(of).answered([(one, moved)], "1", (1,), 10).stale
+    assert settling(of).answered([(item, moved)], "1", (1,), 10).stale
     assert of.ready(10).nodes == ()
 
 
 def test_an_answer_that_leaves_a_batch_out() -> None:
     of = accumulator()
-    one = sent(of)
-    settling(of).answered([(one, None)], "1", (1,), 10)
-    assert one.maybe_written
-    assert of.drain(1, 30) == [one]
+    item = sent(of)
+    settling(of).answered([(item, None)], "1", (1,), 10)
+    assert item.maybe_written
+    assert of.drain(1, 30) == [item]
 
 
 def test_too_large_is_split() -> None:
     of = accumulator()
-    one = sent(of, b"1", b"2")
-    after = settling(of).answered([(one, answer(ErrorCode.MESSAGE_TOO_LARGE))], "1", (1,), 10)
+    item = sent(of, b"1", b"2")
+    after = settling(of).answered([(item, answer(ErrorCode.MESSAGE_TOO_LARGE))], "1", (1,), 10)
     assert [text for text, _ in after.notes]
     assert len(of.incomplete) == 2
 
 
 def test_a_fatal_code_fails_the_batch_with_the_brokers_words() -> None:
     of = accumulator()
-    one = sent(of)
-    settling(of).answered([(one, answer(ErrorCode.POLICY_VIOLATION, said="not today"))], "1", (1,), 10)
-    assert isinstance(one.outcome, Failed)
-    assert isinstance(one.outcome.cause, BrokerError)
-    assert not one.outcome.maybe_written
-    assert "not today" in str(one.outcome.cause)
+    item = sent(of)
+    settling(of).answered([(item, answer(ErrorCode.POLICY_VIOLATION, said="not today"))], "1", (1,), 10)
+    assert isinstance(item.outcome, Failed)
+    assert isinstance(item.outcome.cause, BrokerError)
+    assert not item.outcome.maybe_written
+    assert "not today" in str(item.outcome.cause)
 
 
 def test_retries_have_an_end() -> None:
     of = accumulator()
-    one = sent(of)
+    item = sent(of)
     settle = settling(of, retries=1)
-    settle.answered([(one, answer(ErrorCode.NOT_ENOUGH_REPLICAS))], "1", (1,), 10)
-    assert of.drain(1, 100) == [one]
-    after = settle.answered([(one, answer(ErrorCode.NOT_ENOUGH_REPLICAS))], "1", (1,), 100)
-    assert after.failed == [one]
+    settle.answered([(item, answer(ErrorCode.NOT_ENOUGH_REPLICAS))], "1", (1,), 10)
+    assert of.drain(1, 100) == [item]
+    after = settle.answered([(item, answer(ErrorCode.NOT_ENOUGH_REPLICAS))], "1", (1,), 100)
+    assert after.failed == [item]
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT])
 def test_an_expired_batch_has_its_last_error_and_whether_it_may_be_written(code: ErrorCode) -> None:
     of = accumulator()
-    one = sent(of)
+    item = sent(of)
     settle = settling(of)
-    settle.answered([(one, answer(code))], "1", (1,), 10)
+    settle.answered([(item, answer(code))], "1", (1,), 10)
     assert settle.expire(DELIVERY_MS - 1).failed == []
-    assert settle.expire(DELIVERY_MS).failed == [one]
-    assert isinstance(one.outcome, Failed)
-    assert one.outcome.maybe_written is (code == ErrorCode.REQUEST_TIMED_OUT)
-    assert isinstance(one.outcome.cause, TimedOut)
-    assert code.name in str(one.outcome.cause)
-    assert "delivery_timeout_ms" in str(one.outcome.cause)
+    assert settle.expire(DELIVERY_MS).failed == [item]
+    assert isinstance(item.outcome, Failed)
+    assert item.outcome.maybe_written is (code == ErrorCode.REQUEST_TIMED_OUT)
+    assert isinstance(item.outcome.cause, TimedOut)
+    assert code.name in str(item.outcome.cause)
+    assert "delivery_timeout_ms" in str(item.outcome.cause)
 
 
 def test_without_a_leader_that_is_the_reason() -> None:
     of = accumulator()
     queue = led(of)
-    one = put(of, queue, b"1")
+    item = put(of, queue, b"1")
     queue.lead(None, 1)
     settling(of).expire(DELIVERY_MS)
-    assert isinstance(one.outcome, Failed)
-    assert "nobody leads t-0" in str(one.outcome.cause)
+    assert isinstance(item.outcome, Failed)
+    assert "nobody leads t-0" in str(item.outcome.cause)
 
 
 def test_an_expired_batch_names_the_connection_failure_of_its_node() -> None:
     of = accumulator()
-    one = put(of, led(of), b"1")
+    item = put(of, led(of), b"1")
     settle = settling(of)
     settle.note(1, Unreachable("refused"))
     settle.expire(DELIVERY_MS)
-    assert isinstance(one.outcome, Failed)
-    assert "refused" in str(one.outcome.cause)
+    assert isinstance(item.outcome, Failed)
+    assert "refused" in str(item.outcome.cause)
 
 
 def test_abandon_untried_fails_only_batches_that_were_never_sent() -> None:
@@ -163,10 +163,10 @@ def test_abandon_untried_fails_only_batches_that_were_never_sent() -> None:
 
 def test_an_answer_after_the_end_changes_nothing() -> None:
     of = accumulator(idempotent=True)
-    one = sent(of)
+    item = sent(of)
     settle = settling(of)
     settle.expire(DELIVERY_MS)
-    outcome = one.outcome
-    assert settle.answered([(one, answer(ErrorCode.NOT_ENOUGH_REPLICAS))], "1", (1,), DELIVERY_MS).failed == []
-    assert one.outcome is outcome
+    outcome = item.outcome
+    assert settle.answered([(item, answer(ErrorCode.NOT_ENOUGH_REPLICAS))], "1", (1,), DELIVERY_MS).failed == []
+    assert item.outcome is outcome
     assert of.used_bytes == 0

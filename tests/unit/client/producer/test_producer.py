@@ -34,7 +34,7 @@ async def test_send_gives_up_no_turn_of_the_loop_when_it_has_all_it_needs() -> N
         asyncio.get_running_loop().call_soon(turns.append, 1)
         deliveries = [await producer.send("t", b"1", b"key") for _ in range(10)]
         assert turns == []
-        assert not any(one.done() for one in deliveries)
+        assert not any(item.done() for item in deliveries)
 
 
 async def test_records_of_one_tick_share_a_request() -> None:
@@ -43,7 +43,7 @@ async def test_records_of_one_tick_share_a_request() -> None:
             await producer.send_and_wait("t", b"0")
             for _ in range(50):
                 await producer.send("t", b"1")
-        assert len([request for request in leader.asked if isinstance(request, ProduceRequest)]) == 2
+        assert len([request for request in leader.requests if isinstance(request, ProduceRequest)]) == 2
 
 
 async def test_an_endless_sender_yields_to_other_tasks() -> None:
@@ -93,13 +93,13 @@ async def test_a_full_buffer_is_waited_for_in_turn() -> None:
         async with Producer(settings(leader, buffer_memory=400, batch_size=100)) as producer:
             sending = [asyncio.create_task(producer.send("t", b"%02d" % number + b"x" * 78)) for number in range(20)]
             await eventually(lambda: producer._memory.waits)
-            assert sum(one.done() for one in sending) == 3
+            assert sum(item.done() for item in sending) == 3
             assert producer._accumulator.used_bytes <= 400
             sending[10].cancel()
             held.set()
-            for number, one in enumerate(sending):
+            for number, item in enumerate(sending):
                 if number != 10:
-                    await (await one)
+                    await (await item)
             assert producer._accumulator.used_bytes == 0
     values = [int((record.value or b"")[:2]) for record in leader.logs[0]]
     assert values == [number for number in range(20) if number != 10]
@@ -147,14 +147,14 @@ async def test_an_unknown_partition_is_refused() -> None:
 
 async def test_partitions_for_a_topic() -> None:
     async with Leader(partitions=3) as leader, Producer(settings(leader)) as producer:
-        assert [one.partition for one in await producer.partitions_for("t")] == [0, 1, 2]
+        assert [item.partition for item in await producer.partitions_for("t")] == [0, 1, 2]
 
 
 async def test_flush_ends_lingering_and_waits_for_everything() -> None:
     async with Leader() as leader, Producer(settings(leader, linger_ms=30_000)) as producer:
         deliveries = [await producer.send("t", b"%d" % number, b"%d" % number) for number in range(20)]
         await producer.flush()
-        assert all(one.done() for one in deliveries)
+        assert all(item.done() for item in deliveries)
         await producer.flush()
 
 
@@ -190,7 +190,7 @@ async def test_flush_does_not_raise_reported_failures() -> None:
         leader.before = lambda *_: REFUSED
         async with Producer(settings(leader)) as producer:
             awaited, called = await producer.send("t", b"1"), await producer.send("t", b"2")
-            called.add_done_callback(lambda one: None)
+            called.add_done_callback(lambda item: None)
             waiting = asyncio.ensure_future(_wait(awaited))
             await asyncio.sleep(0)
             await producer.flush()
@@ -207,9 +207,9 @@ async def test_a_failure_is_logged_once_for_its_batch(caplog: pytest.LogCaptureF
                 await producer.send("t", b"1")
             with pytest.raises(DeliveryFailed):
                 await producer.flush()
-    told = [record.getMessage() for record in caplog.records if "not delivered" in record.getMessage()]
-    assert len(told) == 1
-    assert "records=5" in told[0]
+    reply = [record.getMessage() for record in caplog.records if "not delivered" in record.getMessage()]
+    assert len(reply) == 1
+    assert "records=5" in reply[0]
 
 
 async def test_leaving_flushes_and_raises_failures() -> None:
@@ -244,7 +244,7 @@ async def test_a_cancelled_task_fails_its_undelivered_records() -> None:
                 await deliveries[0]
 
         task = asyncio.create_task(work())
-        await eventually(lambda: any(isinstance(request, ProduceRequest) for request in leader.asked))
+        await eventually(lambda: any(isinstance(request, ProduceRequest) for request in leader.requests))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -19,8 +19,8 @@ def test_a_batch_put_back_is_first() -> None:
 def test_numbered_batches_are_put_back_in_sequence_order() -> None:
     queue = Queue(TopicPartition("t", 0))
     numbered = [batch(b"%d" % number) for number in range(3)]
-    for one in numbered:
-        queue.numbering.add(one)
+    for item in numbered:
+        queue.numbering.add(item)
     fresh = batch(b"fresh")
     queue.batches.append(fresh)
     for at in (1, 2, 0):

@@ -16,35 +16,39 @@ IDS = {"t": b"t" * 16, "u": b"u" * 16}
 def batches() -> list[Batch]:
     made = [batch(b"1"), batch(b"2", partition=1), batch(b"3")]
     made[2].queue.partition = TopicPartition("u", 0)
-    for one in made:
-        one.seal()
+    for item in made:
+        item.seal()
     return made
 
 
 def test_topics_go_by_their_ids_when_all_are_known() -> None:
-    asked = request(batches(), -1, 30_000, 13, IDS.get)
-    assert [topic.topic_id for topic in asked.topic_data] == [IDS["t"], IDS["u"]]
-    assert [len(topic.partition_data) for topic in asked.topic_data] == [2, 1]
-    assert version_max(asked) is None
+    produce_request = request(batches(), -1, 30_000, 13, IDS.get)
+    assert [topic.topic_id for topic in produce_request.topic_data] == [IDS["t"], IDS["u"]]
+    assert [len(topic.partition_data) for topic in produce_request.topic_data] == [2, 1]
+    assert version_max(produce_request) is None
 
 
 def test_topics_go_by_name_when_one_id_is_missing_or_the_broker_is_older() -> None:
-    for asked in (request(batches(), 1, 30_000, 13, {"t": IDS["t"]}.get), request(batches(), 1, 30_000, 12, IDS.get)):
-        assert [topic.name for topic in asked.topic_data] == ["t", "u"]
-        assert version_max(asked) == 12
+    for produce_request in (
+        request(batches(), 1, 30_000, 13, {"t": IDS["t"]}.get),
+        request(batches(), 1, 30_000, 12, IDS.get),
+    ):
+        assert [topic.name for topic in produce_request.topic_data] == ["t", "u"]
+        assert version_max(produce_request) == 12
 
 
 def test_answers_find_their_batches_in_any_order() -> None:
     made = batches()
     for version, key in ((13, "topic_id"), (12, "name")):
-        asked = request(made, -1, 30_000, version, IDS.get)
+        produce_request = request(made, -1, 30_000, version, IDS.get)
         parts = {"t": (answer(offset=1),), "u": (answer(offset=3),)}
         responses = tuple(
             TopicProduceResponse(**{key: IDS[name] if key == "topic_id" else name}, partition_responses=parts[name])
             for name in ("u", "t")
         )
         found = [
-            one and one.base_offset for _, one in answers(made, asked, ProduceResponse(responses=responses), IDS.get)
+            item and item.base_offset
+            for _, item in answers(made, produce_request, ProduceResponse(responses=responses), IDS.get)
         ]
         assert found == [1, None, 3]
 
@@ -55,11 +59,11 @@ def test_a_leader_that_is_named_for_a_deleted_topic_is_left_out() -> None:
     leader = LeaderIdAndEpoch(leader_id=2, leader_epoch=7)
     part = answer(ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=leader)
     for version, key in ((13, IDS["t"]), (12, "t")):
-        asked = request(made, -1, 30_000, version, IDS.get)
+        produce_request = request(made, -1, 30_000, version, IDS.get)
         topic = TopicProduceResponse(**{"topic_id" if version == 13 else "name": key}, partition_responses=(part,))
         response = ProduceResponse(responses=(topic,))
-        assert [found for _, found in answers(made, asked, response, IDS.get)] == [part]
-        ((_, found),) = answers(made, asked, response, {"t": IDS["u"]}.get)
+        assert [found for _, found in answers(made, produce_request, response, IDS.get)] == [part]
+        ((_, found),) = answers(made, produce_request, response, {"t": IDS["u"]}.get)
         assert found is not None
         assert found.error_code == part.error_code
         assert found.current_leader == (None if version == 13 else leader), "a name says nothing of the id"

@@ -22,8 +22,8 @@ def topic(*leaders: int, epoch: int = 0, topic_id: bytes = b"i" * 16) -> TopicIn
 
 
 def route(*leaders: int, own: Callable | None = None, uses_keys: bool = True, draws: tuple[int, ...] = ()) -> Route:
-    told = iter(draws)
-    made = Route("t", accumulator(), own, uses_keys, lambda _: next(told, 0))
+    answer = iter(draws)
+    made = Route("t", accumulator(), own, uses_keys, lambda _: next(answer, 0))
     made.update(topic(*leaders), (1, 2))
     return made
 
@@ -59,8 +59,8 @@ def test_a_partitioner_must_give_a_partition(chosen: object) -> None:
 
 def test_without_a_key_the_partition_changes_after_batch_size_bytes() -> None:
     of = accumulator()
-    told = iter([0, 1])
-    made = Route("t", of, None, True, lambda _: next(told))
+    answer = iter([0, 1])
+    made = Route("t", of, None, True, lambda _: next(answer))
     made.update(topic(1, 1), (1, 2))
     before = made.queue
     made.batch = put(of, before, b"x" * 140)

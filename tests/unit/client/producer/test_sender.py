@@ -19,7 +19,7 @@ from rota.protocol.records.record import Record
 
 
 def produced(leader: Leader) -> list[ProduceRequest]:
-    return [request for request in leader.asked if isinstance(request, ProduceRequest)]
+    return [request for request in leader.requests if isinstance(request, ProduceRequest)]
 
 
 def refusing(code: int, times: int = 1, **more: Any) -> Any:
@@ -50,7 +50,7 @@ async def test_no_more_requests_are_in_flight_than_allowed() -> None:
             await eventually(lambda: producer._sender._brokers and producer._sender._brokers[0].in_flight == 2)
             assert sum(batch.attempts for batch in producer._accumulator.incomplete) == 2
             held.set()
-            assert [(await one).offset for one in deliveries] == list(range(1, 6))
+            assert [(await item).offset for item in deliveries] == list(range(1, 6))
 
 
 async def test_retriable_errors_are_retried_in_order() -> None:
@@ -69,7 +69,7 @@ async def test_a_broken_connection_is_made_again() -> None:
         async with Producer(settings(leader)) as producer:
             assert (await producer.send_and_wait("t", b"1")).offset == 0
         first, second = produced(leader)
-        raws = [bytes(one.topic_data[0].partition_data[0].records) for one in (first, second)]
+        raws = [bytes(item.topic_data[0].partition_data[0].records) for item in (first, second)]
         assert raws[0] == raws[1]  # the same sequence: a broker that has it would know
 
 
@@ -78,8 +78,8 @@ async def test_after_a_gap_the_epoch_grows() -> None:
         leader.before = refusing(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
         async with Producer(settings(leader)) as producer:
             assert (await producer.send_and_wait("t", b"1")).offset == 0
-        heads = [read_header(bytes(one.topic_data[0].partition_data[0].records)) for one in produced(leader)]
-        assert [(one.producer_epoch, one.base_sequence) for one in heads] == [(0, 0), (1, 0)]
+        heads = [read_header(bytes(item.topic_data[0].partition_data[0].records)) for item in produced(leader)]
+        assert [(item.producer_epoch, item.base_sequence) for item in heads] == [(0, 0), (1, 0)]
 
 
 async def test_a_duplicate_is_delivered() -> None:
@@ -99,7 +99,7 @@ async def test_a_too_large_batch_is_split() -> None:
         leader.before = before
         async with Producer(settings(leader)) as producer:
             deliveries = [await producer.send("t", b"%d" % number) for number in range(7)]
-            assert [(await one).offset for one in deliveries] == list(range(7))
+            assert [(await item).offset for item in deliveries] == list(range(7))
         assert [record.value for record in leader.logs[0]] == [b"%d" % number for number in range(7)]
 
 

@@ -9,8 +9,8 @@ from rota.client.producer.sticky import Sticky
 
 
 def drawing(*numbers: int) -> Sticky:
-    told = iter(numbers)
-    return Sticky(100, lambda _: next(told))
+    answer = iter(numbers)
+    return Sticky(100, lambda _: next(answer))
 
 
 def test_the_partition_changes_after_batch_size_bytes() -> None:

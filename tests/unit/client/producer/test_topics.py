@@ -33,9 +33,9 @@ async def looking(leader: Leader, **more: Any) -> AsyncIterator[tuple[Topics, Cl
 async def test_a_topic_is_found_once() -> None:
     async with Leader(partitions=3) as leader, looking(leader) as (topics, _):
         route = await topics.find("t", None)
-        asked = len(leader.asked)
+        requests = len(leader.requests)
         assert await topics.find("t", 2) is route is topics.routes["t"]
-        assert len(leader.asked) == asked
+        assert len(leader.requests) == requests
         assert [queue.leader for queue in route.queues] == [0, 0, 0]
 
 
@@ -53,9 +53,9 @@ async def test_an_unknown_topic_is_not_requested_after_the_last_lookup() -> None
                 await topics.find("nowhere", None)
             leader.error = 0
             await topics.find("t", None)
-            before = len(leader.asked)
+            before = len(leader.requests)
             await cluster.refresh()
-            last = next(one for one in reversed(leader.asked[before:]) if isinstance(one, MetadataRequest))
+            last = next(item for item in reversed(leader.requests[before:]) if isinstance(item, MetadataRequest))
             assert [topic.name for topic in last.topics or ()] == ["t"]
 
 
@@ -64,7 +64,7 @@ async def test_a_topic_that_appears_is_found() -> None:
         leader.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         async with looking(leader) as (topics, _):
             finding = asyncio.create_task(topics.find("t", None))
-            await eventually(lambda: sum(isinstance(one, MetadataRequest) for one in leader.asked) > 2)
+            await eventually(lambda: sum(isinstance(item, MetadataRequest) for item in leader.requests) > 2)
             leader.error = 0
             assert len((await finding).queues) == 2
 

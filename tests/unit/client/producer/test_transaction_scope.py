@@ -102,7 +102,7 @@ async def test_a_commit_whose_outcome_is_unknown_is_not_aborted() -> None:
         with pytest.raises(CommitOutcomeUnknown):
             async with producer.transaction(timeout_ms=50):
                 await producer.send("t", b"a")
-        assert all(request.committed for request in broker.asked if isinstance(request, EndTxnRequest))
+        assert all(request.committed for request in broker.requests if isinstance(request, EndTxnRequest))
         broker.on(EndTxnRequest, broker.end)
         await producer.commit_transaction()
     assert broker.committed == [[b"a"]]

@@ -38,14 +38,14 @@ def config(broker: TransactionalLeader, **more: Any) -> ProducerConfig:
 
 
 def last(broker: TransactionalLeader, kind: type) -> Any:
-    return [request for request in broker.asked if type(request) is kind][-1]
+    return [request for request in broker.requests if type(request) is kind][-1]
 
 
 def version_of(broker: TransactionalLeader, kind: type) -> int:
     """The version of the last request of that kind."""
     return [
         header.api_version
-        for header, request in zip(broker.headers, broker.asked, strict=True)
+        for header, request in zip(broker.headers, broker.requests, strict=True)
         if type(request) is kind
     ][-1]
 
@@ -321,7 +321,7 @@ async def test_offsets_carry_the_membership() -> None:
 async def test_version_1_adds_the_group_first() -> None:
     async with TransactionalLeader(version=1) as broker, Producer(config(broker)) as producer, producer.transaction():
         await producer.send_offsets({P0: 5}, "g")
-    kinds = [type(request) for request in broker.asked]
+    kinds = [type(request) for request in broker.requests]
     assert kinds.index(AddOffsetsToTxnRequest) < kinds.index(TxnOffsetCommitRequest)
     assert version_of(broker, TxnOffsetCommitRequest) == 4
     assert broker.offsets == {("t", 0): 5}

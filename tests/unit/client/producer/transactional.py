@@ -76,14 +76,14 @@ class TransactionalLeader(Leader):
         """Let another broker, which has connections of its own, coordinate the transactional id."""
         self.coordinator, self.peers = other, [self, other]
         other.on(ApiVersionsRequest, self._versions)
-        asked = (
+        requests = (
             MetadataRequest,
             FindCoordinatorRequest,
             InitProducerIdRequest,
             AddPartitionsToTxnRequest,
             EndTxnRequest,
         )
-        for request in asked:
+        for request in requests:
             other.on(request, self._answers[request])
 
     def code(self, request: Any) -> int:

@@ -24,8 +24,8 @@ def push(world: World, instance_id: bytes, subscription_id: int, metrics: bytes 
 
 def test_a_push_is_kept() -> None:
     world = World({"telemetry.max.bytes": "10"})
-    told = world.serve(get_telemetry_subscriptions, GetTelemetrySubscriptionsRequest(client_instance_id=UUID_ZERO), 0)
-    assert push(world, told.client_instance_id, told.subscription_id) == ErrorCode.NONE
+    answer = world.serve(get_telemetry_subscriptions, GetTelemetrySubscriptionsRequest(client_instance_id=UUID_ZERO), 0)
+    assert push(world, answer.client_instance_id, answer.subscription_id) == ErrorCode.NONE
     (instance,) = world.node.telemetry.instances().values()
     assert (instance.push, instance.pushes, instance.labels["client_software_name"]) == (b"m", 1, "unknown")
 
@@ -33,7 +33,7 @@ def test_a_push_is_kept() -> None:
 def test_invalid_requests_are_refused() -> None:
     world = World({"telemetry.max.bytes": "10"})
     assert push(world, UUID_ZERO, 0) == ErrorCode.INVALID_REQUEST
-    told = world.serve(get_telemetry_subscriptions, GetTelemetrySubscriptionsRequest(client_instance_id=UUID_ZERO), 0)
+    answer = world.serve(get_telemetry_subscriptions, GetTelemetrySubscriptionsRequest(client_instance_id=UUID_ZERO), 0)
     too_large = b"m" * 11
-    assert push(world, told.client_instance_id, told.subscription_id, too_large) == ErrorCode.TELEMETRY_TOO_LARGE
+    assert push(world, answer.client_instance_id, answer.subscription_id, too_large) == ErrorCode.TELEMETRY_TOO_LARGE
     assert push(world, b"2" * 16, 1) == ErrorCode.UNKNOWN_SUBSCRIPTION_ID

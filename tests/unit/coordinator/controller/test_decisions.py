@@ -17,7 +17,7 @@ def never(_: Topic) -> bool:
     return False
 
 
-def one(_: Topic) -> int:
+def item(_: Topic) -> int:
     return 1
 
 
@@ -32,11 +32,11 @@ TOPICS = [
 
 
 def test_nothing_is_decided_while_all_is_well() -> None:
-    assert decide(TOPICS, live(1, 2, 3), never, one) == []
+    assert decide(TOPICS, live(1, 2, 3), never, item) == []
 
 
 def test_elections_come_before_isrs_that_shrink() -> None:
-    assert briefs(decide(TOPICS, live(2, 3), never, one)) == [
+    assert briefs(decide(TOPICS, live(2, 3), never, item)) == [
         ("t", 0, (2, (2, 3), 6)),
         ("u", 0, (-1, (1,), 6)),
         ("t", 1, (2, (2, 3), 5)),
@@ -46,7 +46,7 @@ def test_elections_come_before_isrs_that_shrink() -> None:
 
 def test_unclean_elections_are_allowed_topic_by_topic() -> None:
     topics = [topic(partition(isr=(1,))), topic(partition(isr=(1,)), name="u")]
-    assert briefs(decide(topics, live(2, 3), lambda t: t.name == "u", one)) == [
+    assert briefs(decide(topics, live(2, 3), lambda t: t.name == "u", item)) == [
         ("t", 0, (-1, (1,), 6)),
         ("u", 0, (2, (2,), 6)),
     ]
@@ -54,18 +54,18 @@ def test_unclean_elections_are_allowed_topic_by_topic() -> None:
 
 def test_a_reassignment_completes_when_its_replicas_are_in_the_isr() -> None:
     moving = partition((3, 2, 1), (2, 1, 3), leader=1, adding=(3,), removing=(1,))
-    (decision,) = decide([topic(moving)], live(1, 2, 3), never, one)
+    (decision,) = decide([topic(moving)], live(1, 2, 3), never, item)
     assert brief(decision.after) == (3, (2, 3), 6)
     assert decision.changes_replicas
     waiting = partition((3, 2, 1), (1, 2), leader=1, adding=(3,), removing=(1,))
-    assert decide([topic(waiting)], live(1, 2, 3), never, one) == []
-    (decision,) = decide([topic(waiting)], live(2, 3), never, one)
+    assert decide([topic(waiting)], live(1, 2, 3), never, item) == []
+    (decision,) = decide([topic(waiting)], live(2, 3), never, item)
     assert brief(decision.after) == (2, (2,), 6)
     assert not decision.changes_replicas
 
 
 def test_a_controlled_shutdown_changes_only_partitions_with_the_stopping_broker() -> None:
-    assert briefs(hand_over(TOPICS, live(1, 2, 3), 1, one)) == [
+    assert briefs(hand_over(TOPICS, live(1, 2, 3), 1, item)) == [
         ("t", 0, (2, (2, 3), 6)),
         ("t", 1, (2, (2, 3), 5)),
         ("t", 2, (3, (3, 2), 5)),
@@ -73,7 +73,7 @@ def test_a_controlled_shutdown_changes_only_partitions_with_the_stopping_broker(
 
 
 def test_a_broker_that_stops_keeps_partitions_that_no_other_can_lead() -> None:
-    assert hand_over([topic(partition((1,)), partition((1, 2), isr=(1,), index=1))], live(1, 2), 1, one) == []
+    assert hand_over([topic(partition((1,)), partition((1, 2), isr=(1,), index=1))], live(1, 2), 1, item) == []
 
 
 def test_brokers_that_lead_too_little_get_their_preferred_partitions_back() -> None:

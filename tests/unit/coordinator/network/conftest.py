@@ -52,7 +52,7 @@ class Peer:
         (size,) = struct.unpack(">i", await self.reader.readexactly(4))
         return await self.reader.readexactly(size)
 
-    async def told(self) -> int:
+    async def answers(self) -> int:
         """The generation in the next reply, whose correlation id is the same."""
         frame = await self.frame()
         correlation_id, tags = struct.unpack_from(">ib", frame)
@@ -92,7 +92,7 @@ class World:
         self.now_ms = 1_000_000
         self.timers = Timers(lambda: self.now_ms)
         self.calls: list[Call] = []
-        self.asked: list[int] = []
+        self.requests: list[int] = []
         self.delayed_reply: dict[int, DelayedReply[HeartbeatResponse]] = {}
         self.abandoned: list[int] = []
         self.news = asyncio.Condition()
@@ -122,7 +122,7 @@ class World:
 
     def _heartbeat(self, node: Any, call: Call, request: HeartbeatRequest) -> Any:
         generation = request.generation_id
-        self.asked.append(generation)
+        self.requests.append(generation)
         self.calls.append(call)
         response = HeartbeatResponse(error_code=0, throttle_time_ms=generation)
         match request.group_id:
@@ -148,7 +148,7 @@ class World:
                 return delayed_reply
 
     def _list(self, node: Any, call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
-        self.asked.append(-1)
+        self.requests.append(-1)
         return ListGroupsResponse(error_code=0, groups=[ListedGroup(group_id="x" * 30_000, protocol_type="")] * 35)
 
     def answer(self, generation: int) -> None:

@@ -30,7 +30,7 @@ async def test_pipelined_requests_are_answered_in_order(serve: Serve) -> None:
     peer = await world.peer()
     for generation in range(200):
         peer.ask(generation)
-    assert [await peer.told() for _ in range(200)] == list(range(200))
+    assert [await peer.answers() for _ in range(200)] == list(range(200))
 
 
 async def test_a_frame_may_arrive_byte_by_byte(serve: Serve) -> None:
@@ -52,11 +52,11 @@ async def test_a_parked_reply_holds_back_the_later_ones(serve: Serve) -> None:
     peer.ask(3)
     peer.ask(4, "later")
     peer.ask(5)
-    await world.until(lambda: len(world.asked) == 5)
-    assert await peer.told() == 1
+    await world.until(lambda: len(world.requests) == 5)
+    assert await peer.answers() == 1
     world.answer(4)
     world.answer(2)
-    assert [await peer.told() for _ in range(4)] == [2, 3, 4, 5]
+    assert [await peer.answers() for _ in range(4)] == [2, 3, 4, 5]
 
 
 async def test_a_muting_request_keeps_the_next_ones_from_being_served(serve: Serve) -> None:
@@ -67,14 +67,14 @@ async def test_a_muting_request_keeps_the_next_ones_from_being_served(serve: Ser
     peer.ask(3, "mute")
     peer.ask(4)
     await world.until(lambda: 1 in world.delayed_reply)
-    assert world.asked == [1]
+    assert world.requests == [1]
     world.answer(1)
-    assert world.asked == [1], "the next request is served from within the reply"
-    assert [await peer.told(), await peer.told()] == [1, 2]
+    assert world.requests == [1], "the next request is served from within the reply"
+    assert [await peer.answers(), await peer.answers()] == [1, 2]
     await world.until(lambda: 3 in world.delayed_reply)
-    assert world.asked == [1, 2, 3]
+    assert world.requests == [1, 2, 3]
     world.answer(3)
-    assert [await peer.told(), await peer.told()] == [3, 4]
+    assert [await peer.answers(), await peer.answers()] == [3, 4]
 
 
 async def test_a_request_behind_a_parked_one_that_does_not_mute_is_served(serve: Serve) -> None:
@@ -85,7 +85,7 @@ async def test_a_request_behind_a_parked_one_that_does_not_mute_is_served(serve:
     await world.until(lambda: len(world.delayed_reply) == 10)
     for generation in reversed(range(10)):
         world.answer(generation)
-    assert [await peer.told() for _ in range(10)] == list(range(10))
+    assert [await peer.answers() for _ in range(10)] == list(range(10))
 
 
 async def test_an_answered_delayed_reply_is_sent_at_once(serve: Serve) -> None:
@@ -93,7 +93,7 @@ async def test_an_answered_delayed_reply_is_sent_at_once(serve: Serve) -> None:
     peer = await world.peer()
     peer.ask(1, "at once")
     peer.ask(2)
-    assert [await peer.told(), await peer.told()] == [1, 2]
+    assert [await peer.answers(), await peer.answers()] == [1, 2]
 
 
 async def test_a_request_without_reply_leaves_no_gap(serve: Serve) -> None:
@@ -105,7 +105,7 @@ async def test_a_request_without_reply_leaves_no_gap(serve: Serve) -> None:
     peer.ask(4)
     await world.until(lambda: 2 in world.delayed_reply)
     world.answer(2)
-    assert [await peer.told(), await peer.told()] == [2, 4]
+    assert [await peer.answers(), await peer.answers()] == [2, 4]
 
 
 async def test_waiters_are_notified_when_the_peer_disconnects(serve: Serve) -> None:
@@ -125,7 +125,7 @@ async def test_a_call_names_its_client_and_its_listener(serve: Serve) -> None:
     peer = await world.peer()
     peer.ask(1, client="zoë".encode())
     peer.ask(2, client=b"other")
-    assert [await peer.told(), await peer.told()] == [1, 2]
+    assert [await peer.answers(), await peer.answers()] == [1, 2]
     first, second = world.calls
     assert (first.client_id, second.client_id) == ("zoë", "other")
     assert (first.version, first.client_host) == (4, "/127.0.0.1")
@@ -136,7 +136,7 @@ async def test_a_client_id_that_is_no_text_is_taken_as_kafka_takes_it(serve: Ser
     world = await serve()
     peer = await world.peer()
     peer.ask(1, client=b"\xffa")
-    assert await peer.told() == 1
+    assert await peer.answers() == 1
     assert world.calls[0].client_id == "\ufffda"
 
 
@@ -144,7 +144,7 @@ async def test_the_advertised_address_replaces_the_reached_one(serve: Serve) -> 
     world = await serve(advertised_listeners="PLAINTEXT://broker.example:9092")
     peer = await world.peer()
     peer.ask(1)
-    assert await peer.told() == 1
+    assert await peer.answers() == 1
     assert (world.calls[0].reached_host, world.calls[0].reached_port) == ("broker.example", 9092)
 
 
@@ -152,7 +152,7 @@ async def test_unknown_tagged_fields_of_a_header_are_skipped(serve: Serve) -> No
     world = await serve()
     peer = await world.peer()
     peer.ask(1, tags=b"\2\x05\3abc\x81\x01\0")
-    assert await peer.told() == 1
+    assert await peer.answers() == 1
 
 
 async def test_an_unknown_version_of_api_versions_is_answered_in_version_0(serve: Serve) -> None:
@@ -163,7 +163,7 @@ async def test_an_unknown_version_of_api_versions_is_answered_in_version_0(serve
     response, end = codec(ApiVersionsResponse, 0).decode(frame, 4)
     assert (frame[:4], response.error_code, end) == (struct.pack(">i", 5), 35, len(frame))
     peer.ask(6)
-    assert await peer.told() == 6, "the connection goes on"
+    assert await peer.answers() == 6, "the connection goes on"
 
 
 async def test_api_versions_has_the_old_response_header_in_every_version(serve: Serve) -> None:
@@ -211,7 +211,7 @@ async def test_invalid_bytes_close_only_their_connection(serve: Serve, garbage: 
     assert logs[0]["peer"].startswith("127.0.0.1:")
     good.ask(2)
     world.answer(1)
-    assert [await good.told(), await good.told()] == [1, 2]
+    assert [await good.answers(), await good.answers()] == [1, 2]
 
 
 async def test_requests_before_the_garbage_are_answered(serve: Serve) -> None:
@@ -220,10 +220,10 @@ async def test_requests_before_the_garbage_are_answered(serve: Serve) -> None:
     peer.ask(1)
     peer.ask(2, "later")
     peer.send(b"POST /x HTTP/1.1\r\n")
-    assert await peer.told() == 1
+    assert await peer.answers() == 1
     await world.until(lambda: 2 in world.delayed_reply)
     world.answer(2)
-    assert await peer.told() == 2
+    assert await peer.answers() == 2
     assert await peer.ended()
 
 
@@ -235,7 +235,7 @@ async def test_garbage_behind_a_muting_request_waits_its_turn(serve: Serve) -> N
     peer.send(b"\xff\xff\xff\xff")
     await world.until(lambda: 1 in world.delayed_reply)
     world.answer(1)
-    assert [await peer.told(), await peer.told()] == [1, 2]
+    assert [await peer.answers(), await peer.answers()] == [1, 2]
     assert await peer.ended()
 
 
@@ -249,13 +249,13 @@ async def test_an_internal_error_closes_only_its_connection_and_logs_a_traceback
         bad.ask(1)
         bad.ask(2, behaviour)
         bad.ask(3)
-        assert await bad.told() == 1
+        assert await bad.answers() == 1
         assert await bad.ended()
     assert [entry["event"] for entry in logs] == ["request failed", "connection closed"]
     assert isinstance(logs[0]["exc_info"], kind)
-    assert world.asked == [1, 2]
+    assert world.requests == [1, 2]
     good.ask(4)
-    assert await good.told() == 4
+    assert await good.answers() == 4
 
 
 async def test_a_reply_that_cannot_be_written_ends_one_connection(serve: Serve) -> None:
@@ -290,20 +290,20 @@ async def test_a_peer_that_does_not_read_is_served_no_further(serve: Serve) -> N
     for number in range(requests):
         slow.send(request(LIST_GROUPS, 5, number, body))
     quick.ask(1)
-    assert await quick.told() == 1
+    assert await quick.answers() == 1
     await _settled(world)
-    assert world.asked.count(-1) < requests / 2
+    assert world.requests.count(-1) < requests / 2
     slow.writer.transport.resume_reading()  # type: ignore[attr-defined]
     sizes = [len(await slow.frame()) for _ in range(requests)]
     assert len(set(sizes)) == 1
-    assert world.asked.count(-1) == requests
+    assert world.requests.count(-1) == requests
 
 
 async def _settled(world: World) -> None:
     """Until a thousand turns of the loop change nothing."""
     before = -1
-    while before != len(world.asked):
-        before = len(world.asked)
+    while before != len(world.requests):
+        before = len(world.requests)
         for _ in range(1000):
             await asyncio.sleep(0)
 
@@ -317,7 +317,7 @@ async def test_requests_under_way_are_bounded_and_go_on_below_the_bound(serve: S
         await world.until(lambda at=generation: at in world.delayed_reply)  # type: ignore[misc]
         assert len(world.delayed_reply) <= 8
         world.answer(generation)
-    assert [await peer.told() for _ in range(50)] == list(range(50))
+    assert [await peer.answers() for _ in range(50)] == list(range(50))
 
 
 async def test_many_requests_of_one_peer_do_not_delay_the_others(serve: Serve) -> None:
@@ -325,13 +325,13 @@ async def test_many_requests_of_one_peer_do_not_delay_the_others(serve: Serve) -
     chatty, quiet = await world.peer(), await world.peer()
     chatty.ask(0)
     quiet.ask(1)
-    assert [await chatty.told(), await quiet.told()] == [0, 1]
+    assert [await chatty.answers(), await quiet.answers()] == [0, 1]
     for generation in range(2, 5_002):
         chatty.ask(generation)
     quiet.ask(1)
-    assert await quiet.told() == 1
-    assert world.asked.index(1, 2) < 4 * TURN_REQUESTS_MAX
-    assert [await chatty.told() for _ in range(5_000)] == list(range(2, 5_002))
+    assert await quiet.answers() == 1
+    assert world.requests.index(1, 2) < 4 * TURN_REQUESTS_MAX
+    assert [await chatty.answers() for _ in range(5_000)] == list(range(2, 5_002))
 
 
 async def test_waiting_requests_keep_their_order_through_every_pause(serve: Serve) -> None:
@@ -341,9 +341,9 @@ async def test_waiting_requests_keep_their_order_through_every_pause(serve: Serv
         peer.ask(generation, "mute" if generation % 100 == 50 else "now")
     for generation in range(50, 2_000, 100):
         await world.until(lambda at=generation: at in world.delayed_reply)  # type: ignore[misc]
-        assert world.asked == list(range(generation + 1))
+        assert world.requests == list(range(generation + 1))
         world.answer(generation)
-    assert [await peer.told() for _ in range(2_000)] == list(range(2_000))
+    assert [await peer.answers() for _ in range(2_000)] == list(range(2_000))
 
 
 async def test_bytes_under_way_are_bounded(serve: Serve) -> None:
@@ -353,9 +353,9 @@ async def test_bytes_under_way_are_bounded(serve: Serve) -> None:
     peer.ask(2)
     await world.until(lambda: 1 in world.delayed_reply)
     await _settled(world)
-    assert world.asked == [1]
+    assert world.requests == [1]
     world.answer(1)
-    assert [await peer.told(), await peer.told()] == [1, 2]
+    assert [await peer.answers(), await peer.answers()] == [1, 2]
 
 
 async def test_replies_behind_one_that_is_not_known_are_bounded(serve: Serve) -> None:
@@ -368,7 +368,7 @@ async def test_replies_behind_one_that_is_not_known_are_bounded(serve: Serve) ->
     await _settled(world)
     assert world.connections.request_memory.held_bytes < 6 * BIG_BYTES
     world.answer(1)
-    assert await peer.told() == 1
+    assert await peer.answers() == 1
     assert [(await peer.frame())[:4] for _ in range(2, 52)] == [
         correlation_id.to_bytes(4, "big") for correlation_id in range(2, 52)
     ]
@@ -395,7 +395,7 @@ async def test_a_muted_connection_reads_only_a_little_ahead(serve: Serve) -> Non
     await _settled(world)
     assert world.connections.request_memory.held_bytes < 1_000_000
     world.answer(1)
-    assert [await peer.told() for _ in range(59_999)] == list(range(1, 60_000))
+    assert [await peer.answers() for _ in range(59_999)] == list(range(1, 60_000))
 
 
 async def test_announced_frames_that_never_arrive_hold_no_memory(serve: Serve) -> None:
@@ -405,7 +405,7 @@ async def test_announced_frames_that_never_arrive_hold_no_memory(serve: Serve) -
     await world.until(lambda: len(world.connections) == 10)
     good = await world.peer()
     good.send(request(HEARTBEAT, 4, 1, codec_padding(200_000)))
-    assert await good.told() == 1
+    assert await good.answers() == 1
 
 
 async def test_a_large_frame_waits_for_room_and_small_ones_do_not(serve: Serve) -> None:
@@ -420,11 +420,11 @@ async def test_a_large_frame_waits_for_room_and_small_ones_do_not(serve: Serve) 
     assert held < 3_500_000, "the second large frame was read on"
     third = await world.peer()
     third.ask(3)
-    assert await third.told() == 3
+    assert await third.answers() == 3
     first.send(large[-1:])
-    assert await first.told() == 1
+    assert await first.answers() == 1
     second.send(large[-1:])
-    assert await second.told() == 1
+    assert await second.answers() == 1
 
 
 def codec_padding(size: int) -> bytes:
@@ -445,34 +445,34 @@ async def test_requests_leave_no_litter(serve: Serve) -> None:
             peer.ask(generation + 2)
             world.answer(generation + 1)
             world.answer(generation)
-            assert [await peer.told() for _ in range(3)] == [generation, generation + 1, generation + 2]
+            assert [await peer.answers() for _ in range(3)] == [generation, generation + 1, generation + 2]
 
 
 async def test_a_throttled_client_gets_its_reply_and_its_next_request_is_served_after_that_time(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
     peer.ask(500, "throttled")
-    assert await peer.told() == 500
+    assert await peer.answers() == 500
     peer.ask(2)
     other = await world.peer()
     other.ask(3)
-    assert await other.told() == 3
-    assert world.asked == [500, 3]
+    assert await other.answers() == 3
+    assert world.requests == [500, 3]
     world.now_ms += 499
     world.timers.fire()
     other.ask(4)
-    assert await other.told() == 4
-    assert world.asked == [500, 3, 4]
+    assert await other.answers() == 4
+    assert world.requests == [500, 3, 4]
     world.now_ms += 1
     world.timers.fire()
-    assert await peer.told() == 2
+    assert await peer.answers() == 2
 
 
 async def test_a_shorter_throttle_does_not_end_a_longer_one(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
     peer.ask(500, "throttled")
-    await peer.told()
+    await peer.answers()
     (mute,) = {call.mute for call in world.calls}
     assert mute is not None
     mute(100)
@@ -481,8 +481,8 @@ async def test_a_shorter_throttle_does_not_end_a_longer_one(serve: Serve) -> Non
     world.timers.fire()
     other = await world.peer()
     other.ask(3)
-    assert await other.told() == 3
-    assert world.asked == [500, 3]
+    assert await other.answers() == 3
+    assert world.requests == [500, 3]
 
 
 async def test_the_timer_of_a_throttled_connection_ends_with_it(serve: Serve) -> None:
@@ -490,7 +490,7 @@ async def test_the_timer_of_a_throttled_connection_ends_with_it(serve: Serve) ->
     peer = await world.peer()
     before = len(world.timers)
     peer.ask(500, "throttled")
-    await peer.told()
+    await peer.answers()
     (call,) = world.calls
     assert call.mute is not None
     await peer.close()

@@ -25,12 +25,12 @@ async def test_a_connection_above_the_limit_is_closed_and_the_others_go_on(serve
     assert "max.connections (2)" in logs[0]["reason"]
     first.ask(1)
     second.ask(2)
-    assert [await first.told(), await second.told()] == [1, 2]
+    assert [await first.answers(), await second.answers()] == [1, 2]
     await first.close()
     await world.until(lambda: len(world.connections) == 1)
     fourth = await world.peer()
     fourth.ask(4)
-    assert await fourth.told() == 4
+    assert await fourth.answers() == 4
 
 
 async def test_connections_per_ip_are_limited(serve: Serve) -> None:
@@ -38,7 +38,7 @@ async def test_connections_per_ip_are_limited(serve: Serve) -> None:
     first, second = await world.peer(), await world.peer()
     assert await second.ended()
     first.ask(1)
-    assert await first.told() == 1
+    assert await first.answers() == 1
 
 
 async def test_single_addresses_may_have_another_limit(serve: Serve) -> None:
@@ -47,7 +47,7 @@ async def test_single_addresses_may_have_another_limit(serve: Serve) -> None:
     assert await third.ended()
     first.ask(1)
     second.ask(2)
-    assert [await first.told(), await second.told()] == [1, 2]
+    assert [await first.answers(), await second.answers()] == [1, 2]
 
 
 async def test_a_silent_connection_is_closed_and_one_that_speaks_is_not(serve: Serve) -> None:
@@ -57,7 +57,7 @@ async def test_a_silent_connection_is_closed_and_one_that_speaks_is_not(serve: S
     assert world.connections.sweep(0, 1000) == 0
     assert world.connections.sweep(900, 1000) == 0
     speaks.ask(1)
-    assert await speaks.told() == 1
+    assert await speaks.answers() == 1
     assert world.connections.sweep(1000, 1000) == 1
     assert await silent.ended()
     assert world.connections.sweep(1999, 1000) == 0
@@ -72,7 +72,7 @@ async def test_a_request_under_way_is_no_idleness(serve: Serve) -> None:
     await world.until(lambda: 1 in world.delayed_reply)
     assert [world.connections.sweep(now_ms, 1000) for now_ms in (0, 10_000)] == [0, 0]
     world.answer(1)
-    assert await peer.told() == 1
+    assert await peer.answers() == 1
     assert [world.connections.sweep(now_ms, 1000) for now_ms in (10_999, 11_000)] == [0, 1]
 
 
@@ -89,7 +89,7 @@ async def test_a_peer_that_never_reads_is_idle_even_with_requests_under_way(serv
     (connection,) = world.connections._open
     await world.until(lambda: bool(connection._mute_reasons & PEER_NOT_READING))
     assert world.connections.sweep(0, 1) == 0
-    assert BIG_BYTES * world.asked.count(-1) > 1000
+    assert BIG_BYTES * world.requests.count(-1) > 1000
     await world.until(lambda: world.connections.sweep(1000, 1000) == 1)
 
 

@@ -19,7 +19,7 @@ async def test_port_0_finds_a_free_port(serve: Serve) -> None:
     assert world.port > 0
     peer = await world.peer()
     peer.ask(1)
-    assert await peer.told() == 1
+    assert await peer.answers() == 1
 
 
 async def test_each_listener_returns_its_own_advertised_address(serve: Serve) -> None:
@@ -35,7 +35,7 @@ async def test_each_listener_returns_its_own_advertised_address(serve: Serve) ->
     outside = await world.peer()
     inside.ask(1)
     outside.ask(2)
-    assert [await inside.told(), await outside.told()] == [1, 2]
+    assert [await inside.answers(), await outside.answers()] == [1, 2]
     assert [call.reached_host for call in world.calls] == ["127.0.0.1", "outside.example"]
 
 
@@ -84,10 +84,10 @@ async def test_a_stop_lets_requests_under_way_finish_and_begins_none(serve: Serv
     with pytest.raises(OSError, match=r"."):
         await world.peer()
     world.answer(1)
-    assert await waits.told() == 1
+    assert await waits.answers() == 1
     assert await waits.ended()
     assert await stop == 0
-    assert world.asked == [1]
+    assert world.requests == [1]
 
 
 async def test_connections_are_refused_while_the_listener_closes(serve: Serve) -> None:

@@ -41,7 +41,7 @@ async def test_requests_are_served_over_tls(serve: Serve, certificates: Certific
     peer = await connect(world, certificates.ca)
     for generation in (1, 2, 3):
         peer.ask(generation)
-    assert [await peer.told() for _ in range(3)] == [1, 2, 3]
+    assert [await peer.answers() for _ in range(3)] == [1, 2, 3]
     assert str(world.calls[0].principal) == "User:ANONYMOUS"
 
 
@@ -56,7 +56,7 @@ async def test_the_certificate_of_a_client_names_its_principal(serve: Serve, cer
     world = await secure(serve, certificates, ssl_client_auth="required")
     peer = await connect(world, certificates.ca, certificates.client.keystore)
     peer.ask(1)
-    assert await peer.told() == 1
+    assert await peer.answers() == 1
     assert str(world.calls[0].principal) == "User:CN=client,O=Rota tests"
 
 
@@ -136,7 +136,7 @@ async def test_the_oldest_handshake_beyond_the_limit_is_closed(serve: Serve, cer
     assert await peers[0].ended()
     peer = await connect(world, certificates.ca)
     peer.ask(1)
-    assert await peer.told() == 1
+    assert await peer.answers() == 1
 
 
 async def test_a_client_that_is_refused_does_not_hinder_the_next_one(serve: Serve, certificates: Certificates) -> None:
@@ -146,7 +146,7 @@ async def test_a_client_that_is_refused_does_not_hinder_the_next_one(serve: Serv
             await connect(world, certificates.other_ca)
     peer = await connect(world, certificates.ca)
     peer.ask(1)
-    assert await peer.told() == 1
+    assert await peer.answers() == 1
     await world.until(lambda: len(world.listener.unauthenticated) == 0)
 
 

@@ -20,11 +20,11 @@ class World:
         self.group = GroupOffsets("Stable", {("t", 0): Committed(10, commit_ms=7)}, {("t", 0): "a"})
         self.high_watermarks: dict[Key, int] = {("t", 0): 25}
         self.times: dict[Key, int] = {("t", 0): 1_004_000}
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.lag = Lag(self, now_ms=lambda: self.now_ms, wall_ms=lambda: 1_000_000 + self.now_ms)
 
     async def offsets(self, group_id: str) -> GroupOffsets:
-        self.asked.append("offsets")
+        self.requests.append("offsets")
         if group_id == "unknown":
             raise LookupError(group_id)
         await asyncio.sleep(0)
@@ -34,7 +34,7 @@ class World:
         return {key: self.high_watermarks[key] for key in keys if key in self.high_watermarks}
 
     async def append_times(self, offsets: Mapping[Key, int]) -> Mapping[Key, int]:
-        self.asked.append("times")
+        self.requests.append("times")
         return {key: self.times[key] for key in offsets if key in self.times}
 
     def commit(self, offset: int) -> None:
@@ -53,7 +53,7 @@ async def test_gl1_nothing_unread_has_no_age() -> None:
     world.commit(25)
     (partition,) = (await world.lag.of("g")).partitions
     assert (partition.records, partition.age_ms) == (0, 0)
-    assert world.asked == ["offsets"]
+    assert world.requests == ["offsets"]
 
 
 async def test_o2_unknown_offsets_are_minus_one() -> None:
@@ -71,25 +71,25 @@ async def test_o2_unknown_offsets_are_minus_one() -> None:
 async def test_gl2_concurrent_requests_share_one_request_to_the_cluster() -> None:
     world = World()
     await asyncio.gather(*(world.lag.of("g") for _ in range(5)))
-    assert world.asked == ["offsets", "times"]
+    assert world.requests == ["offsets", "times"]
     world.now_ms += CACHE_MS
     await world.lag.of("g")
-    assert world.asked == ["offsets", "times", "offsets"]  # no commit has moved
+    assert world.requests == ["offsets", "times", "offsets"]  # no commit has moved
     world.now_ms += CACHE_MS
     world.commit(11)
     await world.lag.of("g")
-    assert world.asked[3:] == ["offsets", "times"]
+    assert world.requests[3:] == ["offsets", "times"]
 
 
 async def test_gl2_a_failing_source_is_read_once_for_concurrent_callers() -> None:
     world = World()
     answers = await asyncio.gather(*(world.lag.of("unknown") for _ in range(5)), return_exceptions=True)
     assert [type(answer) for answer in answers] == [LookupError] * 5
-    assert world.asked == ["offsets"]
+    assert world.requests == ["offsets"]
     world.now_ms += CACHE_MS
     with pytest.raises(LookupError):
         await world.lag.of("unknown")
-    assert world.asked == ["offsets"] * 2
+    assert world.requests == ["offsets"] * 2
 
 
 async def test_a_cached_lag_has_an_age() -> None:

@@ -88,14 +88,14 @@ class Loop:
 
     def __init__(self) -> None:
         self.sleeps: list[Handle] = []
-        self.told: list[object] = []
+        self.answers: list[object] = []
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Handle:
         self.sleeps.append(Handle(delay, callback))
         return self.sleeps[-1]
 
     def call_exception_handler(self, context: dict[str, object]) -> None:
-        self.told.append(context["exception"])
+        self.answers.append(context["exception"])
 
     def asleep(self) -> list[Handle]:
         return [handle for handle in self.sleeps if not handle.cancelled]
@@ -162,7 +162,7 @@ def test_a_failing_timer_does_not_affect_the_others() -> None:
     clock.timers.at("bad", 1000, fails)
     clock.timers.at("good", 1000, lambda: called.append("good"))
     clock.loop.asleep()[0].ring()
-    assert (called, clock.loop.told) == (["good"], [mistake])
+    assert (called, clock.loop.answers) == (["good"], [mistake])
 
 
 def test_a_far_timer_is_looked_at_again_and_a_late_one_fires_at_once() -> None:

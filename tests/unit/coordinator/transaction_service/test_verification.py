@@ -30,7 +30,7 @@ class VerifyingWorld(TransactionWorld):
     def __init__(self, leader: int | None = 0) -> None:
         super().__init__()
         self.response: AddPartitionsToTxnResponse | None = None
-        self.asked: list[tuple[int, Any]] = []
+        self.requests: list[tuple[int, Any]] = []
         self.node.transactions._leader = lambda index: leader
         self.verification = Verification(
             self.node.transactions,
@@ -41,7 +41,7 @@ class VerifyingWorld(TransactionWorld):
         )
 
     async def ask_broker(self, broker: int, request: Any) -> Any:
-        self.asked.append((broker, request))
+        self.requests.append((broker, request))
         if self.response is None:
             raise Unreachable("it is dead")
         return self.response
@@ -130,7 +130,7 @@ def test_another_broker_is_asked(response: AddPartitionsToTxnResponse | None, er
     world = VerifyingWorld(leader=4)
     world.response = response
     assert world.verify((7, 1), 0).value == errors
-    ((broker, _),) = world.asked
+    ((broker, _),) = world.requests
     assert broker == 4
 
 

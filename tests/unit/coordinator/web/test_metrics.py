@@ -108,11 +108,11 @@ def test_each_family_has_its_own_help() -> None:
 
 
 async def test_gl2_scrapes_refresh_the_lag_of_all_groups_in_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
     of = Lag.of
 
     async def noted(self: Lag, group_id: str) -> GroupLag:
-        asked.append(group_id)
+        requests.append(group_id)
         return await of(self, group_id)
 
     monkeypatch.setattr(Lag, "of", noted)
@@ -122,12 +122,12 @@ async def test_gl2_scrapes_refresh_the_lag_of_all_groups_in_turn(world: World, m
         await world.kafka.ask(commit(group_id, 0, 1), 7)
     for count in (2, 3, 3):
         await world.http.get("/metrics")
-        assert len(asked) == len(set(asked)) == count
+        assert len(requests) == len(set(requests)) == count
     assert await value(world, "rota_group_lag_records", group="i", topic="t", partition="0") == 2
     await world.kafka.ask(commit("i", 0, 3), 7)
     assert await value(world, "rota_group_lag_records", group="i", topic="t", partition="0") == 0
     assert await value(world, "rota_group_lag_seconds", group="i", topic="t", partition="0") == 0
-    assert sorted(asked) == ["g", "h", "i"]
+    assert sorted(requests) == ["g", "h", "i"]
     monkeypatch.setattr(metrics, "LAG_CACHE_MS", 0)
     await world.http.get("/metrics")
-    assert asked[3:] == asked[:2]
+    assert requests[3:] == requests[:2]

@@ -111,9 +111,9 @@ def test_a_sequence_wraps_to_zero() -> None:
 def test_batches_are_walked_in_any_buffer(kind: type[Any]) -> None:
     first, second = batch(), write_pairs([(b"a", b"b")], 6, base_offset=3)
     found = list(headers(kind(first + second)))
-    assert [(at, one.base_offset) for at, one in found] == [(0, 0), (len(first), 3)]
-    for at, one in found:
-        check_batch(kind(first + second), at, one)
+    assert [(at, item.base_offset) for at, item in found] == [(0, 0), (len(first), 3)]
+    for at, item in found:
+        check_batch(kind(first + second), at, item)
 
 
 def test_no_bytes_are_no_batches() -> None:
@@ -220,7 +220,7 @@ def test_append_time_is_stamped_on_every_record(codec: Codec) -> None:
     check_batch(raw, 6, found)
     assert (found.is_log_append_time, found.max_timestamp, found.base_timestamp) == (True, 4242, 5)
     assert found.codec is codec
-    assert [one.timestamp for one in read_records(raw, 6)] == [4242, 4242, 4242]
+    assert [item.timestamp for item in read_records(raw, 6)] == [4242, 4242, 4242]
     assert (raw[:6], raw[6 + found.size_bytes :]) == (b"before", b"after")
 
 

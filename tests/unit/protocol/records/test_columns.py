@@ -75,7 +75,7 @@ def contents(columns: imported.Columns) -> list[tuple[bytes | None, bytes | None
         assert is_key or a == b, "null is empty"
         assert is_value or c == d, "null is empty"
         found.append((source[a:b] if is_key else None, source[c:d] if is_value else None))
-    assert columns.content_bytes == sum(len(one or b"") for pair in found for one in pair)
+    assert columns.content_bytes == sum(len(item or b"") for pair in found for item in pair)
     return found
 
 
@@ -90,7 +90,7 @@ def rows(columns: imported.Columns) -> list[Record]:
         pairs = list(zip(names, rows_of_bytes(columns.header_values), strict=True))
         ends = struct.unpack(f"<{count + 1}i", columns.header_offsets.getvalue())
         headers = [tuple(pairs[a:b]) for a, b in pairwise(ends)]
-        assert [bool(one) for one in headers] == are(columns.header_validity, count)
+        assert [bool(item) for item in headers] == are(columns.header_validity, count)
     assert all(time % 1000 == 0 for time in times)
     found = zip(offsets, [time // 1000 for time in times], contents(columns), headers, strict=True)
     return [Record(offset, time, *content, names) for offset, time, content, names in found]
@@ -110,7 +110,7 @@ def test_several_batches_are_one_column_and_append_time_is_the_time_of_all(colum
     frame = b"before" + RAW + b"behind"
     made.add_batch(frame, 6, 6 + len(RAW), len(RECORDS), 10, 1000, None, 12, 17)
     made.add_batch(RAW, 0, len(RAW), len(RECORDS), 10, 1000, 5000, 10, 11)
-    assert [(one.offset, one.timestamp) for one in rows(made)] == [(15, -1), (16, 1002), (10, 5000)]
+    assert [(item.offset, item.timestamp) for item in rows(made)] == [(15, -1), (16, 1002), (10, 5000)]
     assert struct.unpack("<3i", made.types.getvalue()) == (0, 0, 1)
 
 
@@ -175,12 +175,12 @@ MADE = st.lists(
 def test_columns_are_the_records(
     variant: str, made: list[tuple[int, bytes, bytes, tuple]], cut: int, room: int
 ) -> None:
-    records = [Record(100 + at, *one) for at, one in enumerate(made)]
+    records = [Record(100 + at, *item) for at, item in enumerate(made)]
     raw = encode_kept(records, 100, 7)
     found = VARIANTS[variant].Columns(True)
     found.add_batch(raw, 0, len(raw), len(records), 100, 7, None, 100 + cut, 100 + cut + room)
     expected = decode_records(raw, 0, len(raw), len(records), 100, 7, None)
-    assert rows(found) == [one for one in expected if 100 + cut <= one.offset < 100 + cut + room]
+    assert rows(found) == [item for item in expected if 100 + cut <= item.offset < 100 + cut + room]
 
 
 @given(raw=st.binary(max_size=60), count=st.integers(0, 9))

@@ -31,7 +31,7 @@ def test_records_know_where_they_lie(consumed: ModuleType) -> None:
 
 def test_log_append_time_is_the_time_of_all(consumed: ModuleType) -> None:
     found = consumed.decode_consumed(RAW, 0, len(RAW), 3, 10, 1000, 5000, "orders", 7, 4)
-    assert [(one.timestamp, one.timestamp_type) for one in found] == [(5000, 1)] * 3
+    assert [(item.timestamp, item.timestamp_type) for item in found] == [(5000, 1)] * 3
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_log_append_time_is_the_time_of_all(consumed: ModuleType) -> None:
 )
 def test_records_below_the_position_are_skipped(consumed: ModuleType, first: int, offsets: list[int]) -> None:
     found = consumed.decode_consumed(RAW, 0, len(RAW), 3, 10, 1000, None, "orders", 7, 4, first)
-    assert [one.offset for one in found] == offsets
+    assert [item.offset for item in found] == offsets
 
 
 def test_records_are_read_out_of_the_middle_of_a_frame(consumed: ModuleType) -> None:
     frame = b"before" + RAW + b"behind"
     found = consumed.decode_consumed(frame, 6, 6 + len(RAW), 3, 10, 1000, None, "orders", 7, 4)
-    assert [one.value for one in found] == [one.value for one in RECORDS]
+    assert [item.value for item in found] == [item.value for item in RECORDS]
 
 
 @pytest.mark.parametrize(
@@ -65,22 +65,22 @@ def test_a_record_left_out_is_checked_all_the_same(consumed: ModuleType) -> None
 
 
 def test_a_record_is_a_value(consumed: ModuleType) -> None:
-    one = consumed.ConsumerRecord("orders", 7, 10, 1001, 0, b"k", None, HEADERS)
+    item = consumed.ConsumerRecord("orders", 7, 10, 1001, 0, b"k", None, HEADERS)
     same = consumed.ConsumerRecord("orders", 7, 10, 1001, 0, b"k", None, HEADERS, -1)
     other = consumed.ConsumerRecord("orders", 7, 11, 1001, 0, b"k", None, HEADERS)
-    assert one == same
-    assert hash(one) == hash(same)
-    assert one != other
-    assert one != "orders"
-    assert repr(one) == (
+    assert item == same
+    assert hash(item) == hash(same)
+    assert item != other
+    assert item != "orders"
+    assert repr(item) == (
         "ConsumerRecord(orders-7@10, timestamp=1001, key=b'k', value=None, headers=(('h', b'1'), ('none', None)))"
     )
 
 
 def test_a_record_is_pickled_and_copied() -> None:
-    one = ConsumerRecord("orders", 7, 10, 1001, 0, b"k", None, HEADERS, 3)
-    assert pickle.loads(pickle.dumps(one)) == one
-    assert copy.copy(one) == one
+    item = ConsumerRecord("orders", 7, 10, 1001, 0, b"k", None, HEADERS, 3)
+    assert pickle.loads(pickle.dumps(item)) == item
+    assert copy.copy(item) == item
 
 
 @pytest.mark.skipif(not records.COMPILED, reason="an interpreted object is always the collector's")
@@ -91,4 +91,4 @@ def test_the_garbage_collector_need_not_walk_records() -> None:
 def test_a_topic_is_one_string_for_all(consumed: ModuleType) -> None:
     topic = b"orders".decode()
     found = consumed.decode_consumed(RAW, 0, len(RAW), 3, 10, 1000, None, topic, 7, 4)
-    assert all(one.topic is topic for one in found)
+    assert all(item.topic is topic for item in found)

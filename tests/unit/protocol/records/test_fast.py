@@ -45,15 +45,15 @@ PLAIN = "14000200026b0676616c00"  # time +1, offset +0, key b"k", value b"val", 
 def encoded(
     fast: ModuleType, offset_delta: int, timestamp_delta: int, key: bytes | None, value: bytes | None, headers: Any
 ) -> bytes:
-    one = fast.Record(offset_delta, timestamp_delta, key, value, headers)
-    raw: bytes = fast.encode_kept([one], 0, 0)
+    item = fast.Record(offset_delta, timestamp_delta, key, value, headers)
+    raw: bytes = fast.encode_kept([item], 0, 0)
     return raw
 
 
 def decoded(fast: ModuleType, raw: str, count: int = 1, append_time_ms: int | None = None) -> list[tuple[Any, ...]]:
     data = bytes.fromhex(raw)
     found = fast.decode_records(data, 0, len(data), count, 10, 1000, append_time_ms)
-    return [(one.offset, one.timestamp, one.key, one.value, one.headers) for one in found]
+    return [(item.offset, item.timestamp, item.key, item.value, item.headers) for item in found]
 
 
 @pytest.mark.parametrize(("number", "raw"), VARINTS)
@@ -65,9 +65,9 @@ def test_a_varint_is_zigzag_in_seven_bit_groups(fast: ModuleType, number: int, r
 def test_a_timestamp_delta_wraps_as_int64(fast: ModuleType, number: int, raw: str) -> None:
     body = bytes.fromhex(f"00{raw}00010100")
     data = fast.varint(len(body)) + body
-    [one] = fast.decode_records(data, 0, len(data), 1, 0, 7, None)
+    [item] = fast.decode_records(data, 0, len(data), 1, 0, 7, None)
     wrapped = (number + 7 + 2**63) % 2**64 - 2**63
-    assert one.timestamp == wrapped
+    assert item.timestamp == wrapped
 
 
 def test_a_record_is_read(fast: ModuleType) -> None:
@@ -119,13 +119,13 @@ def test_append_time_replaces_every_timestamp(fast: ModuleType) -> None:
 
 def test_offset_deltas_may_leave_gaps_and_go_back(fast: ModuleType) -> None:
     raw = fast.encode_kept([fast.Record(500, 0, None, None), fast.Record(10, 0, None, None)], 10, 0)
-    assert [one[0] for one in decoded(fast, raw.hex(), 2)] == [500, 10]
+    assert [item[0] for item in decoded(fast, raw.hex(), 2)] == [500, 10]
 
 
 def test_records_are_read_from_the_middle_of_a_buffer(fast: ModuleType) -> None:
     data = b"\xff" * 5 + bytes.fromhex(PLAIN) + b"\xff" * 5
-    [one] = fast.decode_records(data, 5, len(data) - 5, 1, 10, 1000, None)
-    assert (one.key, one.value) == (b"k", b"val")
+    [item] = fast.decode_records(data, 5, len(data) - 5, 1, 10, 1000, None)
+    assert (item.key, item.value) == (b"k", b"val")
 
 
 HOSTILE = [
@@ -181,7 +181,7 @@ def test_headers_are_counted_over_the_whole_batch(fast: ModuleType) -> None:
     def read(*counts: int) -> list[int]:
         data = b"".join(map(record, counts))
         found = fast.decode_records(data, 0, len(data), len(counts), 0, 0, None)
-        return [len(one.headers) for one in found]
+        return [len(item.headers) for item in found]
 
     assert read(half, 3, most - half - 3) == [half, 3, most - half - 3]
     with pytest.raises(CorruptBatch, match=f"more than {most} headers"):
@@ -212,18 +212,18 @@ def test_every_prefix_of_a_record_is_refused(fast: ModuleType) -> None:
 
 
 def test_a_record_is_a_value(fast: ModuleType) -> None:
-    one = fast.Record(1, 2, b"k", None, (("h", b"v"),))
-    assert one == fast.Record(1, 2, b"k", None, (("h", b"v"),))
-    assert hash(one) == hash(fast.Record(1, 2, b"k", None, (("h", b"v"),)))
-    assert repr(one) == "Record(1, 2, b'k', None, (('h', b'v'),))"
-    assert one != "Record"
+    item = fast.Record(1, 2, b"k", None, (("h", b"v"),))
+    assert item == fast.Record(1, 2, b"k", None, (("h", b"v"),))
+    assert hash(item) == hash(fast.Record(1, 2, b"k", None, (("h", b"v"),)))
+    assert repr(item) == "Record(1, 2, b'k', None, (('h', b'v'),))"
+    assert item != "Record"
     others = [(0, 2, b"k", None), (1, 0, b"k", None), (1, 2, None, None), (1, 2, b"k", b""), (1, 2, b"k", None)]
-    assert all(one != fast.Record(*other) for other in others)
+    assert all(item != fast.Record(*other) for other in others)
 
 
 def test_a_record_can_be_pickled() -> None:
-    one = Record(1, 2, b"k", None, (("h", b"v"),))
-    assert pickle.loads(pickle.dumps(one)) == one
+    item = Record(1, 2, b"k", None, (("h", b"v"),))
+    assert pickle.loads(pickle.dumps(item)) == item
 
 
 def test_the_compiled_library_was_made_of_this_file() -> None:

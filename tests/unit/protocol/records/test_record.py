@@ -73,18 +73,18 @@ def test_the_header_has_the_arguments_of_write_batch() -> None:
     assert (header.codec, header.is_control, header.is_transactional) == (Codec.ZSTD, True, True)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (2**40, 3, 8)
     assert (header.base_timestamp, header.max_timestamp, header.leader_epoch) == (1000, 2000, 6)
-    assert [one.offset for one in read_records(raw)] == [70, 71, 72]
+    assert [item.offset for item in read_records(raw)] == [70, 71, 72]
 
 
 def test_write_batch_renumbers_the_offsets() -> None:
     raw = write_batch([Record(900, 1, None, b"a"), Record(5, 1, None, b"b")], base_offset=10)
-    assert [(one.offset, one.value) for one in read_records(raw)] == [(10, b"a"), (11, b"b")]
+    assert [(item.offset, item.value) for item in read_records(raw)] == [(10, b"a"), (11, b"b")]
 
 
 @pytest.mark.parametrize("timestamps", [(5, -1), (-1, 5), (0, 2**62), (2**63 - 1, 0), (-(2**63), 2**63 - 1)])
 def test_timestamps_may_go_back_and_far(timestamps: tuple[int, int]) -> None:
     raw = write_batch([Record(0, time, None, None) for time in timestamps])
-    assert [one.timestamp for one in read_records(raw)] == list(timestamps)
+    assert [item.timestamp for item in read_records(raw)] == list(timestamps)
     assert read_header(raw).max_timestamp == max(timestamps)
 
 
@@ -106,7 +106,7 @@ def test_a_fetched_set_may_end_in_a_cut_batch() -> None:
     whole = write_batch(THREE) + write_batch(THREE, base_offset=3, codec=Codec.LZ4)
     last = write_batch(THREE, base_offset=6)
     for cut in range(len(last)):
-        assert [one.offset for one in read_all(whole + last[:cut])] == [0, 1, 2, 3, 4, 5]
+        assert [item.offset for item in read_all(whole + last[:cut])] == [0, 1, 2, 3, 4, 5]
     assert len(read_all(whole + last)) == 9
     assert read_all(b"") == []
 
@@ -114,7 +114,7 @@ def test_a_fetched_set_may_end_in_a_cut_batch() -> None:
 def test_control_batches_are_not_shown() -> None:
     marker = write_batch([Record(0, 1, b"\x00\x00\x00\x01", b"")], base_offset=3, is_control=True)
     raw = write_batch(THREE) + marker + write_batch(THREE, base_offset=4)
-    assert [one.offset for one in read_all(raw)] == [0, 1, 2, 4, 5, 6]
+    assert [item.offset for item in read_all(raw)] == [0, 1, 2, 4, 5, 6]
     assert read_records(raw, len(write_batch(THREE)))[0].key == b"\x00\x00\x00\x01"
 
 
@@ -159,7 +159,7 @@ class TestRewritten:
 
     def kept(self, **changes: Any) -> tuple[bytes, bytes]:
         whole = write_batch(THREE, base_offset=50, producer_id=4, base_sequence=9, leader_epoch=3, **changes)
-        return whole, rewrite_batch(read_header(whole), [one for one in read_records(whole) if one.offset != 51])
+        return whole, rewrite_batch(read_header(whole), [item for item in read_records(whole) if item.offset != 51])
 
     @pytest.mark.parametrize("codec", list(Codec))
     def test_offsets_sequence_and_flags_stay(self, codec: Codec) -> None:
@@ -167,7 +167,7 @@ class TestRewritten:
         before, after = read_header(whole), read_header(less)
         check_batch(less, 0, after, compacted=True)
         assert after == replace(before, count=2, crc=after.crc, size_bytes=after.size_bytes)
-        assert read_records(less) == [one for one in read_records(whole) if one.offset != 51]
+        assert read_records(less) == [item for item in read_records(whole) if item.offset != 51]
 
     def test_all_records_kept_are_the_same_batch(self) -> None:
         for codec in Codec:
@@ -195,7 +195,7 @@ class TestRewritten:
         stamp_append_time(whole, 0, append_time_ms=4242)
         raw = rewrite_batch(read_header(whole), read_records(whole)[:1])
         assert (read_header(raw).is_log_append_time, read_header(raw).max_timestamp) == (True, 4242)
-        assert [one.timestamp for one in read_records(raw)] == [4242]
+        assert [item.timestamp for item in read_records(raw)] == [4242]
 
     def test_a_delete_horizon_is_set_once_and_stays(self) -> None:
         whole = write_batch(THREE, base_offset=50)
@@ -210,8 +210,8 @@ class TestBuilder:
     @pytest.mark.parametrize("codec", list(Codec))
     def test_batch_builder_writes_the_same_bytes_as_write_batch(self, codec: Codec) -> None:
         builder = BatchBuilder(10_000, codec)
-        for one in THREE:
-            assert builder.append(one.timestamp, one.key, one.value, one.headers)
+        for item in THREE:
+            assert builder.append(item.timestamp, item.key, item.value, item.headers)
         assert builder.count == 3
         built = builder.build(producer_id=5, producer_epoch=1, base_sequence=7, is_transactional=True)
         assert built == write_batch(
@@ -221,8 +221,8 @@ class TestBuilder:
     def test_its_size_is_that_of_the_batch(self) -> None:
         builder = BatchBuilder(10_000)
         assert builder.size_bytes == BATCH_HEADER_BYTES
-        for one in THREE:
-            builder.append(one.timestamp, one.key, one.value, one.headers)
+        for item in THREE:
+            builder.append(item.timestamp, item.key, item.value, item.headers)
             assert builder.size_bytes == len(builder.build())
 
     def test_batch_builder_refuses_records_above_the_size_and_is_unchanged(self) -> None:
@@ -251,4 +251,4 @@ class TestBuilder:
 def test_batches_back_to_back_are_found_by_their_sizes() -> None:
     raw: Buffer = b"".join(write_pairs([(b"k", b"v" * size)], 1, base_offset=size) for size in range(50))
     assert [header.base_offset for _, header in headers(raw)] == list(range(50))
-    assert [len(one.value or b"") for one in read_all(raw)] == list(range(50))
+    assert [len(item.value or b"") for item in read_all(raw)] == list(range(50))

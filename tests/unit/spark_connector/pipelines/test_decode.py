@@ -86,7 +86,7 @@ def test_a_group_without_a_generation_has_no_members() -> None:
 
 
 def test_kinds_that_are_not_known_are_skipped_and_named() -> None:
-    reasons = {one["reason"] for one in from_kafka() if one["kind"] == "skipped"}
+    reasons = {item["reason"] for item in from_kafka() if item["kind"] == "skipped"}
     assert reasons == {f"key of type {kind}" for kind in range(3, 9)}  # those of KIP-848
 
 
@@ -104,8 +104,8 @@ def test_a_member_has_its_topics_and_its_partition_count() -> None:
     subscription = encode_subscription(Subscription(topics=("a", "b")))
     assigned = (TopicPartition(topic="a", partitions=(0, 1)), TopicPartition(topic="b", partitions=(0,)))
     raw = group(member(subscription, encode_assignment(Assignment(assigned_partitions=assigned))))
-    (one,) = decode_event(GROUP_KEY, raw)["members"]
-    assert one == {
+    (item,) = decode_event(GROUP_KEY, raw)["members"]
+    assert item == {
         "member_id": "m-1",
         "instance_id": "i",
         "client_id": "c",
@@ -116,15 +116,15 @@ def test_a_member_has_its_topics_and_its_partition_count() -> None:
 
 
 def test_a_member_of_another_protocol_has_no_topics_and_partitions() -> None:
-    (one,) = decode_event(GROUP_KEY, group(member(b"\x00", b"\x00")))["members"]
-    assert (one["member_id"], one["topics"], one["partitions"]) == ("m-1", None, None)
+    (item,) = decode_event(GROUP_KEY, group(member(b"\x00", b"\x00")))["members"]
+    assert (item["member_id"], item["topics"], item["partitions"]) == ("m-1", None, None)
     (two,) = decode_event(GROUP_KEY, group(member(b"json", b"json"), kind="connect"))["members"]
     assert (two["topics"], two["partitions"]) == (None, None)
 
 
 def test_before_the_assignment_a_member_has_none() -> None:
-    (one,) = decode_event(GROUP_KEY, group(member(encode_subscription(Subscription(topics=("a",))), b"")))["members"]
-    assert one["partitions"] == 0
+    (item,) = decode_event(GROUP_KEY, group(member(encode_subscription(Subscription(topics=("a",))), b"")))["members"]
+    assert item["partitions"] == 0
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_before_the_assignment_a_member_has_none() -> None:
     ],
 )
 def test_unreadable_records_are_skipped_with_a_reason(key: bytes | None, value: bytes | None, reason: str) -> None:
-    told = decode_event(key, value)
-    assert told["kind"] == "skipped"
-    assert reason in told["reason"]
+    answer = decode_event(key, value)
+    assert answer["kind"] == "skipped"
+    assert reason in answer["reason"]
 
 
 @given(
@@ -150,8 +150,8 @@ def test_unreadable_records_are_skipped_with_a_reason(key: bytes | None, value: 
     st.none() | st.binary(max_size=80) | st.binary(max_size=80).map(lambda rest: b"\x00\x03" + rest),
 )
 def test_no_bytes_raise(key: bytes | None, value: bytes | None) -> None:
-    for one in (key, COMMIT_KEY, GROUP_KEY):
-        assert decode_event(one, value)["kind"] in ("commit", "forgotten", "group", "gone", "skipped")
+    for item in (key, COMMIT_KEY, GROUP_KEY):
+        assert decode_event(item, value)["kind"] in ("commit", "forgotten", "group", "gone", "skipped")
 
 
 def test_columns_become_a_column_of_events() -> None:

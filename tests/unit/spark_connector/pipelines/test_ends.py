@@ -23,7 +23,7 @@ def test_an_end_is_that_of_its_time(bootstrap: str, topic: str, write: Write) ->
         (1000, TopicPartition(topic, 1)),
     ]
     found = end_offsets({"bootstrap.servers": bootstrap}, wanted)
-    assert [found[one] for one in wanted] == [0, 0, 1, 2, 3, 3, 0]
+    assert [found[item] for item in wanted] == [0, 0, 1, 2, 3, 3, 0]
 
 
 def test_deleted_topics_have_no_end_offset(bootstrap: str, topic: str) -> None:

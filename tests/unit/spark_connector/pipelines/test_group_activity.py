@@ -34,7 +34,7 @@ def test_all_of_them() -> None:
 def test_invalid_arguments_are_refused(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse_arguments([*LEAST, *wrong])
-    assert "must be NAME=VALUE" in (told := capsys.readouterr().err) or "--unknown" in told
+    assert "must be NAME=VALUE" in (answer := capsys.readouterr().err) or "--unknown" in answer
 
 
 def test_a_missing_argument_is_named(capsys: pytest.CaptureFixture[str]) -> None:

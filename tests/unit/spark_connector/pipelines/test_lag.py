@@ -18,21 +18,21 @@ def at(
 
 
 def test_each_window_with_a_commit_has_its_row() -> None:
-    told = [at(FIRST, 5, 1), at(SECOND, 9, 2)]
-    assert positions_by_window(told, []) == told
+    answer = [at(FIRST, 5, 1), at(SECOND, 9, 2)]
+    assert positions_by_window(answer, []) == answer
 
 
 def test_a_group_without_commits_has_a_row_in_every_later_window() -> None:
     quiet, loud = at(FIRST, 5, 1, "quiet"), [at(SECOND, 8, 6, "loud"), at(THIRD, 9, 7, "loud")]
     found = positions_by_window([quiet, *loud], [])
-    assert [one for one in found if one.group == "loud"] == loud
-    assert [one for one in found if one.group == "quiet"] == [quiet._replace(window=at) for at in WINDOWS]
+    assert [item for item in found if item.group == "loud"] == loud
+    assert [item for item in found if item.group == "quiet"] == [quiet._replace(window=at) for at in WINDOWS]
 
 
 def test_positions_of_earlier_batches_are_carried_forward() -> None:
     before = [at(FIRST, 5, 1, "quiet"), at(SECOND, 6, 2, "quiet"), at(SECOND, 7, 3, "loud")]
     found = positions_by_window([at(THIRD, 8, 9, "loud")], before)
-    assert [one for one in found if one.window == THIRD] == [at(THIRD, 8, 9, "loud"), at(THIRD, 6, 2, "quiet")]
+    assert [item for item in found if item.window == THIRD] == [at(THIRD, 8, 9, "loud"), at(THIRD, 6, 2, "quiet")]
 
 
 def test_a_tombstone_has_one_row_and_is_not_carried_forward() -> None:
@@ -72,13 +72,13 @@ def test_the_lag_is_the_end_offset_minus_the_committed_offset() -> None:
 def test_how_micro_batches_are_cut_changes_nothing(
     given: list[tuple[tuple[int, int], int | None, str]], cut: int
 ) -> None:
-    ordered = sorted(given, key=lambda one: one[0])
-    told = [at(window, committed, source, group) for source, (window, committed, group) in enumerate(ordered)]
-    whole = positions_by_window(last_of_each(told), [])
-    first = positions_by_window(last_of_each(told[:cut]), [])
-    second = positions_by_window(last_of_each(told[cut:]), first)
-    assert sorted(last_of_each([*first, *second]), key=lambda one: (one.window, one.group_partition)) == whole
+    ordered = sorted(given, key=lambda item: item[0])
+    answer = [at(window, committed, source, group) for source, (window, committed, group) in enumerate(ordered)]
+    whole = positions_by_window(last_of_each(answer), [])
+    first = positions_by_window(last_of_each(answer[:cut]), [])
+    second = positions_by_window(last_of_each(answer[cut:]), first)
+    assert sorted(last_of_each([*first, *second]), key=lambda item: (item.window, item.group_partition)) == whole
 
 
 def last_of_each(rows: list[GroupPosition]) -> list[GroupPosition]:
-    return list({(one.window, one.group_partition): one for one in rows}.values())
+    return list({(item.window, item.group_partition): item for item in rows}.values())

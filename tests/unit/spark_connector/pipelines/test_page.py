@@ -47,7 +47,7 @@ def test_the_last_measurement_holds() -> None:
 
 @pytest.mark.parametrize("values", [(None, 1), (1, None)])
 def test_a_lag_that_is_not_known_makes_the_sum_unknown(values: tuple[int | None, int | None]) -> None:
-    assert [value for _, value in lags([lag(0, 0, at, one) for at, one in enumerate(values)])["g"]] == [None]
+    assert [value for _, value in lags([lag(0, 0, at, item) for at, item in enumerate(values)])["g"]] == [None]
 
 
 def test_a_deleted_offset_is_not_counted() -> None:

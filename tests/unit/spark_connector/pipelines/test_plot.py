@@ -16,7 +16,7 @@ NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 def lines(text: str) -> list[list[tuple[float, float]]]:
     found = re.findall(r'<polyline points="([^"]*)"', text)
-    return [[tuple(float(part) for part in point.split(",")) for point in one.split()] for one in found]
+    return [[tuple(float(part) for part in point.split(",")) for point in item.split()] for item in found]
 
 
 def test_more_lag_is_higher_and_later_is_further_right() -> None:
@@ -27,14 +27,14 @@ def test_more_lag_is_higher_and_later_is_further_right() -> None:
 
 def test_a_lag_that_is_not_known_is_a_gap() -> None:
     render = svg({"g": [(0, 1), (1, 2), (2, None), (3, 3), (4, 4), (5, None), (6, 1)]}, {}, window_s=1)
-    assert [len(one) for one in lines(render)] == [2, 2]
+    assert [len(item) for item in lines(render)] == [2, 2]
     assert render.count("<circle") == 1
 
 
 def test_rebalances_are_bars_that_stand_on_each_other() -> None:
     render = svg({}, {"a": [(30, 1), (90, 0)], "b": [(30, 1)]}, window_s=60)
     bars = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" fill="#', render)
-    bars = [[float(one) for one in bar] for bar in bars if bar[2] != "10"]
+    bars = [[float(item) for item in bar] for bar in bars if bar[2] != "10"]
     assert len(bars) == 2
     (x1, y1, _, high), (x2, y2, _, _) = bars
     assert x1 == x2
@@ -57,7 +57,7 @@ def test_too_many_groups_are_counted() -> None:
 
 def test_names_are_text() -> None:
     render = svg({'<b>&"': [(0, 1)]}, {}, window_s=1, title='"<&>"')
-    texts = [one.text for one in ElementTree.fromstring(render).iter(f"{NAMESPACE}text")]
+    texts = [item.text for item in ElementTree.fromstring(render).iter(f"{NAMESPACE}text")]
     assert '<b>&"' in texts
     assert '"<&>"' in texts
 

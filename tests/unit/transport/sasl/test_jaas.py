@@ -28,7 +28,7 @@ def test_options_are_parsed_as_by_java(text: str, options: dict[str, str]) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "answer"),
     [
         ("", "expected MODULE required"),
         (f'{PLAIN} username="planted";', "expected MODULE required"),
@@ -41,8 +41,8 @@ def test_options_are_parsed_as_by_java(text: str, options: dict[str, str]) -> No
         ("x" * (JAAS_CHARS_MAX + 1), "characters"),
     ],
 )
-def test_an_invalid_entry_is_refused_without_its_values_in_the_message(text: str, told: str) -> None:
-    with pytest.raises(InvalidJaas, match=told) as refused:
+def test_an_invalid_entry_is_refused_without_its_values_in_the_message(text: str, answer: str) -> None:
+    with pytest.raises(InvalidJaas, match=answer) as refused:
         parse_jaas(text)
     assert "planted" not in str(refused.value)
 

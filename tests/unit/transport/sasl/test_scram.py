@@ -44,7 +44,7 @@ def test_a_server_with_the_stored_keys_accepts_the_proof(mechanism: scram.Mechan
 
 
 @pytest.mark.parametrize(
-    ("challenge", "told"),
+    ("challenge", "reply"),
     [
         (b"", "no attribute"),
         (b"r=other,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "nonce does not begin with the client's"),
@@ -56,13 +56,13 @@ def test_a_server_with_the_stored_keys_accepts_the_proof(mechanism: scram.Mechan
         (b"r=" + b"x" * 5_000, "bytes"),
     ],
 )
-def test_a_server_first_message_that_is_refused(challenge: bytes, told: str) -> None:
-    with pytest.raises(InvalidChallenge, match=told):
+def test_a_server_first_message_that_is_refused(challenge: bytes, reply: str) -> None:
+    with pytest.raises(InvalidChallenge, match=reply):
         conversation().respond(challenge)
 
 
 @pytest.mark.parametrize(
-    ("final", "told"),
+    ("final", "reply"),
     [
         (b"v=" + base64.b64encode(bytes(32)), "does not know the password"),
         (b"v=", "does not know the password"),
@@ -71,10 +71,10 @@ def test_a_server_first_message_that_is_refused(challenge: bytes, told: str) -> 
         (SERVER_FIRST, "expected a signature"),
     ],
 )
-def test_a_server_that_cannot_sign_is_not_trusted(final: bytes, told: str) -> None:
+def test_a_server_that_cannot_sign_is_not_trusted(final: bytes, reply: str) -> None:
     client = conversation()
     client.respond(SERVER_FIRST)
-    with pytest.raises(InvalidChallenge, match=told):
+    with pytest.raises(InvalidChallenge, match=reply):
         client.respond(final)
 
 

@@ -81,7 +81,7 @@ def test_a_topic_that_a_member_no_longer_wants_is_free_at_once() -> None:
     group.members["a"].topics = ("t",)
     group.rebalance()
     assert sorted(map(len, group.owned.values())) == [2, 2]
-    assert {one.topic for one in group.owned["a"]} == {"t"}
+    assert {item.topic for item in group.owned["a"]} == {"t"}
 
 
 def test_two_that_claim_the_same_both_give_it_up() -> None:

@@ -19,8 +19,8 @@ def parse(text: str) -> list[TopicPartition]:
 def share(counts: dict[str, int], **members: tuple[str, str] | tuple[str, str, int]) -> dict[str, str]:
     """a=("topics", "what it had", since when)."""
     partitions = [TopicPartition(topic, one.partition) for topic in counts for one in infos(counts)[topic]]
-    claims = {member_id: MemberData(parse(told[1]), (*told, 1)[2]) for member_id, told in members.items()}
-    wanted = {member_id: MemberSubscription(tuple(told[0].split())) for member_id, told in members.items()}
+    claims = {member_id: MemberData(parse(answer[1]), (*answer, 1)[2]) for member_id, answer in members.items()}
+    wanted = {member_id: MemberSubscription(tuple(answer[0].split())) for member_id, answer in members.items()}
     made = general_assign(partitions, wanted, resolve_owned_partitions(claims, frozenset(partitions)))
     return {member_id: named(mine) for member_id, mine in made.items()}
 

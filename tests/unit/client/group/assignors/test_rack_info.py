@@ -13,15 +13,15 @@ ON = {T0: frozenset({"r1"}), T1: frozenset({"r2"}), T2: frozenset({"r1", "r2"})}
 
 
 def of(on: dict[TopicPartition, frozenset[str]], **members: str | None) -> RackInfo:
-    told = {member_id: MemberSubscription(("t",), rack=rack) for member_id, rack in members.items()}
-    return rack_info(infos({"t": len(on)}, on.__getitem__)["t"], told)
+    answer = {member_id: MemberSubscription(("t",), rack=rack) for member_id, rack in members.items()}
+    return rack_info(infos({"t": len(on)}, on.__getitem__)["t"], answer)
 
 
 def test_racks_of_members_and_partitions_are_matched() -> None:
     racks = of(ON, a="r1", b="r2", c=None)
-    assert [racks.racks_match("a", one) for one in ON] == [True, False, True]
-    assert [racks.is_in_same_rack("b", one) for one in ON] == [False, True, True]
-    assert [racks.consumers_in_rack(one) for one in ON] == [1, 1, 2]
+    assert [racks.racks_match("a", item) for item in ON] == [True, False, True]
+    assert [racks.is_in_same_rack("b", item) for item in ON] == [False, True, True]
+    assert [racks.consumers_in_rack(item) for item in ON] == [1, 1, 2]
 
 
 def test_a_member_without_a_rack_matches_any_but_is_in_none() -> None:
@@ -44,9 +44,9 @@ def test_they_do_not_count_when_all_partitions_are_everywhere() -> None:
 
 
 def test_all_rack_info_is_available_when_racks_are_not_used() -> None:
-    told = all_rack_info(infos({"t": 1}, ON.__getitem__)["t"], {"a": MemberSubscription(("t",), rack="r2")})
-    assert not told.is_used
-    assert not told.racks_match("a", T0)
+    answer = all_rack_info(infos({"t": 1}, ON.__getitem__)["t"], {"a": MemberSubscription(("t",), rack="r2")})
+    assert not answer.is_used
+    assert not answer.racks_match("a", T0)
 
 
 def test_nowhere_everything_fits() -> None:

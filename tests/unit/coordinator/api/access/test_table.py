@@ -67,7 +67,7 @@ def test_each_api_checks_the_operations_of_the_table(key: int) -> None:
         for version, request in requests(key):
             recorder = Recorder(grants)
             AccessWorld(recorder).send(key, request, version)
-            found |= recorder.asked
+            found |= recorder.requests
     assert set(needs) <= found
     assert found <= set(needs) or key in SHOWS_OPERATIONS
 
@@ -80,7 +80,7 @@ class Recorder(Authorizer):
 
     def __init__(self, grants: Iterable[Need]) -> None:
         super().__init__()
-        self.asked: set[Need] = set()
+        self.requests: set[Need] = set()
         for operation, kind in grants:
             entry = Entry(Permission.ALLOW, operation, str(ALICE), "*")
             self.replace(ResourcePattern(kind, PatternType.LITERAL, "*"), [*self._entries(kind), entry])
@@ -91,7 +91,7 @@ class Recorder(Authorizer):
     def decide(
         self, principal: Any, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> Decision:
-        self.asked.add((operation, resource_type))
+        self.requests.add((operation, resource_type))
         return self._decide(Action(principal, host, operation, resource_type, name))
 
 

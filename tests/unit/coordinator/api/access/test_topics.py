@@ -178,10 +178,10 @@ def test_missing_topics_that_may_not_be_created_are_not_compared_with_each_other
     """A request names as many topics as fit into it: the loop must not stand still for their square."""
     compared = 0
 
-    def equal(one: object, other: object) -> bool:
+    def equal(item: object, other: object) -> bool:
         nonlocal compared
         compared += 1
-        return one is other
+        return item is other
 
     monkeypatch.setattr(MetadataRequestTopic, "__eq__", equal)
     world = AccessWorld(granted("TOPIC:PREFIXED:new DESCRIBE"))
