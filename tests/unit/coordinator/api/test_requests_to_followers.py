@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 from tests.unit.coordinator.api.data_world import NOW_MS, World, answered, batch, produce_request
+from tests.unit.coordinator.api.data_world import produces as produce_batches
 from tests.unit.coordinator.api.test_fetch_by_followers import EPOCH, Cluster, placed
 
 from rota.coordinator.api.delete_records import delete_records
 from rota.coordinator.api.list_offsets import list_offsets
 from rota.coordinator.api.offset_for_leader_epoch import offset_for_leader_epoch
 from rota.coordinator.api.produce import produce
+from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.delete_records import (
@@ -87,3 +89,50 @@ def test_with_too_few_replicas_in_sync_nothing_is_written() -> None:
     assert world.partition().log.log_end_offset == 0
     assert produces(world, acks=1) == ErrorCode.NONE
     assert world.partition().high_watermark == 0
+
+
+def test_a_wait_for_followers_ends_at_the_timeout_of_the_request() -> None:
+    """The records stay in the log: REQUEST_TIMED_OUT does not say that they are lost."""
+    world = Cluster()
+    reply = send(world)
+    world.after(999)  # the request's timeout is 1,000 ms
+    assert not reply.answered
+    world.after(1)
+    response = answered(reply).responses[0].partition_responses[0]
+    assert (response.error_code, response.base_offset) == (ErrorCode.REQUEST_TIMED_OUT, -1)
+    assert world.partition().log.log_end_offset == 1
+
+
+def test_records_are_not_acknowledged_while_the_isr_is_too_small() -> None:
+    """NOT_ENOUGH_REPLICAS is for records that were not appended; these were, and wait for the ISR to grow again."""
+    world = Cluster(min_insync_replicas="2")
+    world.partition().apply(placed(isr=(0, 1)), NOW_MS)
+    reply = send(world)
+    world.partition().isr_changed(EPOCH, (0,), NOW_MS)
+    assert (reply.answered, world.partition().high_watermark) == (False, 0)
+    assert produces(world) == ErrorCode.NOT_ENOUGH_REPLICAS
+    world.partition().isr_changed(EPOCH, (0, 2), NOW_MS)
+    world.follow(1, follower=2)
+    assert answered(reply).responses[0].partition_responses[0].base_offset == 0
+
+
+def test_a_follower_that_leaves_the_isr_is_not_waited_for() -> None:
+    world = Cluster()
+    reply = send(world)
+    world.follow(1)
+    assert not reply.answered
+    world.partition().isr_changed(EPOCH, (0, 1), NOW_MS)
+    assert answered(reply).responses[0].partition_responses[0].base_offset == 0
+
+
+def test_one_slow_partition_delays_the_response_of_all() -> None:
+    """A response goes out when its last partition is decided; each has its own code."""
+    world = Cluster(min_insync_replicas="2")
+    world.topic("lone", assignment=[(0, (0,))])
+    lone = PartitionState(index=0, leader=0, replicas=(0,), isr=(0,), leader_epoch=EPOCH)
+    world.partition("lone").apply(lone, NOW_MS)
+    reply = world.serve(produce, produce_batches([("t", 0, batch(b"a")), ("lone", 0, batch(b"b"))]), 9)
+    assert not reply.answered
+    world.after(1000)
+    codes = [topic.partition_responses[0].error_code for topic in answered(reply).responses]
+    assert codes == [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NONE]
