@@ -39,6 +39,7 @@ from rota.coordinator.network.connections import Connections
 from rota.coordinator.network.listener import Listener
 from rota.coordinator.observe.timeline_topic import TimelineTopic
 from rota.coordinator.replica.client_throttle import ClientThrottle
+from rota.coordinator.replica.cold_reads import load_soon
 from rota.coordinator.replica.durability import Durability
 from rota.coordinator.replica.fetch_sessions import FetchSessions
 from rota.coordinator.replica.partition import Partition
@@ -235,6 +236,7 @@ class Broker:
         self.groups = self._group_coordinator(offsets_topic)
         self.groups.lag_watch.end = self.partitions.known_end
         self.transactions = self._transaction_coordinator(transaction_topic)
+        self.groups.load_soon = self.transactions.load_soon = load_soon
         self.node = self._create_node()
         self.hosted_topics = (offsets_topic, transaction_topic)
         self.topics.on_change(self._changed)

@@ -79,7 +79,7 @@ def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | Dela
         now_ms + request.max_wait_ms,
         bytes_missing,
         plan.watches(result),
-        lambda: _answer(node, call, context, plan, _read_again(plan, lookup)),
+        lambda: _answer_delayed(node, call, context, plan, lookup),
         of_follower=is_follower,
         read_committed=request.isolation_level == READ_COMMITTED and not is_follower,
     )
@@ -95,7 +95,7 @@ def _lookup(node: Node, call: Call, *, is_follower: bool) -> PartitionLookup:
     return AuthorizedLookup(node, node.authorizer, call, is_follower=is_follower)
 
 
-def _read_again(plan: FetchPlan, lookup: PartitionLookup, *, wait: bool = True) -> FetchResult:
+def _read_again(plan: FetchPlan, lookup: PartitionLookup, *, wait: bool) -> FetchResult:
     """Read what a delayed fetch waited for, of the partitions that the client may read now."""
     if isinstance(lookup, AuthorizedLookup) and lookup.is_outdated:
         plan.look_up_again()
@@ -109,6 +109,16 @@ def _answer_soon(delayed: DelayedFetch[FetchResponse], context: FetchContext, pl
     for _, request, partition in plan.partitions:
         if request.high_watermark != HIGH_WATERMARK_NOT_WANTED:
             delayed.complete_on_commit(partition)
+
+
+def _answer_delayed(
+    node: Node, call: Call, context: FetchContext, plan: FetchPlan, lookup: PartitionLookup
+) -> FetchResponse | DelayedReply[FetchResponse]:
+    """Return the response of a fetch that has waited; delayed while a thread loads records from the disk."""
+    result = _read_again(plan, lookup, wait=False)
+    if result.loads:
+        return eager.start(_load_and_respond(node, call, context, plan, result, lookup))
+    return _answer(node, call, context, plan, result)
 
 
 async def _load_and_respond(

@@ -46,6 +46,12 @@ async def load_and_read(result: R, read: Callable[[bool], R]) -> R:
     return read(True)
 
 
+def load_soon(loads: Sequence[Load], then: Callable[[], None]) -> None:
+    """Run the loads in a thread, then call `then` in the event loop."""
+    loading = asyncio.get_running_loop().run_in_executor(None, _load, loads)
+    loading.add_done_callback(lambda _: then())
+
+
 def _load(loads: Sequence[Load]) -> None:
     for load in loads:
         with suppress(OSError):  # the next read gets the same error and takes the partition offline

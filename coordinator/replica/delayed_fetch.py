@@ -6,6 +6,7 @@ Laws
          A read_committed fetch is not woken by records of open transactions.
     F6  Once answered or abandoned it has no watch and no timer.
     F7  The response is computed in its own tick, so that appends of one tick share it and no producer waits for it.
+    F11 Its records are loaded in a thread, too, if they are not in the page cache.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ class _StableOffset:
 
 
 class DelayedFetch(Generic[T]):
-    """`watches` are (partition, bytes ready now, maximum bytes of the partition); `answer` computes the response."""
+    """`watches` are (partition, bytes ready now, maximum bytes of the partition); `answer` computes the response,
+    which may be delayed once more."""
 
     __slots__ = (
         "_answer",
@@ -85,7 +87,7 @@ class DelayedFetch(Generic[T]):
         deadline_ms: int,
         bytes_missing: int,
         watches: Iterable[tuple[Partition, int, int]],
-        answer: Callable[[], T],
+        answer: Callable[[], T | DelayedReply[T]],
         *,
         of_follower: bool = False,
         read_committed: bool = False,
@@ -133,7 +135,11 @@ class DelayedFetch(Generic[T]):
     def _complete(self) -> None:
         if self._watches is not None:
             self._release()
-            self.delayed_reply.answer(shaped_or_mistake(lambda _: self._answer(), None))
+            answer = shaped_or_mistake(lambda _: self._answer(), None)
+            if isinstance(answer, DelayedReply):  # its records are on the disk
+                answer.then(self.delayed_reply.answer)
+            else:
+                self.delayed_reply.answer(answer)
 
     def _release(self) -> None:
         watches_left, self._watches = self._watches, None

@@ -6,6 +6,7 @@ Laws
     CO4 A `lead` or `resign` of an old leader epoch changes nothing; a shard writes only in its own leader epoch.
     A1  A failure of one partition stops one shard; its load is repeated until it succeeds.
     CO1 Loading and following run in slices of a few milliseconds.
+    F11 A shard whose records are not in the page cache waits for them; the others go on.
     Records of one loop tick are written together: every shard with new records is flushed once at the end of the tick.
 
 The file is longer than 400 lines because one class hosts all shards.
@@ -15,14 +16,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
 from typing import Any, Final, Generic, Protocol
 
 import structlog
 
-from rota.coordinator.log.contract import Appended, Pair, StorageFailed
-from rota.coordinator.log.errors import NotLeader
+from rota.coordinator.log.contract import Appended, Load, Pair, StorageFailed
+from rota.coordinator.log.errors import NotCached, NotLeader
 from rota.coordinator.runtime.broadcast import Broadcast
 from rota.coordinator.runtime.contract import Encoded, Hosting, M, Note
 from rota.coordinator.runtime.replay import Readable, Replay
@@ -83,6 +85,14 @@ class TimerService(Protocol):
         """Cancel the timer, if it is set."""
 
 
+def load_now(loads: Sequence[Load], then: Callable[[], None]) -> None:
+    """Run the loads and call `then`. For logs in memory, which need no loads."""
+    for load in loads:
+        with suppress(OSError):  # the next read gets the same error
+            load()
+    then()
+
+
 class CoordinatorRuntime(Generic[M]):
     """The shards by number. It performs their writes, timers and replies."""
 
@@ -115,6 +125,8 @@ class CoordinatorRuntime(Generic[M]):
         self._standbys: dict[int, Replay[M]] = {}
         self._behind: dict[int, None] = {}  # standbys whose log has grown, in that order
         self._is_load_scheduled = False
+        self.load_soon: Callable[[Sequence[Load], Callable[[], None]], None] = load_now  # a broker has another thread
+        self._awaiting_disk: set[int] = set()  # shards whose next records are being loaded into the page cache
         self._broadcasts: deque[tuple[Broadcast[M], Callable[[], None]]] = deque()
         self._missed: dict[int, list[Callable[[], None]]] = {}  # broadcasts to repeat when the shard is ready
         self.loads_count = self.loads_total_ms = 0  # of shards that this broker leads
@@ -264,7 +276,7 @@ class CoordinatorRuntime(Generic[M]):
     def _load_slices(self, shard: Shard[M], replay: Replay[M], end: int) -> Iterator[None]:
         log_of_shard, before, began_ms = self._partition(shard.index).log, replay.records_read, self.now_ms()
         while not replay.is_at(end):
-            replay.advance(log_of_shard, end)
+            self._advance(shard.index, replay, log_of_shard, end)
             yield
         machines = iter(list(shard.machines.values()))
         while portion := list(islice(machines, LOADED_MACHINES_MAX)):
@@ -288,22 +300,40 @@ class CoordinatorRuntime(Generic[M]):
         log_end = partition.log.log_end_offset
         if replay.offset > log_end:  # truncated
             self.follow(shard.index)
-        elif replay.advance(partition.log, min(partition.high_watermark, log_end)):
+        elif self._advance(shard.index, replay, partition.log, min(partition.high_watermark, log_end)):
             del self._behind[shard.index]
 
+    def _advance(self, index: int, replay: Replay[M], log_of_shard: Readable, end: int) -> bool:
+        """Do one slice of a replay; return whether it is at `end`. It goes on later if its records are on the disk."""
+        try:
+            return replay.advance(log_of_shard, end)
+        except NotCached as cold:
+            self._awaiting_disk.add(index)
+            self.load_soon(cold.loads, partial(self._loaded, index))
+            return False
+
+    def _loaded(self, index: int) -> None:
+        self._awaiting_disk.discard(index)
+        if self._loading or self._behind:
+            self._schedule_load()
+
     def load_slice(self) -> bool:
-        """Do one slice of loading, or else of following; return True when no work is left."""
-        index = next(iter(self._loading or self._behind), None)
+        """Do one slice of loading, or else of following; return True when no work is left that can go on now."""
+        index = self._next_work()
         if index is None:
             return True
         try:
-            if self._loading:
+            if index in self._loading:
                 next(self._loading[index], None)
             else:
                 self._follow_slice(self.shards[index])
         except Exception as cause:  # noqa: BLE001  # any exception: the other shards must not wait for this one's log
             self.storage_failed(self.shards[index], cause)
-        return not (self._loading or self._behind)
+        return self._next_work() is None
+
+    def _next_work(self) -> int | None:
+        """Return the shard to load or to follow next; one that waits for the disk is left out."""
+        return next((index for index in chain(self._loading, self._behind) if index not in self._awaiting_disk), None)
 
     def _schedule_load(self) -> None:
         if not self._is_load_scheduled:

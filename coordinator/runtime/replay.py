@@ -5,6 +5,7 @@ Laws
         key is decoded.
     CO1 One call of `advance` reads at most SLICE_BYTES or applies at most APPLY_RECORDS_MAX records (a few
         milliseconds), so that other shards keep their latency.
+    F11 A replay reads what the page cache has. For other records the caller brings them there, in another thread.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Generic, NamedTuple, Protocol
 
+from rota.coordinator.log.errors import NotCached
 from rota.coordinator.runtime.contract import Hosting, M
 from rota.protocol.records.batch import BatchHeader, headers
 from rota.protocol.records.control import read_marker
@@ -19,6 +21,7 @@ from rota.protocol.records.record import read_records
 
 SLICE_BYTES: Final = 256 * 1024
 APPLY_RECORDS_MAX: Final = 128
+LOADS_MAX: Final = 4  # loads of one slice (indexes, records) before its read waits for the disk
 APPLY_BYTES_MAX: Final = 256 * 1024  # a slice ends with the record that exceeds it: one record may be larger
 
 
@@ -52,14 +55,17 @@ class Readable(Protocol):
     def log_end_offset(self) -> int:
         """The offset after the last record."""
 
-    def read(self, offset: int, bytes_max: int) -> bytes:
-        """Return whole batches from the one that holds `offset`; the last one may be cut short."""
+    def read(self, offset: int, bytes_max: int, *, wait: bool = True) -> bytes:
+        """Return whole batches from the one that holds `offset`; the last one may be cut short.
+
+        Raises NotCached if `wait` is false and the bytes are not in the page cache.
+        """
 
 
 class Replay(Generic[M]):
     """Reads a log from its start and applies its records to `machines`, in order. Reading is ahead of applying."""
 
-    __slots__ = ("_applying", "_hosting", "_newest", "machines", "offset", "records_read", "transactions")
+    __slots__ = ("_applying", "_hosting", "_loads", "_newest", "machines", "offset", "records_read", "transactions")
 
     def __init__(
         self, hosting: Hosting[M], machines: dict[str, M], transactions: dict[int, set[str]] | None = None
@@ -69,6 +75,7 @@ class Replay(Generic[M]):
         self.transactions: dict[int, set[str]] = {} if transactions is None else transactions
         self.offset = 0  # of the next record to read
         self.records_read = 0
+        self._loads = 0  # of the records at `offset`
         self._newest: dict[Key, bytes | None] = {}  # read, not applied: the last value of each key
         self._applying: Iterator[tuple[Key, bytes | None]] | None = None
 
@@ -79,7 +86,8 @@ class Replay(Generic[M]):
     def advance(self, log: Readable, end: int) -> bool:
         """Do one slice of the work; return True when all records before offset `end` are applied.
 
-        Raises StorageFailed, CorruptBatch and DecodeError.
+        Raises StorageFailed, CorruptBatch and DecodeError, and NotCached if the next records have to be loaded first;
+        where the page cache does not keep what is loaded, the read waits for the disk after LOADS_MAX loads.
         """
         if self.offset < end:
             self._read(log, end)
@@ -89,8 +97,12 @@ class Replay(Generic[M]):
 
     def _read(self, log: Readable, end: int) -> None:
         start = max(self.offset, log.log_start_offset)
-        data = log.read(start, SLICE_BYTES)
-        batches = 0
+        try:
+            data = log.read(start, SLICE_BYTES, wait=self._loads >= LOADS_MAX)
+        except NotCached:
+            self._loads += 1
+            raise
+        batches = self._loads = 0
         for position, header in headers(data, cut=True):
             batches += 1
             if header.base_offset >= end:

@@ -354,6 +354,19 @@ class TestColdReads:
         assert {answer.error_code for answer in answers} == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
         assert sizes(answers) == [0, 0, 0]
 
+    async def test_a_fetch_that_waited_loads_its_records_in_a_thread_too(self, world: World) -> None:
+        end = len(world.partition().log.read(0, 1 << 20))
+        reply = world.serve(fetch, fetch_request(("t", 0, 1), max_wait_ms=500), 12)
+        assert isinstance(reply, DelayedReply)
+        world.partition().append(batch(bytes(1000)), world.now_ms)
+        await asyncio.sleep(0)  # the tick of the answer
+        assert not reply.answered
+        async with asyncio.timeout(10):
+            while not reply.answered:
+                await asyncio.sleep(0.001)
+        assert ColdLog.loads == 1
+        assert sizes(parts(reply.value)) == [end]
+
     async def test_data_evicted_between_passes_is_read_blocking_in_the_last_pass(self, world: World) -> None:
         ColdLog.stays = 1
         answers = await self.response(world)

@@ -15,6 +15,7 @@ from rota.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator, 
 from rota.coordinator.log.contract import LogConfig
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.replica.partition import Partition
+from rota.coordinator.runtime.coordinator import load_now
 from rota.coordinator.runtime.shard import Shard
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.scheduling.timers import TimerHeap
@@ -32,6 +33,7 @@ class World:
         ]
         self.now_ms = 1_000_000
         self.tick_queue: list[Callable[[], None]] = []
+        self.load_soon = load_now
         self.start()
 
     def start(self) -> None:
@@ -49,6 +51,7 @@ class World:
             ensure_topic=self._ensure_topic,
             leader=lambda index: 0,
         )
+        self.coordinator.load_soon = self.load_soon
         for index in range(len(self.partitions)):
             self.coordinator.lead(index, 0)
         self.turn()

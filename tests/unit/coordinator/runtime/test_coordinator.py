@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
+from tests.unit.coordinator.faulty_files import FaultyFiles
 from tests.unit.coordinator.runtime.toy import Number, Remind, ToyWorld
 
 from rota.coordinator.group.machine import Group
+from rota.coordinator.log.contract import LogConfig
+from rota.coordinator.log.disk import DiskLog
 from rota.coordinator.log.errors import StorageFailed
+from rota.coordinator.log.store import OpenFiles
 from rota.coordinator.metadata.topic import PartitionState
+from rota.coordinator.replica.cold_reads import load_soon
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.runtime.coordinator import (
     BATCH_RECORD_BYTES_MAX,
@@ -19,7 +27,7 @@ from rota.coordinator.runtime.coordinator import (
     RELOAD_AFTER_MS,
     portions,
 )
-from rota.coordinator.runtime.replay import APPLY_BYTES_MAX, APPLY_RECORDS_MAX
+from rota.coordinator.runtime.replay import APPLY_BYTES_MAX, APPLY_RECORDS_MAX, LOADS_MAX
 from rota.coordinator.runtime.shard import Shard, ShardState
 from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import EventType
@@ -66,6 +74,47 @@ def test_a_partition_that_is_offline_holds_up_no_other_shard(world: Any) -> None
     down.offline = None
     world.after(1_000)
     assert world.coordinator.shards[down.index].state is ShardState.READY
+
+
+def on_disk(world: Any, index: int, folder: Path) -> FaultyFiles:
+    """Give the shard a log on a disk with the records that it has; return its file system."""
+    system, config = FaultyFiles(), LogConfig(compact=True, delete=False)
+    log = DiskLog.open(folder / "offsets", config, files=OpenFiles(system=system))
+    log.append_trusted(world.partitions[index].log.read(0, 1 << 20), leader_epoch=0, now_ms=0)
+    world.partitions[index] = Partition("offsets", bytes(16), index, 0, log)
+    return system
+
+
+async def test_records_that_are_not_in_the_page_cache_are_read_in_another_thread(world: Any, tmp_path: Path) -> None:
+    world.commit("g", 3)
+    world.turn()
+    index = world.shard("g").index
+    system = on_disk(world, index, tmp_path)
+    system.uncached = {".log"}
+    world.load_soon = load_soon
+    world.start()
+    assert world.coordinator.is_loading
+    assert [shard.index for shard in world.coordinator.shards if shard.state is ShardState.READY] == [
+        other for other in range(3) if other != index
+    ]
+    system.calls.clear()
+    async with asyncio.timeout(10):
+        while world.coordinator.is_loading:
+            await asyncio.sleep(0.001)
+            world.turn()
+    reads = [call.thread for call in system.calls if call.call == "pread"]
+    assert reads[0] != threading.get_ident()  # the first read brings the records into the page cache
+    assert world.offset("g") == 3
+
+
+def test_a_page_cache_that_keeps_nothing_does_not_stop_a_shard_from_loading(world: Any, tmp_path: Path) -> None:
+    world.commit("g", 3)
+    world.turn()
+    system = on_disk(world, world.shard("g").index, tmp_path)
+    system.uncached, system.forgets_loads = {".log"}, True
+    world.start()
+    assert world.offset("g") == 3
+    assert len([call for call in system.calls if call.call == "pread"]) == LOADS_MAX + 1
 
 
 @pytest.mark.parametrize("value", [b"\0\x04cut", b"no version that anybody knows"])
