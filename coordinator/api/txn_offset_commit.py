@@ -7,14 +7,16 @@ v5 adds the offsets partition to the transaction by itself (KIP-890)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.transaction_verification import AGAIN_MAX
 from rota.coordinator.group.events import InstanceId, MemberId, OffsetRecord, OffsetValue, TransactionalCommit
 from rota.coordinator.group_coordinator import OFFSETS_TOPIC, GroupShard
 from rota.coordinator.log.contract import StorageFailed
-from rota.coordinator.log.producers import Producers, Verification
+from rota.coordinator.log.producers import Producers
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.txn_offset_commit import (
@@ -24,9 +26,7 @@ from rota.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 
-ADDS_SINCE: Final = (
-    5  # the coordinator adds the offsets partition to the transaction; before, the producer has added it
-)
+ADDS_SINCE: Final = 5  # the group coordinator adds the offsets partition to the transaction; before, the producer has
 ABORTABLE_SINCE: Final = 4
 NO_SEQUENCE: Final = -1
 _E: Final = ErrorCode
@@ -65,54 +65,57 @@ def txn_offset_commit(
     write = partial(_write, node, request, records, respond)
     if producers.has_open_transaction(request.producer_id, request.producer_epoch):
         return write(shard)
-    verification = producers.begin_verification(
-        request.producer_id, request.producer_epoch, NO_SEQUENCE, node.wall_ms(), is_v2=call.version >= ADDS_SINCE
-    )
-    verified = node.verify_transaction(
-        request.transactional_id,
-        request.producer_id,
-        request.producer_epoch,
-        [(OFFSETS_TOPIC, shard.index)],
-        adds=call.version >= ADDS_SINCE,
-    )
-    return _write_verified(node, call, request, verified, verification, respond, write)
-
-
-def _write_verified(
-    node: Node,
-    call: Call,
-    request: TxnOffsetCommitRequest,
-    verified: DelayedReply[dict[tuple[str, int], ErrorCode]],
-    verification: Verification,
-    respond: Callable[[ErrorCode], TxnOffsetCommitResponse],
-    write: Callable[[GroupShard], Reply],
-) -> Reply:
-    """Write when the coordinator has answered, if no marker was written meanwhile."""
     reply = DelayedReply[TxnOffsetCommitResponse](mutes=True)
+    attempts = AGAIN_MAX if call.version >= ADDS_SINCE else 0
+    _verify(node, call, request, shard, producers, _Answer(respond, write, reply, attempts))
+    return reply
 
-    def answer(errors: Mapping[tuple[str, int], ErrorCode]) -> None:
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """How a commit is answered that waits for the transaction's coordinator. `attempts` are further questions."""
+
+    respond: Callable[[ErrorCode], TxnOffsetCommitResponse]
+    write: Callable[[GroupShard], Reply]
+    reply: DelayedReply[TxnOffsetCommitResponse]
+    attempts: int
+
+
+def _verify(
+    node: Node, call: Call, request: TxnOffsetCommitRequest, shard: GroupShard, producers: Producers, answer: _Answer
+) -> None:
+    """Ask the coordinator; write when it has answered. XL7: a marker that was written meanwhile makes it ask again."""
+    producer = request.producer_id, request.producer_epoch
+    adds = call.version >= ADDS_SINCE
+    verification = producers.begin_verification(*producer, NO_SEQUENCE, node.wall_ms(), is_v2=adds)
+    verified = node.verify_transaction(request.transactional_id, *producer, [(OFFSETS_TOPIC, shard.index)], adds=adds)
+
+    def finish(errors: Mapping[tuple[str, int], ErrorCode]) -> None:
         error = commit_error(next(iter(errors.values()), _E.NONE), call.version)
         shard = node.groups.ready(request.group_id)
         if error is _E.NONE and isinstance(shard, ErrorCode):
             error = shard
         if error is not _E.NONE or isinstance(shard, ErrorCode):
-            reply.answer(respond(error))
+            answer.reply.answer(answer.respond(error))
             return
         producers = _producers(node, shard)
-        if producers is None or not (
-            producers.is_current(verification)
-            or producers.has_open_transaction(request.producer_id, request.producer_epoch)
-        ):
-            reply.answer(respond(_E.INVALID_TXN_STATE))
-            return
-        written = write(shard)
-        if isinstance(written, DelayedReply):
-            written.then(reply.answer)
+        if producers is None:
+            answer.reply.answer(answer.respond(_E.NOT_COORDINATOR))
+        elif producers.is_current(verification) or producers.has_open_transaction(*producer):
+            _answer_later(answer.write(shard), answer.reply)
+        elif answer.attempts:
+            _verify(node, call, request, shard, producers, replace(answer, attempts=answer.attempts - 1))
         else:
-            reply.answer(written)
+            answer.reply.answer(answer.respond(_E.INVALID_TXN_STATE))
 
-    verified.then(answer)
-    return reply
+    verified.then(finish)
+
+
+def _answer_later(written: Reply, reply: DelayedReply[TxnOffsetCommitResponse]) -> None:
+    if isinstance(written, DelayedReply):
+        written.then(reply.answer)
+    else:
+        reply.answer(written)
 
 
 def commit_error(error: ErrorCode, version: int) -> ErrorCode:

@@ -16,12 +16,13 @@ Laws
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from rota.coordinator.log.contract import LogConfig, StorageFailed
-from rota.coordinator.log.producers import Producer
+from rota.coordinator.log.producers import NO_OFFSET, LastBatch
 from rota.coordinator.log.segment import RELATIVE_OFFSET_MAX, Headers, Segment
 from rota.coordinator.log.transactions import AbortedTransaction, TransactionIndex
 from rota.protocol.records.batch import BatchHeader, read_header
@@ -69,17 +70,23 @@ def cleanable(
     return Range(min(first_dirty, end), end)
 
 
+def by_producer(aborted: Iterable[AbortedTransaction]) -> dict[int, list[AbortedTransaction]]:
+    """Return the aborted transactions of each producer id, in their order."""
+    found: dict[int, list[AbortedTransaction]] = {}
+    for transaction in aborted:
+        found.setdefault(transaction.producer_id, []).append(transaction)
+    return found
+
+
 class TransactionsOfPass:
     """The transactions that a pass over the batches of a log, in order, meets."""
 
     __slots__ = ("_aborted", "_met")
 
-    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        """`aborted` are in the order of their markers."""
-        self._aborted: dict[int, list[AbortedTransaction]] = {}
+    def __init__(self, aborted: Mapping[int, Sequence[AbortedTransaction]]) -> None:
+        """`aborted`: the aborted transactions of each producer id, in the order of their markers."""
+        self._aborted = aborted
         self._met: set[int] = set()  # producers with a batch since their last marker
-        for transaction in aborted:
-            self._aborted.setdefault(transaction.producer_id, []).append(transaction)
 
     def is_aborted(self, header: BatchHeader) -> bool:
         """Return whether a batch of data belongs to an aborted transaction. The pass meets it."""
@@ -116,18 +123,18 @@ class Compaction:
         self,
         config: LogConfig,
         what: Range,
-        last_of_producers: dict[int, Producer],
+        last_batches: dict[int, LastBatch],
         now_ms: int,
         keys_max: int = KEYS_PER_PASS_MAX,
         *,
-        aborted: Sequence[AbortedTransaction] = (),
+        aborted: Sequence[TransactionIndex] = (),
     ) -> None:
-        """`aborted` are the aborted transactions of the log, in the order of their markers."""
+        """`last_batches` are those of the log's producers, by producer id; `aborted` is the index of each segment."""
         self._config, self._range, self._now_ms = config, what, now_ms
-        self._last_of_producers, self._keys_max = last_of_producers, keys_max
+        self._last_batches, self._keys_max = last_batches, keys_max
         self._latest: dict[bytes, int] = {}
         self._mapped_end = what.first_dirty
-        self._mapped, self._cleaned = TransactionsOfPass(aborted), TransactionsOfPass(aborted)
+        self._aborted, self._mapped, self._cleaned = aborted, TransactionsOfPass({}), TransactionsOfPass({})
 
     @property
     def cleaned_until(self) -> int:
@@ -136,7 +143,8 @@ class Compaction:
 
     def map_keys(self, segments: Sequence[Segment]) -> Iterator[None]:
         """First half: the last offset of each key in the dirty part, as far as `keys_max` allows."""
-        first_dirty = self._range.first_dirty
+        first_dirty, aborted = self._range.first_dirty, by_producer(chain.from_iterable(self._aborted))
+        self._mapped, self._cleaned = TransactionsOfPass(aborted), TransactionsOfPass(aborted)
         for segment in segments:
             read_bytes = 0
             if segment.next_offset <= first_dirty or segment.base_offset >= self._range.end:
@@ -253,12 +261,13 @@ class Compaction:
         """
         if header.next_offset == self._range.end:
             return True
-        producer = self._last_of_producers.get(header.producer_id)
-        if producer is None:
+        last = self._last_batches.get(header.producer_id)
+        if last is None:
             return False
-        if producer.last_offset >= 0:
-            return producer.last_offset == header.last_offset
-        return header.is_control and producer.epoch == header.producer_epoch  # only markers have its last epoch
+        last_offset, epoch = last
+        if last_offset != NO_OFFSET:
+            return last_offset == header.last_offset
+        return header.is_control and epoch == header.producer_epoch  # only markers have its last epoch
 
 
 def _write(staged: Segment, out: bytearray, headers: Headers) -> None:

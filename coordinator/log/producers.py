@@ -6,7 +6,8 @@ Laws
     Sequences have no gap: the next batch begins where the last ended, int32 wrapping to 0.
     An older epoch is fenced; a newer one begins at sequence 0.
     A producer without state in the log (new, expired, or its records deleted) may begin at any sequence.
-    Beyond `PRODUCERS_PER_LOG_MAX` the log removes the oldest producer without an open transaction.
+    XL8  Beyond `PRODUCERS_PER_LOG_MAX` the log removes the producer that wrote least recently and has no open
+         transaction; while all have one, a new producer is refused.
     XL1  Replaying the batches of a log gives the state that writing them gave, and the same aborted transactions.
     XL2  The last stable offset is the high watermark, or the first offset of a transaction that is open or whose marker
          is above the high watermark. It never decreases while the high watermark does not.
@@ -15,7 +16,7 @@ Laws
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
@@ -30,6 +31,8 @@ BATCHES_PER_PRODUCER_MAX: Final = 5
 PRODUCERS_PER_LOG_MAX: Final = 100_000
 NO_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
+NO_OFFSET: Final = -1
+LastBatch = tuple[int, int]  # the last offset of a producer's last batch, or NO_OFFSET, and the producer's epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class Producer:
     @property
     def last_offset(self) -> int:
         """The last offset of its last data batch; -1 when only its epoch is known."""
-        return self.sent[-1].last_offset if self.sent else -1
+        return self.sent[-1].last_offset if self.sent else NO_OFFSET
 
     def copy(self) -> Producer:
         return Producer(
@@ -107,10 +110,12 @@ class EndedTransaction:
 class Producers:
     """All producers of one log. `check` before a write, `record` after it and in replay."""
 
-    __slots__ = ("_by_id", "_ended", "_open", "_verifications")
+    __slots__ = ("_by_id", "_ended", "_idle", "_is_full", "_open", "_verifications")
 
-    def __init__(self, producers: Iterable[Producer] = ()) -> None:
-        self._verifications: dict[int, Verification] = {}
+    def __init__(self, producers: Iterable[Producer] = (), *, is_full: bool = False) -> None:
+        """`is_full`: there are more producers, so that a new one is refused."""
+        self._is_full = is_full
+        self._verifications: dict[int, Verification] = {}  # in the order of their beginnings
         self._ended: list[EndedTransaction] = []  # the marker may be above the high watermark
         self.load(producers)
 
@@ -121,11 +126,21 @@ class Producers:
         return self._by_id.get(producer_id)
 
     def all(self) -> list[Producer]:
-        return list(self._by_id.values())
+        """Return all producers: those without an open transaction last, in the order of their last writes."""
+        return [self._by_id[producer_id] for known in (self._open, self._idle) for producer_id in known]
 
-    def last_offsets(self) -> dict[int, Producer]:
-        """Return a copy of the state, for compaction: it keeps at least the header of each producer's last batch."""
-        return {producer_id: producer.copy() for producer_id, producer in self._by_id.items()}
+    def last_batches(self) -> dict[int, LastBatch]:
+        """Return each producer's last batch, for compaction: it keeps at least the header of that."""
+        return {
+            producer_id: (producer.sent[-1].last_offset if producer.sent else NO_OFFSET, producer.epoch)
+            for producer_id, producer in self._by_id.items()
+        }
+
+    def has_room_for(self, producer_id: int) -> bool:
+        """Return whether the producer is known, or may be added to the others."""
+        if producer_id in self._by_id:
+            return True
+        return not self._is_full and (len(self._by_id) < PRODUCERS_PER_LOG_MAX or bool(self._idle))
 
     # ---- transactions
 
@@ -164,6 +179,9 @@ class Producers:
         """
         verification = self._verifications.get(producer_id)
         if verification is None or verification.epoch < epoch:
+            self._verifications.pop(producer_id, None)
+            if len(self._verifications) >= PRODUCERS_PER_LOG_MAX:
+                del self._verifications[next(iter(self._verifications))]
             verification = Verification(producer_id, epoch, sequence, now_ms, is_v2)
             self._verifications[producer_id] = verification
         elif verification.epoch == epoch:
@@ -206,7 +224,10 @@ class Producers:
                     return sent
         if header.attributes & TRANSACTIONAL_BIT:
             self._check_verified(header, verification)
-        if producer is not None:
+        if producer is None:
+            if not self.has_room_for(header.producer_id):
+                raise AppendRefused(ErrorCode.NOT_ENOUGH_REPLICAS, "all producers that are kept have open transactions")
+        else:
             _check_epoch(producer, header)
             _check_sequence(producer, header)
             if producer.transaction_first_offset >= 0 and not header.attributes & TRANSACTIONAL_BIT:
@@ -231,9 +252,9 @@ class Producers:
         """
         producer = self._by_id.get(header.producer_id)
         if producer is None:
-            if len(self._by_id) >= PRODUCERS_PER_LOG_MAX:
-                self._remove_oldest()
-            producer = self._by_id[header.producer_id] = Producer(header.producer_id)
+            producer = self._add(header.producer_id)
+        elif producer.transaction_first_offset < 0:
+            self._idle.move_to_end(header.producer_id)
         if producer.epoch != header.producer_epoch:
             producer.epoch = header.producer_epoch
             producer.sent.clear()
@@ -246,6 +267,7 @@ class Producers:
         if header.is_transactional and producer.transaction_first_offset < 0:
             producer.transaction_first_offset = header.base_offset
             self._open[header.producer_id] = header.base_offset
+            del self._idle[header.producer_id]
             self._verifications.pop(header.producer_id, None)
         return None
 
@@ -257,6 +279,7 @@ class Producers:
             return None
         producer.transaction_first_offset = -1
         del self._open[producer.producer_id]
+        self._idle[producer.producer_id] = None
         self._ended.append(EndedTransaction(first, header.last_offset))
         if marker.is_commit:
             return None
@@ -265,10 +288,10 @@ class Producers:
 
     def overlay(self, producer_ids: Iterable[int]) -> Producers:
         """Return a copy of these producers, to check several batches before any is written."""
-        copied = Producers(
-            producer.copy() for producer in map(self._by_id.get, set(producer_ids)) if producer is not None
-        )
-        copied._verifications = self._verifications.copy()
+        ids = set(producer_ids)
+        found = (producer.copy() for producer in map(self._by_id.get, ids) if producer is not None)
+        copied = Producers(found, is_full=not all(map(self.has_room_for, ids)))
+        copied._verifications = {known: self._verifications[known] for known in ids & self._verifications.keys()}
         return copied
 
     def ended_before(self, offset: int) -> list[EndedTransaction]:
@@ -291,6 +314,7 @@ class Producers:
             if producer.transaction_first_offset >= 0
         )
         self._open = {producer_id: first for first, producer_id in open_first}  # in the order of first offsets
+        self._idle = OrderedDict.fromkeys(known for known in self._by_id if known not in self._open)  # by last write
         self._ended.clear()
         self._verifications.clear()
 
@@ -298,16 +322,18 @@ class Producers:
         """Remove each producer whose last batch is `expiration_ms` old, unless it has an open transaction."""
         for producer in self.all():
             if producer.transaction_first_offset < 0 and now_ms - producer.last_timestamp >= expiration_ms:
-                del self._by_id[producer.producer_id]
+                del self._by_id[producer.producer_id], self._idle[producer.producer_id]
         for verification in list(self._verifications.values()):
             if now_ms - verification.began_ms >= expiration_ms:
                 del self._verifications[verification.producer_id]
 
-    def _remove_oldest(self) -> None:
-        """Remove the producer that came first and has no open transaction."""
-        oldest = next((known for known in self._by_id if known not in self._open), None)
-        if oldest is not None:
-            del self._by_id[oldest]
+    def _add(self, producer_id: int) -> Producer:
+        """Add a producer; at the limit, in the place of the one that wrote least recently."""
+        while len(self._by_id) >= PRODUCERS_PER_LOG_MAX and self._idle:
+            del self._by_id[self._idle.popitem(last=False)[0]]
+        producer = self._by_id[producer_id] = Producer(producer_id)
+        self._idle[producer_id] = None
+        return producer
 
 
 def _check_epoch(producer: Producer, header: BatchHeader) -> None:

@@ -405,8 +405,8 @@ class SegmentedLog:
         if found is None:
             return
         segments, truncations = self._segments[:-1], self._truncations
-        aborted = [transaction for segment in self._with_aborted for transaction in segment.aborted]
-        compaction = Compaction(self.config, found, self.producers.last_offsets(), now_ms, aborted=aborted)
+        aborted = [segment.aborted.copy() for segment in self._with_aborted]
+        compaction = Compaction(self.config, found, self.producers.last_batches(), now_ms, aborted=aborted)
         mapping = SlicedWork(compaction.map_keys([segment.reader() for segment in segments]))
         while not mapping.is_done:
             yield mapping.advance

@@ -10,8 +10,9 @@ Laws
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -20,6 +21,7 @@ from rota.coordinator.log.index import BadIndex
 ENTRY_VERSION: Final = 0
 _ENTRY: Final = Struct(">hqqqq")
 ENTRY_BYTES: Final = _ENTRY.size
+BLOCK_ENTRIES: Final = 32
 
 
 class AbortedTransaction(NamedTuple):
@@ -32,12 +34,17 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    """The aborted transactions of one segment; 34 bytes of memory for each."""
+    """The aborted transactions of one segment; 34 bytes of memory for each.
 
-    __slots__ = ("_data",)
+    A search reads the entries of the blocks that have one of its result: `_lowest` is the lowest first offset of each
+    block of `BLOCK_ENTRIES`.
+    """
+
+    __slots__ = ("_data", "_lowest")
 
     def __init__(self, data: bytes = b"") -> None:
         self._data = bytearray(data)
+        self._lowest = array("q", map(self._lowest_of, range(-(-len(self) // BLOCK_ENTRIES))))
 
     def __len__(self) -> int:
         return len(self._data) // ENTRY_BYTES
@@ -46,6 +53,10 @@ class TransactionIndex:
         return map(self._entry, range(len(self)))
 
     def append(self, aborted: AbortedTransaction) -> None:
+        if len(self) % BLOCK_ENTRIES:
+            self._lowest[-1] = min(self._lowest[-1], aborted.first_offset)
+        else:
+            self._lowest.append(aborted.first_offset)
         self._data += _ENTRY.pack(ENTRY_VERSION, *aborted)
 
     def find(self, first: int, end: int) -> tuple[list[AbortedTransaction], bool]:
@@ -53,18 +64,33 @@ class TransactionIndex:
 
         The second result tells whether those are all: then no later segment has another one.
         """
+        at = self._bisect(first, self._last_offset)
+        last = max(self._bisect(end, self._last_stable_offset), at)
+        is_complete = last < len(self)
         found: list[AbortedTransaction] = []
-        for at in range(bisect_left(range(len(self)), first, key=self._last_offset), len(self)):
-            aborted = self._entry(at)
-            if aborted.first_offset < end:
-                found.append(aborted)
-            if aborted.last_stable_offset >= end:
-                return found, True
-        return found, False
+        stop = min(last + 1, len(self))
+        while at < stop:
+            block = at // BLOCK_ENTRIES
+            block_end = min((block + 1) * BLOCK_ENTRIES, stop)
+            if self._lowest[block] < end:
+                found += [aborted for aborted in map(self._entry, range(at, block_end)) if aborted.first_offset < end]
+            at = block_end
+        return found, is_complete
 
     def truncate(self, offset: int) -> None:
         """Remove the transactions whose marker is at `offset` or later."""
-        del self._data[bisect_left(range(len(self)), offset, key=self._last_offset) * ENTRY_BYTES :]
+        count = self._bisect(offset, self._last_offset)
+        del self._data[count * ENTRY_BYTES :]
+        whole = count // BLOCK_ENTRIES
+        del self._lowest[whole:]
+        if count > whole * BLOCK_ENTRIES:
+            self._lowest.append(self._lowest_of(whole))
+
+    def copy(self) -> TransactionIndex:
+        """Return a copy that later transactions do not change."""
+        copied = TransactionIndex()
+        copied._data, copied._lowest = self._data[:], self._lowest[:]
+        return copied
 
     def to_bytes(self) -> bytes:
         return bytes(self._data)
@@ -83,8 +109,19 @@ class TransactionIndex:
             last = last_offset
         return cls(data)
 
+    def _lowest_of(self, block: int) -> int:
+        size = BLOCK_ENTRIES * ENTRY_BYTES
+        entries = _ENTRY.iter_unpack(memoryview(self._data)[block * size : (block + 1) * size])
+        return min(int(first) for _, _, first, _, _ in entries)
+
     def _entry(self, at: int) -> AbortedTransaction:
         return AbortedTransaction(*_ENTRY.unpack_from(self._data, at * ENTRY_BYTES)[1:])
 
+    def _bisect(self, offset: int, key: Callable[[int], int]) -> int:
+        return bisect_left(range(len(self)), offset, key=key)
+
     def _last_offset(self, at: int) -> int:
         return self._entry(at).last_offset
+
+    def _last_stable_offset(self, at: int) -> int:
+        return self._entry(at).last_stable_offset

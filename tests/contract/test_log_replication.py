@@ -129,7 +129,7 @@ def test_offsets_epochs_producers_and_gaps_are_kept(world: str) -> None:
     assert log.append_as_follower(memoryview(batches[3]), leader_epoch=2) is None  # of a later leader
     assert [header.base_offset for _, header in headers(log.read(0, 1 << 16))] == [0, 2]
     assert (log.log_end_offset, log.latest_epoch, log.epoch_end(0), log.epoch_end(3)) == (3, 3, (0, 2), (3, 3))
-    assert log.producers.last_offsets()[7].last_offset == 2
+    assert log.producers.last_batches()[7][0] == 2
     assert log.high_watermark_checkpoint == 0
     made.end()
 
@@ -165,7 +165,7 @@ def test_starting_afresh_forgets_everything(world: str) -> None:
     made.log.truncate_fully_and_start_at(500)
     log = made.log
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes, log.latest_epoch) == (500, 500, 0, -1)
-    assert not log.producers.last_offsets()
+    assert not log.producers.last_batches()
     assert log.append(batch(b"k", b"v"), leader_epoch=20, now_ms=NOW_MS).base_offset == 500
     made.reopen()
     assert (made.log.log_start_offset, made.log.log_end_offset, made.log.epoch_end(20)) == (500, 501, (20, 501))

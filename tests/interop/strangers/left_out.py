@@ -17,24 +17,11 @@ DOCKER = "runs Java in the containers of sarama's test cluster"
 
 KAFKA_PYTHON: dict[str, str] = {
     "test_create_describe_delete_acls": ACLS,
-    "test_transactional_producer_messages": TRANSACTIONS,
-    "test_transactional_producer_offsets": TRANSACTIONS,
 }
 
 SARAMA: dict[str, str] = {
-    "TestFuncTxnProduceWithBrokerFailure": TRANSACTIONS,
     "TestFuncAdminQuotas": QUOTAS,
     "TestFuncJavaInteropCooperativeRebalance": DOCKER,
-    "TestFuncDescribeTransactions": TRANSACTIONS,
-    "TestFuncListTransactions": TRANSACTIONS,
-    "TestFuncTxnProduceNoBegin": TRANSACTIONS,
-    "TestFuncTxnCommitNoMessages": TRANSACTIONS,
-    "TestFuncTxnProduce": TRANSACTIONS,
-    "TestFuncTxnProduceEpochBump": TRANSACTIONS,
-    "TestFuncInitProducerId3": TRANSACTIONS,
-    "TestFuncTxnProduceAndCommitOffset": TRANSACTIONS,
-    "TestFuncTxnProduceMultiTxn": TRANSACTIONS,
-    "TestFuncTxnAbortedProduce": TRANSACTIONS,
 }
 
 # these run on the cluster only: they need several brokers, or stop one of them
@@ -57,7 +44,6 @@ SARAMA_CLUSTER_ONLY = (
 
 
 FRANZ_GO: dict[str, str] = {
-    "TestTxnEtl": TRANSACTIONS,
     "TestSCRAMAuth": TLS_AND_SASL,
     "TestSCRAMAuthBadCredentials": TLS_AND_SASL,
 }
@@ -66,12 +52,9 @@ LIBRDKAFKA: dict[str, str] = {
     "0038_performance": BENCHMARK,
     "0055_producer_latency": BENCHMARK,
     "0077_compaction": SEGMENTS,
-    "0098_consumer_txn": TRANSACTIONS,
-    "0103_transactions": TRANSACTIONS,
     "0109_auto_create_topics": ACLS,
     "0115_producer_auth": ACLS,
     "0119_consumer_auth": ACLS,
-    "0129_fetch_aborted_msgs": TRANSACTIONS,
     "8000_idle": BY_HAND,
     "8001_fetch_from_follower_mock_manual": BY_HAND,
 }

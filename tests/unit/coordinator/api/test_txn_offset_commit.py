@@ -164,6 +164,21 @@ def test_a_marker_meanwhile_refuses_the_commit(world: TransactionWorld) -> None:
     assert reply.value.topics[0].partitions[0].error_code == E.INVALID_TXN_STATE
 
 
+def test_a_marker_that_is_written_during_a_verification_makes_it_begin_again(world: TransactionWorld) -> None:
+    """XL7. EndTxn is answered before its markers are written: the next transaction begins while they are on the way."""
+    world.answers = False
+    reply = world.serve(txn_offset_commit, request(5, epoch=1), 5)
+    assert world.end(is_commit=True, epoch=1) is E.NONE
+    world.waiting[0].answer({})
+    world.turn()
+    assert len(world.waiting) == 2
+    world.waiting[1].answer({})
+    world.turn()
+    assert E(reply.value.topics[0].partitions[0].error_code) is E.NONE
+    assert world.end(is_commit=True, epoch=1) is E.NONE
+    assert world.fetch()[0] == 5
+
+
 def test_a_marker_in_the_same_tick_is_after_the_offsets(world: TransactionWorld) -> None:
     world.serve(txn_offset_commit, request(5), 4)  # decided, and not written before the tick ends
     assert world.end(is_commit=True) is E.NONE

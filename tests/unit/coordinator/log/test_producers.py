@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from rota.coordinator.log.contract import AppendRefused
 from rota.coordinator.log.producers import BATCHES_PER_PRODUCER_MAX, Producers
+from rota.coordinator.log.snapshots import read_snapshot, write_snapshot
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import CONTROL_BIT, SEQUENCE_MAX, TRANSACTIONAL_BIT, BatchHeader
 from rota.protocol.records.control import Marker
@@ -121,14 +122,67 @@ def test_an_inactive_producer_expires() -> None:
     assert producers.check(batch(9)) is None
 
 
-def test_too_many_producers_push_out_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.coordinator.log.producers.PRODUCERS_PER_LOG_MAX", 3)
+def of(producer_id: int, sequence: int, *, attributes: int = 0, offset: int = 0) -> BatchHeader:
+    """Return a batch of one record of this producer."""
+    header = batch(sequence, attributes=attributes, offset=offset)
+    header.producer_id = producer_id
+    return header
+
+
+def ids(producers: Producers) -> list[int]:
+    return sorted(producer.producer_id for producer in producers.all())
+
+
+def wrote(*batches: BatchHeader) -> Producers:
+    """Return the producers of these batches, which were written before."""
     producers = Producers()
-    for producer_id in range(5):
-        header = batch(0)
-        header.producer_id = producer_id
+    for header in batches:
         producers.record(header)
-    assert [producer.producer_id for producer in producers.all()] == [2, 3, 4]
+    return producers
+
+
+class TestTheLimitOfProducers:
+    @pytest.fixture(autouse=True)
+    def limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("rota.coordinator.log.producers.PRODUCERS_PER_LOG_MAX", 3)
+
+    def test_the_producer_that_wrote_least_recently_is_removed(self) -> None:
+        producers = wrote(of(0, 0), of(1, 0), of(2, 0), of(0, 1), of(3, 0))
+        assert ids(producers) == [0, 2, 3]
+        assert producers.check(of(0, 1)) is not None, "the duplicate of a producer that is still writing"
+
+    def test_the_order_of_last_use_outlives_a_snapshot(self) -> None:
+        before = wrote(of(0, 0), of(1, 0), of(2, 0), of(0, 1, offset=3))
+        after = Producers(read_snapshot(write_snapshot(before.all())))
+        after.record(of(3, 0))
+        before.record(of(3, 0))
+        assert ids(after) == ids(before) == [0, 2, 3]
+
+    def test_an_open_transaction_is_kept_and_its_end_is_a_use(self) -> None:
+        producers = wrote(of(0, 0, attributes=TRANSACTIONAL_BIT), of(1, 0), of(2, 0), of(3, 0))
+        assert ids(producers) == [0, 2, 3]
+        producers.record(of(0, -1, attributes=TRANSACTIONAL_BIT | CONTROL_BIT, offset=4), Marker(True, 0))
+        producers.record(of(4, 0))
+        assert ids(producers) == [0, 3, 4]
+
+    @pytest.mark.parametrize("attributes", [0, TRANSACTIONAL_BIT])
+    def test_with_open_transactions_alone_a_new_producer_is_refused_until_one_ends(self, attributes: int) -> None:
+        producers = wrote(*(of(producer_id, 0, attributes=TRANSACTIONAL_BIT) for producer_id in range(3)))
+        verification = producers.begin_verification(3, 0, 0, 0)
+        with pytest.raises(AppendRefused) as refused:
+            producers.check(of(3, 0, attributes=attributes), verification)
+        assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+        producers.check(of(0, 1, attributes=TRANSACTIONAL_BIT))
+        producers.record(of(1, -1, attributes=TRANSACTIONAL_BIT | CONTROL_BIT, offset=4), Marker(True, 0))
+        producers.check(of(3, 0, attributes=attributes), verification)
+        producers.record(of(3, 0, attributes=attributes))
+        assert ids(producers) == [0, 2, 3]
+
+    def test_it_holds_for_verifications(self) -> None:
+        """A client that makes producer ids up takes no more memory than this."""
+        producers = Producers()
+        begun = [producers.begin_verification(producer_id, 0, 0, 0) for producer_id in range(4)]
+        assert [producers.is_current(verification) for verification in begun] == [False, True, True, True]
 
 
 def test_an_overlay_leaves_the_truth_alone() -> None:
