@@ -23,7 +23,6 @@ from rota.coordinator.transaction.transitions import ENDING, TransactionState
 from rota.protocol.errors import ErrorCode
 
 _S: Final = TransactionState
-_PREPARED: Final = {True: _S.PREPARE_COMMIT, False: _S.PREPARE_ABORT}
 _COMPLETED: Final = {True: _S.COMPLETE_COMMIT, False: _S.COMPLETE_ABORT}
 
 
@@ -32,6 +31,8 @@ def end_transaction(machine: TransactionalId, event: EndTransaction, step: Step)
     hard = machine.hard
     if hard is None:
         error: ErrorCode | None = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    elif event.producer.epoch > EPOCHS_END:
+        error = ErrorCode.PRODUCER_FENCED
     elif event.client_version >= BUMPING:
         error = _answer_bumping(hard, event)
     else:
@@ -64,33 +65,30 @@ def _answer(hard: TransactionValue, event: EndTransaction) -> ErrorCode | None:
 
 
 def _answer_bumping(hard: TransactionValue, event: EndTransaction) -> ErrorCode | None:
-    """Do as `_answer` for a transaction whose end has a new epoch."""
+    """Do as `_answer` for a transaction whose end has a new epoch.
+
+    The current epoch while the transaction is ending is that of the next transaction (KAFKA-18464): it has to wait.
+    """
     producer_id, epoch = event.producer
     is_current = epoch == hard.producer_epoch
     has_rotated = hard.previous_producer_id == producer_id and epoch == EPOCHS_END and hard.producer_epoch == 0
     is_retry = hard.producer_epoch == epoch + 1 or has_rotated
     if hard.producer_id != producer_id and not has_rotated:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    if hard.state in (_S.ONGOING, _S.EMPTY):
-        is_valid = is_current
-    elif hard.state in ENDING:
-        is_valid = is_retry
-    else:
-        is_valid = is_retry or is_current
-    if not is_valid:
+    if not (is_current if hard.state in (_S.ONGOING, _S.EMPTY) else is_retry or is_current):
         return ErrorCode.PRODUCER_FENCED
-    if is_retry:
+    if is_retry or hard.state in ENDING:
         return _repeated(hard, event)
     return None if hard.state is _S.ONGOING or not event.is_commit else ErrorCode.INVALID_TXN_STATE
 
 
 def _repeated(hard: TransactionValue, event: EndTransaction) -> ErrorCode:
     """Return the answer to the end of a transaction that is not ongoing (any more)."""
-    if hard.state is _COMPLETED[event.is_commit]:
-        return ErrorCode.NONE
-    if hard.state is _PREPARED[event.is_commit]:
+    if hard.state in ENDING:
         return ErrorCode.CONCURRENT_TRANSACTIONS
-    return ErrorCode.INVALID_TXN_STATE
+    if hard.state is not _COMPLETED[event.is_commit]:
+        return ErrorCode.INVALID_TXN_STATE
+    return ErrorCode.NONE if hard.producer_epoch <= EPOCHS_END else ErrorCode.PRODUCER_FENCED
 
 
 def _prepare(machine: TransactionalId, hard: TransactionValue, event: EndTransaction, step: Step) -> ErrorCode:

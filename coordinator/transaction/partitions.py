@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from rota.coordinator.transaction.events import AddPartitions, Producer, TopicPartition, VerifyPartitions
-from rota.coordinator.transaction.state import PartitionErrors, Step, TransactionalId, TransactionValue
+from rota.coordinator.transaction.state import EPOCHS_END, PartitionErrors, Step, TransactionalId, TransactionValue
 from rota.coordinator.transaction.transitions import ENDING, TransactionState
 from rota.protocol.errors import ErrorCode
 
@@ -66,6 +66,6 @@ def verify_partitions(machine: TransactionalId, event: VerifyPartitions, step: S
 def _check(hard: TransactionValue | None, producer: Producer) -> ErrorCode:
     if hard is None or hard.producer_id != producer.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    if hard.producer_epoch != producer.epoch:
+    if hard.producer_epoch != producer.epoch or producer.epoch > EPOCHS_END:  # TXC2: no client has that epoch
         return ErrorCode.PRODUCER_FENCED
     return ErrorCode.CONCURRENT_TRANSACTIONS if hard.state in ENDING else ErrorCode.NONE

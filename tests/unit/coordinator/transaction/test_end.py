@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.coordinator.transaction.script import CONFLICT, DATA, FIRST_ID, WALL_MS, Script, began, ended
+from tests.unit.coordinator.transaction.script import (
+    CONFLICT,
+    DATA,
+    FIRST_ID,
+    TIMEOUT_MS,
+    WALL_MS,
+    Script,
+    began,
+    ended,
+)
 
 from rota.coordinator.runtime.contract import Token
 from rota.coordinator.transaction.events import EndTransaction, Producer
@@ -39,8 +48,8 @@ def in_state(state: TransactionState, version: int) -> Script:
 OLD = {
     S.EMPTY: (INVALID, INVALID),
     S.ONGOING: (None, None),
-    S.PREPARE_COMMIT: (CONFLICT, INVALID),
-    S.PREPARE_ABORT: (INVALID, CONFLICT),
+    S.PREPARE_COMMIT: (CONFLICT, CONFLICT),
+    S.PREPARE_ABORT: (CONFLICT, CONFLICT),
     S.COMPLETE_COMMIT: (E.NONE, INVALID),
     S.COMPLETE_ABORT: (INVALID, E.NONE),
 }
@@ -48,16 +57,16 @@ OLD = {
 CURRENT = {
     S.EMPTY: (INVALID, None),
     S.ONGOING: (None, None),
-    S.PREPARE_COMMIT: (FENCED, FENCED),
-    S.PREPARE_ABORT: (FENCED, FENCED),
+    S.PREPARE_COMMIT: (CONFLICT, CONFLICT),
+    S.PREPARE_ABORT: (CONFLICT, CONFLICT),
     S.COMPLETE_COMMIT: (INVALID, None),
     S.COMPLETE_ABORT: (INVALID, None),
 }
 RETRY = {
     S.EMPTY: (FENCED, FENCED),
     S.ONGOING: (FENCED, FENCED),
-    S.PREPARE_COMMIT: (CONFLICT, INVALID),
-    S.PREPARE_ABORT: (INVALID, CONFLICT),
+    S.PREPARE_COMMIT: (CONFLICT, CONFLICT),
+    S.PREPARE_ABORT: (CONFLICT, CONFLICT),
     S.COMPLETE_COMMIT: (E.NONE, INVALID),
     S.COMPLETE_ABORT: (INVALID, E.NONE),
 }
@@ -159,3 +168,31 @@ def test_an_end_without_the_id_that_it_needs_is_repeated() -> None:
 def test_the_old_version_ends_the_last_epoch_without_a_new_id() -> None:
     script = at_last_epoch()
     assert script.end(True) == ProducerReply(E.NONE, FIRST_ID, EPOCHS_END)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_client_never_gets_or_uses_the_epoch_of_the_last_fence(version: int) -> None:
+    """TXC2. A transaction of the last epoch timed out: only its markers have the epoch after it."""
+    script = at_last_epoch()
+    last = script.producer
+    script.after(TIMEOUT_MS)
+    script.written(DATA)
+    fenced = script.producer
+    assert fenced == (FIRST_ID, MAX)
+    assert script.end(False, last, version).error is FENCED
+    for producer in (last, fenced):
+        assert script.add(DATA, producer=producer, version=version) is FENCED
+        assert script.verify(DATA, producer=producer).error is FENCED
+    assert script.end(False, fenced, version).error is FENCED
+    assert script.state is S.COMPLETE_ABORT
+    reply = script.init()
+    assert (reply.error, reply.producer_id != FIRST_ID, reply.epoch) == (E.NONE, True, 0)
+
+
+def test_an_abort_that_follows_a_commit_at_once_waits_for_its_markers() -> None:
+    """The next transaction of the producer is aborted before a partition is in it."""
+    script = began(version=2)
+    script.end(True, version=2)
+    assert script.end(False, version=2).error is CONFLICT
+    script.written(DATA)
+    assert script.end(False, version=2) == ProducerReply(E.NONE, FIRST_ID, 2)
