@@ -10,6 +10,7 @@ from rota.coordinator.group import notes
 from rota.coordinator.group.effects import Step
 
 CONSUMER = "consumer"
+TOO_EXPENSIVE = "Regular expression takes too much work and matches no topic"
 
 
 def joined(group: ConsumerGroup, member: Member, step: Step, *, replaces: Member | None) -> None:
@@ -64,3 +65,8 @@ def empty(group: ConsumerGroup, step: Step) -> None:
 
 def loaded(group: ConsumerGroup, step: Step) -> None:
     step.note(notes.LOADED, group.fields(members=len(group.members)))
+
+
+def too_expensive(group: ConsumerGroup, expression: str, step: Step) -> None:
+    """A line in the log alone: the expression takes too much work and matches no topic."""
+    step.note(TOO_EXPENSIVE, group.fields(expression=expression))

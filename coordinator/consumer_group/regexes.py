@@ -1,12 +1,12 @@
 """Subscriptions by regular expression: checked when a member brings one, resolved right after the heartbeat.
 
 Kafka resolves them on another thread. Here a timer that fires at once does it, outside of the heartbeat's step, so that
-the heartbeat is answered first, as in Kafka.
+the heartbeat is answered first, as in Kafka; it fires again after each slice of the work (`resolution`).
 
 Laws
     CG9 An expression is resolved again when topics were created, when members brought a new one, or after
         `regex.refresh.interval.ms`; at most every REFRESH_MS_MIN.
-    CG10 A topic counts only where the client whose heartbeat asked for the resolution may describe it.
+    CG10 A topic counts only where the client whose heartbeat caused the resolution may describe it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from rota.coordinator.consumer_group import records
+from rota.coordinator.consumer_group import notes, records
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, refusal
 from rota.coordinator.consumer_group.member import Member
 from rota.coordinator.consumer_group.regular_expression import InvalidExpression, compile_expression
+from rota.coordinator.consumer_group.resolution import Resolution
 from rota.coordinator.consumer_group.state import ConsumerGroup, ResolvedRegex
 from rota.coordinator.consumer_group.steps import bump_epoch, record
 from rota.coordinator.consumer_group.topics import metadata_hash
@@ -65,7 +66,7 @@ def update(group: ConsumerGroup, before: Member, member: Member, event: Consumer
 
 
 def _is_due(group: ConsumerGroup, wall_ms: int, *, is_new: bool) -> bool:
-    if group.describes is not None or not group.expressions:
+    if group.describes is not None or group.resolution is not None or not group.expressions:
         return False
     last_ms = min((resolved.wall_ms for resolved in group.regexes.values()), default=0)
     if wall_ms <= last_ms + REFRESH_MS_MIN:
@@ -76,19 +77,39 @@ def _is_due(group: ConsumerGroup, wall_ms: int, *, is_new: bool) -> bool:
 
 
 def resolve(group: ConsumerGroup, step: Step) -> None:
-    """Match all expressions with all topics; bump the epoch when a result or the topics' hash changed."""
+    """Match expressions with topics for a slice of time; with the last slice write the results.
+
+    The epoch is bumped when a result or the topics' hash changed.
+    """
+    resolution = group.resolution or _begin(group)
+    if resolution is None:
+        return
+    if resolution.run_slice():
+        group.resolution = None
+        _end(group, resolution, step)
+    else:
+        group.resolution = resolution
+        step.arm(RESOLVE, step.now_ms)
+
+
+def _begin(group: ConsumerGroup) -> Resolution | None:
     describes, group.describes = group.describes, None
     if describes is None or not group.expressions:
-        return
-    matches = {expression: compile_expression(expression).matches for expression in group.expressions}
-    names = list(group.topics.names())
-    has_changed = False
+        return None
     group.resolved_version = group.topics.created_version
-    for expression, is_match in matches.items():
-        topics = frozenset(name for name in names if is_match(name) and describes(name))
+    return Resolution(tuple(group.expressions), tuple(group.topics.names()), describes, group.topics.version)
+
+
+def _end(group: ConsumerGroup, resolution: Resolution, step: Step) -> None:
+    """Write the topics of the expressions that members still have."""
+    has_changed = False
+    for expression, topics in resolution.found.items():
+        if expression not in group.expressions:
+            continue
         has_changed |= topics != group.regexes.get(expression, ResolvedRegex()).topics
-        version = group.topics.version
-        record(group, records.regex(group.group_id, expression, topics, version, step.wall_ms), step)
+        record(group, records.regex(group.group_id, expression, topics, resolution.version, step.wall_ms), step)
+    for expression in resolution.expensive:
+        notes.too_expensive(group, expression, step)
     if has_changed or metadata_hash(group.subscribed_topics(), group.topics) != group.metadata_hash:
         bump_epoch(group, step, "The topics of regular expressions changed.", Trigger.TOPICS_CHANGED)
         group.topics_version = group.topics.version

@@ -2,7 +2,8 @@
 
 Laws
     RX1 The time to match is at most a constant of the expression times the length of the name: states are simulated, as
-        in RE2, and nothing is tried twice. Compiling is bounded by INSTRUCTIONS_MAX and NESTING_MAX.
+        in RE2, and nothing is tried twice. Compiling is bounded by INSTRUCTIONS_MAX and NESTING_MAX: every node of the
+        parser adds an instruction for each copy of it. A match is bounded by NAME_WORK_MAX.
     RX2 What RE2 refuses is refused: back references, lookaround, `**`, repetitions above 1,000. Unicode classes beyond
         those of ASCII letters, digits and punctuation are refused although RE2 has them.
     A topic name has only characters of NAME_CHARACTERS, so that a class is a set of these.
@@ -12,17 +13,19 @@ The file is longer than 400 lines because parser, program and matcher are read t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final
 
 NAME_CHARACTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 INSTRUCTIONS_MAX: Final = 20_000
 NESTING_MAX: Final = 100
 REPEAT_MAX: Final = 1_000
-CACHED_STEPS_MAX: Final = 10_000
-CACHED_EXPRESSIONS_MAX: Final = 256
+REPEAT_DIGITS_MAX: Final = len(str(REPEAT_MAX))
+NAME_WORK_MAX: Final = 100_000  # instructions that may be visited to match one name
+CACHED_INSTRUCTIONS_MAX: Final = 50_000  # in the remembered steps of an expression
+_COUNTS: Final = re.compile(r"\{(0|[1-9][0-9]*)(?:(,)(0|[1-9][0-9]*)?)?\}")
 
 Chars = frozenset[str]
 WORD: Final = frozenset(NAME_CHARACTERS - set(".-"))
@@ -68,6 +71,10 @@ class InvalidExpression(Exception):
     """The expression is not valid; the text says where."""
 
 
+class TooExpensive(Exception):
+    """A match takes more work than is allowed."""
+
+
 # ---- the program: instruction 0 is the end; others lead to one or two instructions
 
 
@@ -80,28 +87,36 @@ class _Instruction:
 
 @dataclass(slots=True)
 class Expression:
-    """A compiled expression."""
+    """A compiled expression. `work` counts the instructions that its matches have visited."""
 
     _program: list[_Instruction]
     _start: int
+    work: int = 0
     _steps: dict[tuple[frozenset[int], str, str], frozenset[int]] = field(default_factory=dict)
+    _cached: int = 0  # instructions in `_steps`
+
+    @property
+    def size(self) -> int:
+        """Return the number of instructions."""
+        return len(self._program)
 
     def matches(self, name: str) -> bool:
-        """Return whether the whole name matches."""
-        states, before = frozenset((self._start,)), ""
+        """Return whether the whole name matches. Raises TooExpensive beyond NAME_WORK_MAX."""
+        states, before, work_max = frozenset((self._start,)), "", self.work + NAME_WORK_MAX
         for char in name:
             states = self._step(states, before, char)
             if not states:
                 return False
+            if self.work > work_max:
+                raise TooExpensive
             before = char
         return 0 in self._closure(states, before, "")
 
     def _step(self, states: frozenset[int], before: str, char: str) -> frozenset[int]:
         kind = "" if not before else "w" if before in WORD else "."
         found = self._steps.get((states, kind, char))
+        self.work += 1
         if found is None:
-            if len(self._steps) >= CACHED_STEPS_MAX:
-                self._steps.clear()
             reached = self._closure(states, before, char)
             program = self._program
             found = frozenset(
@@ -111,8 +126,15 @@ class Expression:
                 if chars is not None and char in chars
                 for target in program[at].targets
             )
-            self._steps[states, kind, char] = found
+            self._remember(states, kind, char, found)
         return found
+
+    def _remember(self, states: frozenset[int], kind: str, char: str, found: frozenset[int]) -> None:
+        if self._cached > CACHED_INSTRUCTIONS_MAX:
+            self._steps.clear()
+            self._cached = 0
+        self._cached += len(states) + len(found) + 1
+        self._steps[states, kind, char] = found
 
     def _closure(self, states: Iterable[int], before: str, after: str) -> set[int]:
         """Return the instructions that are reached without a character, between these two."""
@@ -125,6 +147,7 @@ class Expression:
             instruction = self._program[at]
             if instruction.chars is None and _holds(instruction.assertion, before, after):
                 waiting += instruction.targets
+        self.work += len(reached)
         return reached
 
 
@@ -140,7 +163,6 @@ def _holds(assertion: str, before: str, after: str) -> bool:
             return True
 
 
-@lru_cache(CACHED_EXPRESSIONS_MAX)
 def compile_expression(text: str) -> Expression:
     """Compile an expression. Raises InvalidExpression."""
     return _Parser(text).parse()
@@ -149,6 +171,12 @@ def compile_expression(text: str) -> Expression:
 # ---- the parser builds backwards: a node is a function from the next instruction to the first of its own
 
 Node = Callable[[int], int]
+_CHARS: Final = {char: frozenset(char) for char in NAME_CHARACTERS}
+
+
+def _empty(after: int) -> int:
+    """The node of nothing. It is not built, so that nothing a thousand times costs nothing."""
+    return after
 
 
 class _Parser:
@@ -202,16 +230,11 @@ class _Parser:
     def _sequence(self) -> Node:
         nodes: list[Node] = []
         while self._at < len(self._text) and not self._peek("|") and not self._peek(")"):
-            node = self._atom()
-            if node is not None:
-                nodes.append(self._repeated(node))
-
-        def build(after: int) -> int:
-            for node in reversed(nodes):
-                after = node(after)
-            return after
-
-        return build
+            atom = self._atom()
+            node = _empty if atom is None else self._repeated(atom)
+            if node is not _empty:
+                nodes.append(node)
+        return _all_of(nodes)
 
     def _atom(self) -> Node | None:
         if self._take("\\Q"):
@@ -231,12 +254,14 @@ class _Parser:
             case "*" | "+" | "?":
                 raise self._invalid(f"missing argument to repetition operator {char}")
             case _:
-                return self._chars(frozenset(char))
+                return self._chars(_CHARS.get(char) or frozenset(char))
 
     def _chars(self, chars: Chars) -> Node:
         if self._ignores_case:
             chars = frozenset(each for char in chars for each in (char.lower(), char.upper()))
-        return lambda after: self._add(chars & NAME_CHARACTERS, [after])
+        if not chars <= NAME_CHARACTERS:
+            chars &= NAME_CHARACTERS
+        return lambda after: self._add(chars, [after])
 
     def _asserted(self, assertion: str) -> Node:
         return lambda after: self._add(None, [after], assertion)
@@ -245,14 +270,7 @@ class _Parser:
         end = self._text.find("\\E", self._at)
         text = self._text[self._at :] if end < 0 else self._text[self._at : end]
         self._at += len(text) if end < 0 else len(text) + 2
-        nodes = [self._chars(frozenset(char)) for char in text]
-
-        def build(after: int) -> int:
-            for node in reversed(nodes):
-                after = node(after)
-            return after
-
-        return build
+        return _all_of([self._chars(frozenset(char)) for char in text])
 
     # ---- groups
 
@@ -317,17 +335,24 @@ class _Parser:
 
     def _counts(self) -> tuple[int, int | None] | None:
         """Read `{n}`, `{n,}` or `{n,m}`; anything else begins with a `{` that stands for itself."""
-        end = self._text.find("}", self._at)
-        low, comma, high = self._text[self._at + 1 : max(end, self._at + 1)].partition(",")
-        if end < 0 or not _is_number(low) or (high and not _is_number(high)):
+        found = _COUNTS.match(self._text, self._at)
+        if found is None:
             return None
+        low, comma, high = found.groups()
+        if max(len(low), len(high or "")) > REPEAT_DIGITS_MAX:
+            raise self._invalid("invalid repeat count")
         first, last = int(low), int(high) if high else None if comma else int(low)
         if max(first, last or 0) > REPEAT_MAX or (last is not None and last < first):
             raise self._invalid("invalid repeat count")
-        self._at = end + 1
+        self._at = found.end()
         return first, last
 
     def _repeat(self, node: Node, low: int, high: int | None) -> Node:
+        if node is _empty or high == 0:
+            return _empty
+        if (low, high) == (1, 1):
+            return node
+
         def build(after: int) -> int:
             if high is None:
                 loop = self._add(None, [after])
@@ -445,5 +470,14 @@ class _Parser:
         return NAME_CHARACTERS - POSIX[name[1:]] if name.startswith("^") else POSIX[name]
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and (text == "0" or not text.startswith("0"))
+def _all_of(nodes: list[Node]) -> Node:
+    """Return the node of these nodes one after the other."""
+    if len(nodes) < 2:
+        return nodes[0] if nodes else _empty
+
+    def build(after: int) -> int:
+        for node in reversed(nodes):
+            after = node(after)
+        return after
+
+    return build

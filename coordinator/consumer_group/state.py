@@ -17,6 +17,7 @@ from typing import Any, Final
 from rota.coordinator.consumer_group import records
 from rota.coordinator.consumer_group.member import LEFT_EPOCH, Member, Partitions
 from rota.coordinator.consumer_group.records import ConsumerRecord
+from rota.coordinator.consumer_group.resolution import Resolution
 from rota.coordinator.consumer_group.settings import ConsumerGroupSettings, Environment
 from rota.coordinator.consumer_group.topics import NO_HASH, TopicDirectory
 from rota.protocol import consumer_group_records as wire
@@ -74,6 +75,7 @@ class ConsumerGroup:
     assigning_ms: int = 0  # when the group epoch was bumped, in elapsed time
     resolved_version: int = NO_VERSION  # `created_version` of the topics when the expressions were resolved
     describes: Callable[[str], bool] | None = None  # of the client for which expressions are about to be resolved
+    resolution: Resolution | None = None  # that has begun
 
     # ---- durable state
 

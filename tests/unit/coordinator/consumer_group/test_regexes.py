@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from tests.unit.coordinator.consumer_group.talk import Talk, TopicsInMemory, durable, named
 
-from rota.coordinator.consumer_group.regexes import REFRESH_MS_MIN
+from rota.coordinator.consumer_group.notes import TOO_EXPENSIVE
+from rota.coordinator.consumer_group.regexes import REFRESH_MS_MIN, RESOLVE
+from rota.coordinator.group.events import TimerFired
 from rota.protocol.errors import ErrorCode
+
+LABORIOUS = "(a|b)*a(a|b){90}"  # its states at a character are those of the 90 before
+
+
+def ab_names() -> list[str]:
+    """Names in which states do not repeat."""
+    return [f"{pow(3, 150 + n):b}".replace("0", "a").replace("1", "b") for n in range(8)]
 
 
 def talk_with_topics() -> Talk:
@@ -124,3 +133,52 @@ def test_names_and_an_expression_add_up() -> None:
     talk.advance(0)
     assert named(talk.beat("a", 2)) == {"bar": {0}, "foo1": {0}, "foo2": {0}}
     assert not talk.group.is_homogeneous
+
+
+def test_a_resolution_of_much_work_is_done_in_slices() -> None:
+    """RX3. Other groups are served between two slices; a heartbeat does not begin a second resolution."""
+    names = ab_names()
+    talk = Talk(TopicsInMemory(**dict.fromkeys(names, 1)))
+    join(talk, "a", LABORIOUS)
+    join(talk, "b", "b.*")
+    assert fire_until_resolved(talk) > 1
+    assert talk.group.regexes[LABORIOUS].topics == {name for name in names if name[-91] == "a"}
+    assert talk.group.regexes["b.*"].topics == set(names)
+
+
+def test_an_expression_that_its_members_left_meanwhile_is_not_written() -> None:
+    talk = Talk(TopicsInMemory(**dict.fromkeys(ab_names(), 1)))
+    join(talk, "a", LABORIOUS)
+    join(talk, "b", "b.*")
+    fire(talk)
+    assert talk.group.resolution is not None
+    talk.beat("a", -1)
+    fire_until_resolved(talk)
+    assert set(talk.group.regexes) == {"b.*"}
+
+
+def test_an_expression_that_takes_too_much_work_matches_no_topic() -> None:
+    """RX3. It is not tried again before the refresh interval is over."""
+    talk = Talk(TopicsInMemory(**{"a" * 200: 1, "a": 1}))
+    join(talk, "a", "(.?){1000}")
+    talk.advance(0)
+    assert talk.group.regexes["(.?){1000}"].topics == frozenset()
+    assert [fields["expression"] for fields in talk.noted(TOO_EXPENSIVE)] == ["(.?){1000}"]
+    talk.advance(REFRESH_MS_MIN + 1)
+    talk.beat("a", 1)
+    assert RESOLVE not in talk.timers
+
+
+def fire(talk: Talk) -> None:
+    """Let the timer of the resolution fire once."""
+    del talk.timers[RESOLVE]
+    talk.perform(talk.hosted.step(TimerFired(RESOLVE), talk.now_ms, talk.wall_ms))
+
+
+def fire_until_resolved(talk: Talk) -> int:
+    count = 0
+    while RESOLVE in talk.timers:
+        fire(talk)
+        count += 1
+        talk.beat("b", 1)
+    return count

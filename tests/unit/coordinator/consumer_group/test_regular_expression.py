@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.coordinator.consumer_group.regular_expression import InvalidExpression, compile_expression
+from rota.coordinator.consumer_group.regular_expression import (
+    CACHED_INSTRUCTIONS_MAX,
+    NAME_WORK_MAX,
+    InvalidExpression,
+    TooExpensive,
+    compile_expression,
+)
 
 NAMES = ("", "a", "b", "ab", "ba", "aab", "abb", "A", "a.b", "a-b", "a_1", "12", "topic-1", "__x", "aaaaab")
 
@@ -60,6 +66,43 @@ def test_what_re2_refuses_is_refused(expression: str) -> None:
 def test_no_expression_takes_exponential_time(expression: str) -> None:
     assert not compile_expression(expression).matches("a" * 249)
     assert not compile_expression(expression).matches("x" * 249)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "((((){1000}){1000}){1000}){1000}",
+        "(a" + "()" * 5_000 + "){1000}",
+        "(a" + "(){5}" * 3_000 + "){1000}",
+        "(" * 99 + "a" + ")" * 99 + "{1000}",
+    ],
+)
+def test_what_adds_no_instruction_is_not_built(expression: str) -> None:
+    """RX1. Nothing, a thousand times a thousand times, stopped the event loop."""
+    assert compile_expression(expression).size <= 1_001
+
+
+@pytest.mark.parametrize("count", ["9" * 5_000, "1," + "9" * 5_000, "10000"])
+def test_a_count_of_many_digits_is_refused(count: str) -> None:
+    """Python refuses to convert more than 4,300 digits, which is not an InvalidExpression."""
+    with pytest.raises(InvalidExpression, match="invalid repeat count"):
+        compile_expression(f"a{{{count}}}")
+
+
+@pytest.mark.parametrize("expression", ["(.?){1000}", "((.?){100}){90}", "(.?.?){4}((a?){95}){100}b"])
+def test_a_match_that_takes_too_much_work_is_given_up(expression: str) -> None:
+    """RX1."""
+    compiled = compile_expression(expression)
+    with pytest.raises(TooExpensive):
+        compiled.matches("a" * 249)
+    assert compiled.work < NAME_WORK_MAX + 2 * compiled.size
+
+
+def test_remembered_steps_are_bounded() -> None:
+    compiled = compile_expression("(?:" + "|".join(f".{{{n}}}a" for n in range(60)) + ")+")
+    for seed in range(200):
+        compiled.matches(f"{seed:08b}".replace("0", "a").replace("1", "b") * 4)
+        assert sum(len(key[0]) + len(found) for key, found in compiled._steps.items()) < 2 * CACHED_INSTRUCTIONS_MAX
 
 
 pieces = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\d", r"\w", "_", "-", "1", "A", "^", "$", r"\b"])
