@@ -129,12 +129,18 @@ def _defaults(config: BrokerConfig) -> ConsumerGroupSettings:
         config.group_consumer_assignment_interval_ms,
         config.group_consumer_max_size,
         config.group_consumer_assignors,
+        config.message_max_bytes,
     )
 
 
 @lru_cache(CACHED_SETTINGS_MAX)
 def _settings(
-    session_ms: int, heartbeat_interval_ms: int, assignment_interval_ms: int, size_max: int, assignors: tuple[str, ...]
+    session_ms: int,
+    heartbeat_interval_ms: int,
+    assignment_interval_ms: int,
+    size_max: int,
+    assignors: tuple[str, ...],
+    record_bytes_max: int,
 ) -> ConsumerGroupSettings:
     return ConsumerGroupSettings(
         session_ms=session_ms,
@@ -142,6 +148,7 @@ def _settings(
         assignment_interval_ms=assignment_interval_ms,
         size_max=size_max,
         assignors=tuple(name for name in map(_assignor, assignors) if name in ASSIGNORS) or tuple(ASSIGNORS),
+        record_bytes_max=record_bytes_max,
     )
 
 

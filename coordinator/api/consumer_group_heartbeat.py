@@ -50,20 +50,25 @@ def consumer_group_heartbeat(
 def _invalid(call: Call, request: ConsumerGroupHeartbeatRequest) -> str | None:
     """Return what is wrong with the request itself, in Kafka's words."""
     epoch = request.member_epoch
-    if not request.member_id and (call.version >= OWN_IDS_SINCE or epoch > 0 or epoch == LEFT_EPOCH):
+    if is_empty(request.member_id) and (call.version >= OWN_IDS_SINCE or epoch > 0 or epoch == LEFT_EPOCH):
         return "MemberId can't be empty."
     for name, value in (
         ("GroupId", request.group_id),
         ("InstanceId", request.instance_id),
         ("RackId", request.rack_id),
     ):
-        if value is not None and not value.strip():
+        if value is not None and is_empty(value):
             return f"{name} can't be empty."
     if epoch == 0:
         return _invalid_join(request)
     if epoch == STATIC_LEFT_EPOCH and request.instance_id is None:
         return "InstanceId can't be null."
     return "MemberEpoch is invalid." if epoch < STATIC_LEFT_EPOCH else None
+
+
+def is_empty(text: str) -> bool:
+    """Return whether Java's `trim` leaves nothing of the text."""
+    return all(char <= " " for char in text)
 
 
 def _invalid_join(request: ConsumerGroupHeartbeatRequest) -> str | None:

@@ -2,6 +2,7 @@
 
 Laws
     G3  A refused heartbeat changes nothing.
+    CO3 The record of a member fits into the offsets topic.
     CG6 The answer has an assignment when the member joins, says everything, or its assignment has changed.
 """
 
@@ -12,8 +13,8 @@ from dataclasses import replace
 from rota.coordinator.consumer_group import notes, records, regexes
 from rota.coordinator.consumer_group.admission import Admitted, admit
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, refusal
-from rota.coordinator.consumer_group.member import Member
-from rota.coordinator.consumer_group.reconciliation import MemberUnknown, Target, reconcile
+from rota.coordinator.consumer_group.member import Member, MemberState
+from rota.coordinator.consumer_group.reconciliation import Target, reconcile
 from rota.coordinator.consumer_group.state import NO_TARGET, NO_VERSION, ConsumerGroup
 from rota.coordinator.consumer_group.steps import (
     answer,
@@ -39,12 +40,33 @@ def heartbeat(group: ConsumerGroup, event: ConsumerHeartbeat, step: Step) -> Non
     """Handle a heartbeat of a member that joins or stays."""
     admitted = admit(group, event)
     if isinstance(admitted, Admitted):
-        invalid = regexes.check(group, admitted.member, event.regex)
+        invalid = (
+            regexes.check(group, admitted.member, event.regex)
+            or _of_unknown_state(admitted.member, event)
+            or _too_large(group, admitted.member, event)
+        )
         if invalid is None:
             _accept(group, event, admitted, step)
             return
         admitted = invalid
     refuse(step, event.token, admitted)
+
+
+def _of_unknown_state(member: Member, event: ConsumerHeartbeat) -> HeartbeatReply | None:
+    """Refuse a member in a state of a newer broker, unless it says that it owns nothing."""
+    if member.state is not MemberState.UNKNOWN or event.owned == ():
+        return None
+    return refusal(ErrorCode.FENCED_MEMBER_EPOCH, UNKNOWN_STATE)
+
+
+def _too_large(group: ConsumerGroup, member: Member, event: ConsumerHeartbeat) -> HeartbeatReply | None:
+    """CO3. Refuse a subscription that the offsets topic does not take, as Kafka does when it is written."""
+    if event.topic_names is None and event.regex is None:
+        return None
+    joining = replace(_updated(member, event), member_id=event.member_id)
+    if records.fits(records.member(group.group_id, joining), group.settings.record_bytes_max):
+        return None
+    return HeartbeatReply(error=ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def _accept(group: ConsumerGroup, event: ConsumerHeartbeat, admitted: Admitted, step: Step) -> None:
@@ -69,11 +91,7 @@ def _accept(group: ConsumerGroup, event: ConsumerHeartbeat, admitted: Admitted, 
         record(group, records.removed_partition_metadata(group.group_id), step)
     update_target(group, step)
     has_changed = has_new_names or regex_change is not regexes.Change.NONE
-    try:
-        after = _reconciled(group, member, event, step, has_subscription_changed=has_changed)
-    except MemberUnknown:
-        answer(step, event.token, refusal(ErrorCode.FENCED_MEMBER_EPOCH, UNKNOWN_STATE))
-        return
+    after = _reconciled(group, member, event, step, has_subscription_changed=has_changed)
     refresh_session(group, after.member_id, step)
     shows = event.member_epoch == 0 or event.is_full or after.assigned != before.assigned
     reply = HeartbeatReply(
@@ -129,7 +147,7 @@ def _look_at_topics(group: ConsumerGroup, step: Step) -> None:
 def _reconciled(
     group: ConsumerGroup, member: Member, event: ConsumerHeartbeat, step: Step, *, has_subscription_changed: bool
 ) -> Member:
-    """Move the member towards its target assignment; raises MemberUnknown."""
+    """Move the member towards its target assignment."""
     if not has_subscription_changed and member.is_reconciled_to(group.target_epoch):
         return member
     topics = (group.topics.get(name) for name in group.topics_of(member))

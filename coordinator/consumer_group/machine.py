@@ -116,7 +116,8 @@ class HostedGroup(Group):
         if event.member_epoch == 0 and self.state is GroupState.EMPTY:
             return None
         if self.is_vacant or self.state is GroupState.DEAD:
-            text = f"Consumer group {self.group_id} not found."
+            subject = "Group" if event.member_epoch < 0 else "Consumer group"
+            text = f"{subject} {self.group_id} not found."
         elif event.member_epoch != 0:
             text = f"Group {self.group_id} is not a consumer group."
         else:

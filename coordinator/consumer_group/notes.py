@@ -11,6 +11,7 @@ from rota.coordinator.group.effects import Step
 
 CONSUMER = "consumer"
 TOO_EXPENSIVE = "Regular expression takes too much work and matches no topic"
+TOO_MANY_TOPICS = "Regular expression matches more topics than a record of the offsets topic takes, and counts for none"
 
 
 def joined(group: ConsumerGroup, member: Member, step: Step, *, replaces: Member | None) -> None:
@@ -67,6 +68,6 @@ def loaded(group: ConsumerGroup, step: Step) -> None:
     step.note(notes.LOADED, group.fields(members=len(group.members)))
 
 
-def too_expensive(group: ConsumerGroup, expression: str, step: Step) -> None:
-    """A line in the log alone: the expression takes too much work and matches no topic."""
-    step.note(TOO_EXPENSIVE, group.fields(expression=expression))
+def unresolved(group: ConsumerGroup, event: str, expression: str, step: Step) -> None:
+    """A line in the log alone: the expression has no topics, and why."""
+    step.note(event, group.fields(expression=expression))

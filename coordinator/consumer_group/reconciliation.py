@@ -26,12 +26,11 @@ class Target:
     has_subscription_changed: bool = False
 
 
-class MemberUnknown(Exception):
-    """The member is in a state that this release does not know, and has to give up all that it owns."""
-
-
 def reconcile(member: Member, target: Target, reported: Reported) -> Member:
-    """Return the member after one heartbeat; the same object when nothing changes. Raises MemberUnknown."""
+    """Return the member after one heartbeat; the same object when nothing changes.
+
+    A member in a state of a newer broker begins again: it owns nothing, as its heartbeat was admitted.
+    """
     if not target.has_subscription_changed and member.is_reconciled_to(target.epoch):
         return member
     match member.state:
@@ -46,8 +45,6 @@ def reconcile(member: Member, target: Target, reported: Reported) -> Member:
         case MemberState.UNRELEASED_PARTITIONS:
             return _next(member, member.epoch, target, reported)
         case _:
-            if reported is None or any(True for _ in reported):
-                raise MemberUnknown
             return _next(member, target.epoch, target, reported)
 
 

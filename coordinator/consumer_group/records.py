@@ -9,11 +9,13 @@ Laws
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from rota.coordinator.consumer_group.member import ClassicMember, Member, MemberState, Owned, Partitions
 from rota.coordinator.runtime.contract import Encoded
 from rota.protocol import consumer_group_records as wire
+
+BATCH_OVERHEAD_BYTES: Final = 100  # more than the headers of a batch and of a record
 
 
 @dataclass(slots=True)
@@ -32,6 +34,12 @@ class ConsumerRecord:
 def encode(record: ConsumerRecord) -> Encoded:
     """Return key and value as bytes."""
     return wire.encode_key(record.key), None if record.value is None else wire.encode_value(record.value)
+
+
+def fits(record: ConsumerRecord, bytes_max: int) -> bool:
+    """Return whether a batch with this record alone has at most `bytes_max` bytes."""
+    key, value = encode(record)
+    return len(key or b"") + len(value or b"") + BATCH_OVERHEAD_BYTES <= bytes_max
 
 
 def decode(key: bytes, value: bytes | None) -> ConsumerRecord | None:

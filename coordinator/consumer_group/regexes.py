@@ -106,10 +106,15 @@ def _end(group: ConsumerGroup, resolution: Resolution, step: Step) -> None:
     for expression, topics in resolution.found.items():
         if expression not in group.expressions:
             continue
+        resolved = records.regex(group.group_id, expression, topics, resolution.version, step.wall_ms)
+        if not records.fits(resolved, group.settings.record_bytes_max):
+            notes.unresolved(group, notes.TOO_MANY_TOPICS, expression, step)
+            topics = frozenset()
+            resolved = records.regex(group.group_id, expression, topics, resolution.version, step.wall_ms)
         has_changed |= topics != group.regexes.get(expression, ResolvedRegex()).topics
-        record(group, records.regex(group.group_id, expression, topics, resolution.version, step.wall_ms), step)
+        record(group, resolved, step)
     for expression in resolution.expensive:
-        notes.too_expensive(group, expression, step)
+        notes.unresolved(group, notes.TOO_EXPENSIVE, expression, step)
     if has_changed or metadata_hash(group.subscribed_topics(), group.topics) != group.metadata_hash:
         bump_epoch(group, step, "The topics of regular expressions changed.", Trigger.TOPICS_CHANGED)
         group.topics_version = group.topics.version

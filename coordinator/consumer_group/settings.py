@@ -21,6 +21,7 @@ class ConsumerGroupSettings:
     size_max: int = INT32_MAX
     assignors: tuple[str, ...] = ("uniform", "range")
     regex_refresh_ms: int = 600_000
+    record_bytes_max: int = 1_048_588  # message.max.bytes: what the offsets topic takes as one batch
 
 
 class NoTopics:

@@ -55,6 +55,7 @@ def test_the_configs_of_a_group_are_cut_to_the_limits_of_the_broker() -> None:
     eager.run_eagerly(image.configs.update(ConfigKind.GROUPS, "g", lambda before: own))
     assert (settings("g").session_ms, settings("g").heartbeat_interval_ms) == (50_000, 15_000)
     assert settings("other").session_ms == 45_000
+    assert settings("g").record_bytes_max == world.node.config.message_max_bytes
 
 
 def test_kafkas_class_names_name_assignors() -> None:

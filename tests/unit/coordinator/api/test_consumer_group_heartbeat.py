@@ -51,9 +51,11 @@ def world_with_member() -> GroupWorld:
     ("request_", "text"),
     [
         (joins(member_id=""), "MemberId can't be empty."),
+        (joins(member_id=" \t"), "MemberId can't be empty."),
         (joins(group_id=""), "GroupId can't be empty."),
         (joins(instance_id=""), "InstanceId can't be empty."),
         (joins(rack_id=""), "RackId can't be empty."),
+        (joins(rack_id="\n"), "RackId can't be empty."),
         (joins(rebalance_timeout_ms=-1), "RebalanceTimeoutMs must be provided in first request."),
         (joins(topic_partitions=None), "TopicPartitions must be empty when (re-)joining."),
         (
@@ -71,6 +73,10 @@ def world_with_member() -> GroupWorld:
 def test_an_invalid_request_is_refused(request_: ConsumerGroupHeartbeatRequest, text: str) -> None:
     response = beat(GroupWorld().open(), request_)
     assert (response.error_code, response.error_message) == (ErrorCode.INVALID_REQUEST, text)
+
+
+def test_only_what_javas_trim_removes_is_empty() -> None:
+    assert not beat(GroupWorld().open(), joins(instance_id="\N{NO-BREAK SPACE}")).error_code
 
 
 @pytest.mark.parametrize(("epoch", "is_valid"), [(0, True), (1, False), (-1, False)])

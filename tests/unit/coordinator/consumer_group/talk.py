@@ -61,12 +61,12 @@ class TopicsInMemory:
         for name, number in counts.items():
             self.set(name, number)
 
-    def set(self, name: str, partitions: int, topic_id: bytes | None = None) -> None:
-        """Create a topic or change its number of partitions."""
+    def set(self, name: str, partitions: int, topic_id: bytes | None = None, racks: tuple[str, ...] = ()) -> None:
+        """Create a topic or change its number of partitions, its id or the racks of its replicas."""
         self.version += 1
         if name not in self._topics:
             self.created_version = self.version
-        self._topics[name] = TopicMetadata(name, topic_id or id_of(name), ((),) * partitions)
+        self._topics[name] = TopicMetadata(name, topic_id or id_of(name), (racks,) * partitions)
 
     def delete(self, name: str) -> None:
         del self._topics[name]

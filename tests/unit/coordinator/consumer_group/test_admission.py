@@ -50,8 +50,9 @@ def test_a_member_beyond_the_size_of_the_group_is_refused() -> None:
 
 def test_a_group_that_does_not_exist_is_not_found() -> None:
     talk = Talk()
-    assert talk.beat("a", 1).error is ErrorCode.GROUP_ID_NOT_FOUND
-    assert talk.leave("a").error is ErrorCode.GROUP_ID_NOT_FOUND
+    refusals = talk.beat("a", 1), talk.leave("a")
+    assert [reply.error for reply in refusals] == [ErrorCode.GROUP_ID_NOT_FOUND] * 2
+    assert [reply.message for reply in refusals] == ["Consumer group g not found.", "Group g not found."]
     assert talk.hosted.is_vacant
 
 

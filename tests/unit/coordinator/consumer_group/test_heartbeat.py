@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.coordinator.consumer_group.talk import Talk, TopicsInMemory, durable, named
 
+from rota.coordinator.consumer_group import records
 from rota.coordinator.consumer_group.member import MemberState
 from rota.coordinator.consumer_group.settings import ConsumerGroupSettings
 from rota.coordinator.consumer_group.state import ConsumerGroupState
@@ -190,3 +193,29 @@ def test_a_joining_member_is_in_the_timeline_with_its_rebalance() -> None:
         "Assignment received from leader",
     ]
     assert talk.notes[1][1]["trigger"] == "member-joined"
+
+
+def test_a_member_in_a_state_of_a_newer_broker_changes_nothing_until_it_owns_nothing() -> None:
+    """G3. Its subscription and the epoch were written although its heartbeat was refused."""
+    talk = Talk(TopicsInMemory(t=4, u=1))
+    talk.join("a", "t")
+    newer = replace(talk.group.members["a"], state=MemberState.UNKNOWN)
+    talk.group.replay(records.current("g", newer))
+    before, size = durable(talk.hosted), len(talk.log)
+    for owned in (None, {"t": (0,)}):
+        reply = talk.beat("a", 2, names=("u",), owned=owned)
+        assert reply.error is ErrorCode.FENCED_MEMBER_EPOCH
+        assert (durable(talk.hosted), len(talk.log)) == (before, size)
+    assert talk.beat("a", 2, owned={}).error is ErrorCode.NONE
+
+
+def test_a_subscription_that_the_offsets_topic_does_not_take_is_refused() -> None:
+    """CO3, with the code of Kafka 4.3.1 for a subscription of 2 MB."""
+    talk = Talk(settings=ConsumerGroupSettings(assignment_interval_ms=0, record_bytes_max=1_000))
+    talk.join("a", "t")
+    before = durable(talk.hosted)
+    names = [f"{number:032d}" for number in range(30)]
+    for reply in (talk.join("b", *names), talk.beat("a", 2, names=names), talk.beat("a", 2, regex="x" * 1_000)):
+        assert (reply.error, reply.message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    assert durable(talk.hosted) == before
+    assert talk.join("b", *names[:20]).error is ErrorCode.NONE

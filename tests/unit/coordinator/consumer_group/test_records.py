@@ -82,3 +82,13 @@ def test_a_member_of_the_classic_protocol_keeps_what_it_joined_with() -> None:
 @pytest.mark.parametrize("kind", [0, 1, 2, 9, 15])
 def test_other_kinds_of_keys_are_not_decoded(kind: int) -> None:
     assert decode(kind.to_bytes(2, "big") + b"\0\1g", b"") is None
+
+
+def test_a_record_fits_up_to_the_size_of_a_batch() -> None:
+    record = records.member("g", Member(member_id="m", topic_names=frozenset(["x" * 1_000])))
+    key, value = records.encode(record)
+    assert key is not None
+    assert value is not None
+    size = len(key) + len(value) + records.BATCH_OVERHEAD_BYTES
+    assert records.fits(record, size)
+    assert not records.fits(record, size - 1)

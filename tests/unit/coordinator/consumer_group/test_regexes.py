@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tests.unit.coordinator.consumer_group.talk import Talk, TopicsInMemory, durable, named
 
-from rota.coordinator.consumer_group.notes import TOO_EXPENSIVE
+from rota.coordinator.consumer_group.notes import TOO_EXPENSIVE, TOO_MANY_TOPICS
 from rota.coordinator.consumer_group.regexes import REFRESH_MS_MIN, RESOLVE
+from rota.coordinator.consumer_group.settings import ConsumerGroupSettings
 from rota.coordinator.group.events import TimerFired
 from rota.protocol.errors import ErrorCode
 
@@ -167,6 +168,16 @@ def test_an_expression_that_takes_too_much_work_matches_no_topic() -> None:
     talk.advance(REFRESH_MS_MIN + 1)
     talk.beat("a", 1)
     assert RESOLVE not in talk.timers
+
+
+def test_an_expression_with_more_topics_than_a_record_takes_has_none() -> None:
+    """CO3."""
+    topics = TopicsInMemory(**{f"topic-{n}": 1 for n in range(100)})
+    talk = Talk(topics, ConsumerGroupSettings(assignment_interval_ms=0, record_bytes_max=500))
+    join(talk, "a", "topic-.*")
+    talk.advance(0)
+    assert talk.group.regexes["topic-.*"].topics == frozenset()
+    assert talk.noted(TOO_MANY_TOPICS)
 
 
 def fire(talk: Talk) -> None:
