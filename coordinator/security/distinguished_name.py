@@ -1,7 +1,11 @@
 """The subject of a certificate as Java prints it (RFC 2253): `CN=Bob,OU=clients,O=X`. Pure.
 
-OpenSSL has checked the certificate before: this reads the few parts of its DER that lead to the subject, and gives
+OpenSSL has checked the certificate before: this reads the few parts of its DER that lead to the subject, and raises
 ValueError for bytes that are no certificate.
+
+Law
+    DI1 The name is the one that Java prints, so that mapping rules and ACLs of Kafka match the same certificates. A
+        value that is not UTF-8 is refused: Java's replacement character would give two subjects one name.
 """
 
 from __future__ import annotations
@@ -20,8 +24,9 @@ _KEYWORDS: Final = {  # RFC 2253, section 2.3; Java prints any other type by its
     "0.9.2342.19200300.100.1.25": "DC",
     "0.9.2342.19200300.100.1.1": "UID",
 }
-_ENCODINGS: Final = {12: "utf-8", 19: "ascii", 20: "latin-1", 22: "ascii", 28: "utf-32-be", 30: "utf-16-be"}
-_ESCAPED: Final = ',=+<>;"\\'
+_TEXT_TAGS: Final = frozenset({12, 19, 20, 22, 27, 30})  # Java reads each as UTF-8, a BMPString (30) as well
+_ESCAPED: Final = ',=+<>#;"\\'
+_BLANKS: Final = " \r"
 _VERSION_TAG: Final = 0xA0
 
 Element = tuple[int, bytes, bytes]  # tag, content, the whole element
@@ -45,17 +50,23 @@ def _relative_name(content: bytes) -> str:
 def _attribute(pair: bytes) -> str:
     kind, value = _elements(pair)
     name = _object_id(kind[1])
-    keyword, encoding = _KEYWORDS.get(name), _ENCODINGS.get(value[0])
-    if keyword is None or encoding is None:
+    keyword = _KEYWORDS.get(name)
+    if keyword is None or value[0] not in _TEXT_TAGS:
         return f"{keyword or name}=#{value[2].hex()}"
-    return f"{keyword}={_escape(value[1].decode(encoding))}"
+    return f"{keyword}={_escape(value[1].decode())}"
 
 
 def _escape(text: str) -> str:
-    escaped = "".join(f"\\{char}" if char in _ESCAPED else char for char in text)
-    if escaped[:1] in ("#", " "):
-        escaped = "\\" + escaped
-    return f"{escaped[:-1]}\\ " if len(text) > 1 and escaped.endswith(" ") else escaped
+    """Escape the characters with a meaning, NUL, and each blank at the beginning and the end."""
+    leading = len(text) - len(text.lstrip(_BLANKS))
+    trailing = len(text.rstrip(_BLANKS))
+    return "".join(_escape_char(char, is_edge=not leading <= at < trailing) for at, char in enumerate(text))
+
+
+def _escape_char(char: str, *, is_edge: bool) -> str:
+    if char == "\0":
+        return "\\00"
+    return f"\\{char}" if is_edge or char in _ESCAPED else char
 
 
 def _object_id(content: bytes) -> str:

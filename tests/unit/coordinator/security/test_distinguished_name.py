@@ -12,7 +12,7 @@ NAMES = {
     "CN=Bob,OU=clients,O=X": (
         "302c310a3008060355040a1301583110300e060355040b1307636c69656e7473310c300a06035504031303426f62"
     ),
-    r"CN=a\,b\+c\"d\\e\<f\>g\;h\=i#j,O=\#x": (
+    r"CN=a\,b\+c\"d\\e\<f\>g\;h\=i\#j,O=\#x": (
         "302b310b3009060355040a0c022378311c301a06035504030c13612c622b6322645c653c663e673b683d69236a"
     ),
     r"CN=\ lead\ ,O=y": "301d310a3008060355040a130179310f300d06035504031306206c65616420",
@@ -21,6 +21,19 @@ NAMES = {
         "92268993f22c64011916026463310b3009060355040913027374310a30080603550408130153310a3008060355040713014d310b3009"
         "060355040613024445310b300906035504030c02c3bc3114301206092a864886f70d01090116056140622e63"
     ),
+    r"CN=a\#b": "300e310c300a06035504030c03612362",
+    r"CN=\ \ ": "300d310b300906035504030c022020",
+    r"CN=\ \ a\ \ ": "3010310e300c06035504030c052020612020",
+    r"CN=a\00b": "300e310c300a06035504030c03610062",
+    "CN=a\\\r": "300d310b300906035504030c02610d",
+    "CN=\t a\n": "300f310d300b060355040313040920610a",
+    "CN=": "300b3109300706035504030c00",
+    "CN=Bob": "300e310c300a06035504031b03426f62",
+    "CN=#1a03426f62": "300e310c300a06035504031a03426f62",
+    "CN=#1c04000000fc": "300f310d300b06035504031c04000000fc",
+    r"CN=\00B\00o\00b": "3011310f300d06035504031e060042006f0062",
+    r"CN=\00 \00a\00\ ": "3011310f300d06035504031e06002000610020",
+    "": "30023100",
     "CN=a+OU=b,O=c": "3022310a3008060355040a1301633114300806035504031301613008060355040b130162",
 }
 
@@ -42,6 +55,11 @@ def certificate(subject: bytes, *, with_version: bool = True) -> bytes:
 @pytest.mark.parametrize(("name", "subject"), NAMES.items())
 def test_a_name_is_that_of_java(name: str, subject: str, with_version: bool) -> None:
     assert subject_of(certificate(bytes.fromhex(subject), with_version=with_version)) == name
+
+
+def test_a_name_that_is_not_utf8_is_refused() -> None:
+    with pytest.raises(ValueError, match="codec"):
+        subject_of(certificate(bytes.fromhex("300c310a300806035504031401fc")))
 
 
 @given(st.binary(max_size=60))
