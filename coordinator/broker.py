@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from copy import copy
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from rota.coordinator.observe.tracing import Tracing
     from rota.coordinator.security.authorizer import Authorizer
     from rota.coordinator.security.sasl.scram import ScramCredential
+    from rota.coordinator.security.scram_users import ScramUsers
     from rota.protocol.scram import Mechanism
 
 log = structlog.get_logger("rota.broker")
@@ -127,7 +128,7 @@ class Broker:
             self.metadata.guard(connections)
             self.http = await open_http(self.node, connections, self.metadata.isr_writer)
             undo.push_async_callback(self.http.stop)
-            await self._create_bootstrap_users()
+            await self._prepare_scram()
             self.listener = Listener(connections, self.timers, self.now_ms, self._find_credential, self.wall_ms)
             bound = await self.listener.start(self.config.listens)
             undo.push_async_callback(self.listener.stop, 0)
@@ -377,16 +378,26 @@ class Broker:
 
         return open_authorizer(self.config, self.metadata.topics)
 
-    async def _create_bootstrap_users(self) -> None:
+    async def _prepare_scram(self) -> None:
+        """Create the bootstrap users and the secret that credentials of unknown users are derived from."""
         if self.config.rota_scram_bootstrap_users:
             from rota.coordinator.security.scram_credentials import create_bootstrap_users
 
             await create_bootstrap_users(self.topics, self.config.rota_scram_bootstrap_users)
+        if self.config.rota_http_login or any(each.has_scram for each in self.config.security.values()):
+            from rota.coordinator.security.scram_users import create_secret
 
-    def _find_credential(self, user: str, mechanism: Mechanism) -> ScramCredential | None:
-        from rota.coordinator.security.scram_credentials import find_credential
+            await create_secret(self.topics)
 
-        return find_credential(self.topics, user, mechanism)
+    def _find_credential(self, user: str, mechanism: Mechanism) -> ScramCredential:
+        return self.scram_users.find(user, mechanism)
+
+    @cached_property
+    def scram_users(self) -> ScramUsers:
+        """The SCRAM users, for listeners with SASL."""
+        from rota.coordinator.security.scram_users import ScramUsers
+
+        return ScramUsers(self.topics)
 
     def _reconfigure(self) -> None:
         """Pass the changed configuration on to the parts that do not read it at each use."""

@@ -54,6 +54,10 @@ class ListenerSecurity:
         return self.protocol in ("SASL_PLAINTEXT", "SASL_SSL")
 
     @property
+    def has_scram(self) -> bool:
+        return self.has_sasl and any(each.startswith("SCRAM") for each in self.mechanisms)
+
+    @property
     def mechanisms(self) -> tuple[str, ...]:
         """The enabled SASL mechanisms."""
         return self.items("sasl.enabled.mechanisms")

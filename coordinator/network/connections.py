@@ -135,9 +135,9 @@ class Connections:
 
     def protocol_error(self, connection: Connection, why: str) -> None:
         """N7. Log that a connection is closed because its peer violated the protocol or a limit."""
-        count = self._refused_peers.count(connection.peer[0], why)
-        if count is not None:
-            log.warning("connection closed", peer=_shown(connection), reason=why, count=count)
+        line = self._refused_peers.count(connection.peer[0], why)
+        if line is not None:
+            log.warning("connection closed", peer=_shown(connection), reason=why, **line)
 
     def internal_error(self, connection: Connection, why: Exception) -> None:
         """Log an unexpected exception of an API, which is a bug of the broker."""

@@ -45,7 +45,7 @@ class Listener:
         connections: Connections,
         timers: Timers,
         now_ms: Callable[[], int],
-        find_credential: Lookup = lambda user, mechanism: None,
+        find_credential: Lookup | None = None,
         wall_ms: Callable[[], int] | None = None,
     ) -> None:
         self.connections = connections
@@ -112,10 +112,12 @@ class Listener:
 
     def _sasl_connections(self) -> SaslConnections:
         from rota.coordinator.network.sasl_connection import SaslConnections, SaslLimits
+        from rota.coordinator.security.sasl.scram import no_users
 
         if self._sasl is None:
             limits = SaslLimits(self._config, self._timers, self._now_ms, self.unauthenticated)
-            self._sasl = SaslConnections(self.connections, limits, self._find_credential, self._wall_ms)
+            find = self._find_credential or no_users
+            self._sasl = SaslConnections(self.connections, limits, find, self._wall_ms)
         return self._sasl
 
     def _close_sasl(self) -> None:

@@ -112,16 +112,16 @@ class TlsHandshake:
     def __init__(
         self, listener: str, peer: tuple[str, int], accepted: socket.socket, refused_peers: RefusedPeers
     ) -> None:
-        self._listener, self._peer, self.accepted = listener, peer, accepted
+        self._listener, self.peer, self.accepted = listener, peer, accepted
         self._refused_peers = refused_peers
         self.task: asyncio.Task[None] | None = None
 
     def failed(self, reason: str) -> None:
         """N7. Log why there is no connection."""
-        (host, port), count = self._peer, self._refused_peers.count(self._peer[0], reason)
-        if count is not None:
-            peer = f"{host}:{port}"
-            log.warning("TLS handshake failed", listener=self._listener, peer=peer, reason=reason, count=count)
+        line = self._refused_peers.count(self.peer[0], reason)
+        if line is not None:
+            peer = "{}:{}".format(*self.peer)
+            log.warning("TLS handshake failed", listener=self._listener, peer=peer, reason=reason, **line)
 
     def give_up(self, why: str) -> None:
         """Close the connection: its time is over, or there are too many."""

@@ -1,8 +1,8 @@
 """The connections of peers that have not finished their TLS handshake or SASL: their number and their time are bounded.
 
 Law
-    N6  Such a connection is closed when its time is over. Beyond the limit of their number the oldest is closed: a
-        handshake takes some ms, so that peers that finish theirs stay.
+    N6  Such a connection is closed when its time is over. Beyond the limit of their number the oldest of the host with
+        the most is closed: a host that opens many closes its own ones, and not those of others.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Protocol
 
 
 class Unauthenticated(Protocol):
-    """A connection without a principal yet."""
+    """A connection without a principal yet; `peer` is (host, port)."""
+
+    peer: tuple[str, int]
 
     def give_up(self, why: str) -> None:
         """Close it, and log why."""
@@ -24,22 +26,29 @@ class UnauthenticatedConnections:
     def __init__(self, now_ms: Callable[[], int], limits: Callable[[], tuple[int, int]]) -> None:
         self._now_ms, self._limits = now_ms, limits
         self._since_ms: dict[Unauthenticated, int] = {}  # the oldest first
+        self._hosts: dict[str, dict[Unauthenticated, None]] = {}  # the same connections by host
 
     def __len__(self) -> int:
         return len(self._since_ms)
 
     def add(self, connection: Unauthenticated) -> None:
-        """Begin to count the time of a connection; close the oldest one beyond the limit."""
+        """Begin to count the time of a connection; close one beyond the limit."""
         self._since_ms[connection] = self._now_ms()
+        self._hosts.setdefault(connection.peer[0], {})[connection] = None
         most = self._limits()[1]
         if len(self._since_ms) > most:
-            oldest = next(iter(self._since_ms))
+            oldest = next(iter(max(self._hosts.values(), key=len)))
             self.discard(oldest)
             oldest.give_up(f"{most} younger connections have not authenticated either")
 
     def discard(self, connection: Unauthenticated) -> None:
         """The connection has a principal, or is closed."""
-        self._since_ms.pop(connection, None)
+        if self._since_ms.pop(connection, None) is None:
+            return
+        host = connection.peer[0]
+        del self._hosts[host][connection]
+        if not self._hosts[host]:
+            del self._hosts[host]
 
     def look(self) -> None:
         """Close the connections whose time is over."""

@@ -23,7 +23,8 @@ class NotTranslated(ValueError):
 
 def compile_java(pattern: str) -> re.Pattern[str]:
     """Return the pattern. Raises re.error, NotTranslated."""
-    translated, depth = [], 0  # depth: inside a class in brackets
+    translated: list[str] = []
+    depth = 0  # depth: inside a class in brackets
     for token in _TOKEN.findall(pattern):
         if depth:
             translated.append(_in_class(token, translated))

@@ -5,10 +5,12 @@ Laws
         ends after SESSION_MS, at a logout, and as soon as the user's credential is changed or removed.
     WB21 The role is decided for each request: with an authorizer DESCRIBE on the cluster lets a user read, ALTER on the
         cluster act, READ on a topic see its records; without one every user may act.
-    WB22 Failed attempts are delayed, the same for an unknown user and a wrong password, and bounded for each host and
-        in all. Passwords are compared in a thread, one at a time.
+    WB22 Failed attempts are delayed, the same for an unknown user and a wrong password, and bounded (WB25). Passwords
+        are compared in a thread, one at a time.
     WB23 A session's cookie is HttpOnly and SameSite=Strict, with TLS Secure; an action needs the session's own token in
         its header as well.
+    WB26 A user has at most SESSIONS_PER_USER_MAX sessions: another one ends its oldest. Where there are SESSIONS_MAX,
+        the oldest of the user with the most ends, so that no user ends the sessions of others by logging in often.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import asyncio
 import base64
 import hmac
 import secrets
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -31,15 +34,16 @@ from rota.coordinator.security.operations import Operation, ResourceType
 from rota.coordinator.security.principal import Principal
 from rota.coordinator.security.sasl.scram import ScramCredential
 from rota.coordinator.security.scram_credentials import credentials_of
+from rota.coordinator.security.scram_users import ScramUsers
+from rota.coordinator.web.attempts import Attempts
 from rota.protocol import scram
-from rota.protocol.scram import ITERATIONS_MIN, SHA_512, Mechanism
+from rota.protocol.scram import Mechanism
 
 SESSION_MS: Final = 8 * 3_600_000
 SESSIONS_MAX: Final = 1_000
-FAILURES_PER_HOST_MAX: Final = 10  # within ATTEMPTS_MS
-FAILURES_MAX: Final = 100
-ATTEMPTS_MS: Final = 60_000
-WAITING_MAX: Final = 16  # passwords that are compared or wait for it
+SESSIONS_PER_USER_MAX: Final = 20
+WAITING_MAX: Final = 16  # passwords of strangers that are compared or wait for it
+WAITING_KNOWN_MAX: Final = 64  # and of users who have logged in before from there
 PASSWORD_CHARS_MAX: Final = 1_024
 TOKEN_BYTES: Final = 32
 
@@ -73,25 +77,6 @@ class Session:
     action_token: str = field(default="", repr=False)
 
 
-class Attempts:
-    """WB22. Failures of the last ATTEMPTS_MS, by host."""
-
-    def __init__(self) -> None:
-        self._since_ms, self._failures, self._total = 0, dict[str, int](), 0
-
-    def may_try(self, host: str, now_ms: int) -> bool:
-        """Return whether another attempt is allowed."""
-        if now_ms - self._since_ms >= ATTEMPTS_MS:
-            self._since_ms, self._total = now_ms, 0
-            self._failures.clear()
-        return self._failures.get(host, 0) < FAILURES_PER_HOST_MAX and self._total < FAILURES_MAX
-
-    def failed(self, host: str) -> None:
-        """Count a failure."""
-        self._total += 1
-        self._failures[host] = self._failures.get(host, 0) + 1
-
-
 class Login:
     """The sessions of one broker. `is_secure`: the listener has TLS."""
 
@@ -101,7 +86,8 @@ class Login:
         self.cookie_name = "__Host-rota" if is_secure else "rota"
         self._attributes = f"Path=/; HttpOnly; SameSite=Strict{'; Secure' if is_secure else ''}"
         self._sessions: dict[str, Session] = {}  # the oldest first
-        self._attempts, self._turn, self._waiting = Attempts(), asyncio.Lock(), 0
+        self._users, self._attempts = ScramUsers(node.topics), Attempts()
+        self._turn, self._waiting = asyncio.Lock(), 0
 
     async def log_in(self, user: str, password: str, host: str) -> tuple[str, Session]:
         """Return the value of the session's Set-Cookie header, and the session. Raises LoginRefused."""
@@ -109,8 +95,7 @@ class Login:
         if self.role(session, host) is Role.NONE:
             raise LoginRefused(403, "you may not use the console: it needs DESCRIBE on the cluster")
         name = secrets.token_urlsafe(TOKEN_BYTES)
-        while len(self._sessions) >= SESSIONS_MAX:
-            self._end(next(iter(self._sessions)))
+        self._make_room(session.principal)
         self._sessions[name] = session
         log.info("Login to the console", user=str(session.principal), host=host)
         return f"{self.cookie_name}={name}; {self._attributes}; Max-Age={SESSION_MS // 1000}", session
@@ -128,6 +113,17 @@ class Login:
             self._end(name)
             return None
         return session
+
+    def _make_room(self, principal: Principal) -> None:
+        """WB26."""
+        counts = Counter(session.principal for session in self._sessions.values())
+        if counts[principal] >= SESSIONS_PER_USER_MAX:
+            self._end_oldest(principal)
+        elif len(self._sessions) >= SESSIONS_MAX:
+            self._end_oldest(counts.most_common(1)[0][0])
+
+    def _end_oldest(self, principal: Principal) -> None:
+        self._end(next(name for name, session in self._sessions.items() if session.principal == principal))
 
     def _end(self, name: str) -> None:
         """End a session, for its streams of events as well."""
@@ -163,7 +159,8 @@ class Login:
 
     async def authenticate(self, user: str, password: str, host: str) -> Session:
         """WB22. Return a session for a user with this password. Raises LoginRefused."""
-        if not self._attempts.may_try(host, self._node.now_ms()) or self._waiting >= WAITING_MAX:
+        waiting_max = WAITING_KNOWN_MAX if self._attempts.is_known(user, host) else WAITING_MAX
+        if self._waiting >= waiting_max or not self._attempts.begin(user, host, self._node.now_ms()):
             raise LoginRefused(429, "too many attempts: wait a minute")
         self._waiting += 1
         try:
@@ -172,10 +169,10 @@ class Login:
         finally:
             self._waiting -= 1
         if found is None:
-            self._attempts.failed(host)
             log.warning("Login to the console failed", user=user[:100], host=host)
             await asyncio.sleep(self._node.config.connection_failed_authentication_delay_ms / 1000)
             raise LoginRefused(401, "the user or the password is wrong")
+        self._attempts.succeeded(user, host)
         mechanism, credential = found
         until_ms = self._node.now_ms() + SESSION_MS
         return Session(Principal("User", user), mechanism, credential, until_ms, secrets.token_urlsafe(TOKEN_BYTES))
@@ -186,14 +183,12 @@ class Login:
         So does a password that is not UTF-8 (JSON can have half of a surrogate pair): it is wrong.
         """
         sent = password.encode(errors="replace").decode()
-        known = dict(credentials_of(self._node.topics, user))
-        mechanism, credential = max(known.items(), key=lambda each: each[0].type, default=(SHA_512, None))
-        salt, iterations = (credential.salt, credential.iterations) if credential else (b"unknown", ITERATIONS_MIN)
-        salted = scram.salted_password(mechanism, sent, salt, iterations)
+        mechanism, credential = self._users.strongest(user)
+        salted = scram.salted_password(mechanism, sent, credential.salt, credential.iterations)
         stored = scram.stored_key(mechanism, scram.client_key(mechanism, salted))
-        expected = credential.stored_key if credential else bytes(len(stored))
-        is_right = hmac.compare_digest(stored, expected) and sent == password and len(password) <= PASSWORD_CHARS_MAX
-        return (mechanism, credential) if is_right and credential else None
+        is_right = hmac.compare_digest(stored, credential.stored_key) and sent == password
+        is_right = is_right and len(password) <= PASSWORD_CHARS_MAX and not credential.is_made_up
+        return (mechanism, credential) if is_right else None
 
     def _allows(
         self,

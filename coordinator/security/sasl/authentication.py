@@ -31,18 +31,16 @@ if TYPE_CHECKING:
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 NONCE_BYTES: Final = 24
-SECRET_BYTES: Final = 32
 
 
 class Authentication:
-    """`find_credential(user, mechanism)` returns a SCRAM credential or None."""
+    """`find_credential(user, mechanism)` returns a SCRAM credential, a made-up one for an unknown user."""
 
     def __init__(
         self, config: BrokerConfig, find_credential: Lookup, now_ms: Callable[[], int], wall_ms: Callable[[], int]
     ) -> None:
         self._config, self._find_credential = config, find_credential
         self._now_ms, self._wall_ms = now_ms, wall_ms
-        self._secret = secrets.token_bytes(SECRET_BYTES)
         self._validators: dict[str, Validator] = {}  # of OAUTHBEARER, by listener
         self._key_sets: dict[str, KeySet] = {}  # by URL
 
@@ -69,7 +67,7 @@ class Authentication:
             from rota.coordinator.security.sasl.oauthbearer import OauthbearerExchange
 
             return partial(OauthbearerExchange, self._validator(security), self._wall_ms)
-        return partial(ScramExchange, MECHANISMS[mechanism], self._find_credential, _new_nonce, self._secret)
+        return partial(ScramExchange, MECHANISMS[mechanism], self._find_credential, _new_nonce)
 
     def _validator(self, security: ListenerSecurity) -> Validator:
         """Return what decides about the tokens of a listener. Raises ConfigRefused."""

@@ -6,7 +6,8 @@ from rota.coordinator.network.unauthenticated import UnauthenticatedConnections
 
 
 class Peer:
-    def __init__(self) -> None:
+    def __init__(self, host: str = "host") -> None:
+        self.peer = host, 1
         self.reasons: list[str] = []
 
     def give_up(self, why: str) -> None:
@@ -22,6 +23,18 @@ def test_the_oldest_is_closed_beyond_the_limit() -> None:
         connections.add(peer)
     assert [len(peer.reasons) for peer in peers] == [0, 1, 0, 0]
     assert len(connections) == 2
+
+
+def test_a_host_that_opens_many_does_not_close_those_of_others() -> None:
+    connections = UnauthenticatedConnections(lambda: 0, lambda: (10, 3))
+    other, many = Peer("other"), [Peer() for _ in range(5)]
+    for peer in (other, *many):
+        connections.add(peer)
+    assert not other.reasons
+    assert [len(peer.reasons) for peer in many] == [1, 1, 1, 0, 0]
+    for peer in (other, *many):
+        connections.discard(peer)
+    assert not connections._hosts
 
 
 def test_the_time_of_each_is_limited() -> None:

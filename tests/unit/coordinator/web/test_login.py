@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from copy import copy
@@ -22,14 +23,9 @@ from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.security.acl import Entry, Permission, ResourcePattern
 from rota.coordinator.security.acl_nodes import add
 from rota.coordinator.security.operations import Operation
-from rota.coordinator.web.login import (
-    ATTEMPTS_MS,
-    FAILURES_MAX,
-    FAILURES_PER_HOST_MAX,
-    SESSION_MS,
-    SESSIONS_MAX,
-    Attempts,
-)
+from rota.coordinator.security.principal import Principal
+from rota.coordinator.web.attempts import FAILURES_PER_SOURCE_MAX
+from rota.coordinator.web.login import SESSION_MS, SESSIONS_MAX, SESSIONS_PER_USER_MAX, WAITING_MAX
 
 __all__ = ["certificates"]
 LOGIN = {
@@ -155,7 +151,7 @@ async def test_a_wrong_password_and_an_unknown_user_look_the_same_and_are_bounde
             answers = [(await log_in(http, user, "planted-wrong"))[0] for user in ("root", "unknown")]
         assert [(answer.status, answer.body) for answer in answers] == [(401, answers[0].body)] * 2
         assert "planted" not in str(logs)
-        for _ in range(FAILURES_PER_HOST_MAX - 2):
+        for _ in range(FAILURES_PER_SOURCE_MAX - 2):
             await log_in(http, "root", "planted-wrong")
         assert (await log_in(http, "root"))[0].status == 429
         assert (await http.get("/metrics", authorization=basic("root", "planted-root"))).status == 429
@@ -164,7 +160,7 @@ async def test_a_wrong_password_and_an_unknown_user_look_the_same_and_are_bounde
 async def test_a_password_that_is_no_utf8_is_a_wrong_one_and_counts() -> None:
     """WB22. JSON can have half of a surrogate pair."""
     async with broker_with() as (_, http):
-        for _ in range(FAILURES_PER_HOST_MAX):
+        for _ in range(FAILURES_PER_SOURCE_MAX):
             assert (await log_in(http, "root", "planted-root\ud800"))[0].status == 401
         assert (await log_in(http, "root", "planted-root"))[0].status == 429
 
@@ -214,26 +210,48 @@ async def test_read_only_is_for_everybody() -> None:
 
 
 async def test_sessions_are_bounded() -> None:
+    """WB26. A user ends its own sessions by logging in often, never those of others."""
     async with broker_with() as (broker, http):
-        _, oldest = await log_in(http, "root")
+        _, root = await log_in(http, "root")
+        _, oldest = await log_in(http, "reader")
+        login = broker.http._server.app.login  # type: ignore[union-attr]
+        assert login is not None
+        for _ in range(SESSIONS_PER_USER_MAX):
+            await log_in(http, "reader")
+        assert len(login._sessions) == SESSIONS_PER_USER_MAX + 1
+        assert (await http.get("/api/topics", **oldest)).status == 401
+        assert (await http.get("/api/topics", **root)).status == 200
+
+
+async def test_the_user_with_the_most_sessions_makes_room() -> None:
+    async with broker_with() as (broker, http):
+        _, reader = await log_in(http, "reader")
         login = broker.http._server.app.login  # type: ignore[union-attr]
         assert login is not None
         (session,) = login._sessions.values()
         for number in range(SESSIONS_MAX - 1):
-            login._sessions[str(number)] = copy(session)
+            other = login._sessions[str(number)] = copy(session)
+            other.principal = Principal("User", str(min(number, SESSIONS_MAX - 9)))
         await log_in(http, "root")
         assert len(login._sessions) == SESSIONS_MAX
-        assert (await http.get("/api/topics", **oldest)).status == 401
+        assert str(SESSIONS_MAX - 9) not in login._sessions
+        assert (await http.get("/api/topics", **reader)).status == 200
 
 
-def test_attempts_are_bounded_for_each_host_and_in_all() -> None:
-    attempts = Attempts()
-    for number in range(FAILURES_MAX):
-        host = str(number // (FAILURES_PER_HOST_MAX - 1))
-        assert attempts.may_try(host, 0)
-        attempts.failed(host)
-    assert not attempts.may_try("another", ATTEMPTS_MS - 1)
-    assert attempts.may_try("another", ATTEMPTS_MS)
+async def test_attempts_at_one_time_are_bounded_as_those_one_after_another() -> None:
+    async with broker_with() as (_, http):
+        answers = await asyncio.gather(*(log_in(http, "root", "planted-wrong") for _ in range(2 * WAITING_MAX)))
+        statuses = Counter(answer.status for answer, _ in answers)
+        assert statuses == {401: FAILURES_PER_SOURCE_MAX, 429: 2 * WAITING_MAX - FAILURES_PER_SOURCE_MAX}
+
+
+async def test_a_user_who_was_here_before_is_not_locked_out_by_the_failures_of_others() -> None:
+    async with broker_with() as (_, http):
+        await log_in(http, "root")
+        for _ in range(FAILURES_PER_SOURCE_MAX + 1):
+            await log_in(http, "reader", "planted-wrong")
+        assert (await log_in(http, "reader"))[0].status == 429
+        assert (await log_in(http, "root"))[0].status == 200
 
 
 def tls_of(path: Path) -> dict[str, str]:

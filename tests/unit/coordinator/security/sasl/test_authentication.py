@@ -11,6 +11,7 @@ from tests.unit.coordinator.security.signer import Signer
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.security.sasl.authentication import Authentication
+from rota.coordinator.security.sasl.scram import no_users
 from rota.protocol.errors import ErrorCode
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -26,7 +27,7 @@ def authentication_of(jaas: str, **properties: str) -> Authentication:
             **{name.replace("_", "."): text for name, text in properties.items()},
         }
     )
-    return Authentication(config, lambda user, mechanism: None, lambda: 0, lambda: 0)
+    return Authentication(config, no_users, lambda: 0, lambda: 0)
 
 
 def test_a_session_has_the_mechanisms_and_users_of_its_listener() -> None:
@@ -54,7 +55,7 @@ def oauth_of(**properties: str) -> Authentication:
     config = BrokerConfig(
         {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "OAUTHBEARER"} | names
     )
-    return Authentication(config, lambda user, mechanism: None, lambda: 0, lambda: NOW_MS)
+    return Authentication(config, no_users, lambda: 0, lambda: NOW_MS)
 
 
 def log_in(authentication: Authentication, token: str) -> int:
@@ -73,14 +74,12 @@ def test_the_unsecured_validator_has_the_options_of_the_jaas_text() -> None:
     }
     given = {name: text.replace("%s", "2000") for name, text in settings.items()}
     base = {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "OAUTHBEARER"}
-    authentication = Authentication(BrokerConfig(base | given), lambda user, mechanism: None, lambda: 0, lambda: NOW_MS)
+    authentication = Authentication(BrokerConfig(base | given), no_users, lambda: 0, lambda: NOW_MS)
     assert log_in(authentication, token(user="bob", exp=NOW - 1, iat=NOW - 9)) == ErrorCode.ILLEGAL_SASL_STATE  # open
     assert log_in(authentication, token()) == ErrorCode.SASL_AUTHENTICATION_FAILED
     wrong = {name: text.replace("%s", "-1") for name, text in settings.items()}
     with pytest.raises(ConfigRefused, match="unsecuredValidatorAllowableClockSkewMs"):
-        Authentication(BrokerConfig(base | wrong), lambda user, mechanism: None, lambda: 0, lambda: 0).session(
-            "SASL_PLAINTEXT"
-        )
+        Authentication(BrokerConfig(base | wrong), no_users, lambda: 0, lambda: 0).session("SASL_PLAINTEXT")
 
 
 async def test_signed_tokens_are_verified_with_the_keys_of_the_listener(signer: Signer, tmp_path: Path) -> None:

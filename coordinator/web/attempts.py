@@ -1,0 +1,73 @@
+"""How often passwords may be tried at the console: limits that a stranger cannot use to lock out its users. Pure.
+
+Law
+    WB25 An attempt counts from its beginning, so that attempts at one time are bounded as well; one that succeeds does
+         not count. Strangers have a limit for each source and one for all. A user who has logged in from a source
+         before has a limit of its own there: failures of others do not lock it out.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import Counter, OrderedDict
+from typing import Final
+
+FAILURES_PER_SOURCE_MAX: Final = 10  # within ATTEMPTS_MS
+FAILURES_MAX: Final = 100
+ATTEMPTS_MS: Final = 60_000
+KNOWN_MAX: Final = 1_000  # pairs of user and source that are remembered
+IPV6_SOURCE_BITS: Final = 64  # one subscriber has that many addresses
+
+
+def source_of(host: str) -> str:
+    """Return what is counted as one source: an IPv4 address, or the network of an IPv6 address."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return host
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((int(address), IPV6_SOURCE_BITS), strict=False))
+
+
+class Attempts:
+    """WB25. The attempts of the last ATTEMPTS_MS, but for those that succeeded."""
+
+    def __init__(self) -> None:
+        self._since_ms = 0
+        self._counts: Counter[str | tuple[str, str]] = Counter()  # by source, or by user and source
+        self._strangers = 0
+        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()  # the last to log in are last
+
+    def is_known(self, user: str, host: str) -> bool:
+        """Return whether the user has logged in from there before."""
+        return (user, source_of(host)) in self._known
+
+    def begin(self, user: str, host: str, now_ms: int) -> bool:
+        """Count an attempt; return whether it is allowed."""
+        if now_ms - self._since_ms >= ATTEMPTS_MS:
+            self._since_ms, self._strangers = now_ms, 0
+            self._counts.clear()
+        key, is_stranger = self._key(user, host)
+        if self._counts[key] >= FAILURES_PER_SOURCE_MAX or (is_stranger and self._strangers >= FAILURES_MAX):
+            return False
+        self._counts[key] += 1
+        self._strangers += is_stranger
+        return True
+
+    def succeeded(self, user: str, host: str) -> None:
+        """The password was right: the attempt does not count, and the user is known there."""
+        key, is_stranger = self._key(user, host)
+        self._counts[key] = max(self._counts[key] - 1, 0)
+        self._strangers = max(self._strangers - is_stranger, 0)
+        pair = user, source_of(host)
+        self._known[pair] = None
+        self._known.move_to_end(pair)
+        if len(self._known) > KNOWN_MAX:
+            self._known.popitem(last=False)
+
+    def _key(self, user: str, host: str) -> tuple[str | tuple[str, str], bool]:
+        pair = user, source_of(host)
+        return (pair, False) if pair in self._known else (pair[1], True)
