@@ -22,6 +22,7 @@ import structlog
 
 from rota.coordinator.api.node import Node
 from rota.coordinator.api.routes import routes
+from rota.coordinator.api.throttling import measured
 from rota.coordinator.api.write_txn_markers import write_markers
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
@@ -344,15 +345,17 @@ class Broker:
         )
 
     def _connections(self) -> Connections:
+        apis: Mapping[int, Route] = routes(checks_access=self.authorizer is not None)
+        traced = apis if self.tracing is None else self.tracing.routes(apis)
+        connections = Connections(self.node, traced, self.tick_queue)
         ClientThrottle(
             self.topics,
-            partial(setattr, self.node, "client_throttle"),
+            partial(_install_throttle, self.node, connections),
             self.now_ms,
             windows=self.config.quota_window_num,
             window_ms=1_000 * self.config.quota_window_size_seconds,
         )
-        apis: Mapping[int, Route] = routes(checks_access=self.authorizer is not None)
-        return Connections(self.node, apis if self.tracing is None else self.tracing.routes(apis), self.tick_queue)
+        return connections
 
     def _open_tracing(self) -> Tracing | None:
         """Raises ConfigRefused."""
@@ -480,3 +483,10 @@ def transaction_topic_settings(config: BrokerConfig) -> TopicSettings:
         min_isr=config.transaction_state_log_min_isr,
         configs=(("compression.type", "uncompressed"), ("unclean.leader.election.enable", "false")),
     )
+
+
+def _install_throttle(node: Node, connections: Connections, throttle: ClientThrottle | None) -> None:
+    """Apply quotas from the next request on; None: there are none."""
+    node.client_throttle = throttle
+    connections.measure(measured if throttle is not None and throttle.requests.limits else None)
+    connections.delay_ms = None if throttle is None or not throttle.connections.limits else throttle.delay_ms

@@ -10,16 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final
-
-import structlog
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.timeout import refuse_failure
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.client_quotas import (
     ALL_KEYS,
-    BYTE_RATES,
     Entity,
     entity_of,
     entity_text,
@@ -39,10 +35,6 @@ from rota.protocol.messages.alter_client_quotas import (
     EntryResult,
     OpData,
 )
-
-ENFORCED: Final = frozenset(BYTE_RATES)
-
-log = structlog.get_logger("rota.metadata")
 
 
 def alter_client_quotas(
@@ -74,11 +66,7 @@ async def _alter(node: Node, entity: Entity, ops: Sequence[OpData], *, validate_
             refusal = refuse_quota(entity, op.key, op.value)
     if refusal is not None or validate_only or not ops:
         return refusal
-    refusal = await refuse_failure(node.topics.configs.update(*node_of(entity), partial(_altered, ops)))
-    unenforced = sorted({op.key for op in ops if not op.remove} - ENFORCED)
-    if refusal is None and unenforced:
-        log.warning("A quota is stored, but not enforced", entity=entity_text(entity), keys=unenforced)
-    return refusal
+    return await refuse_failure(node.topics.configs.update(*node_of(entity), partial(_altered, ops)))
 
 
 def _altered(ops: Sequence[OpData], before: Mapping[str, str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.throttling import MutationQuota
 from rota.coordinator.api.timeout import gather_within
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.topic import INTERNAL, PartitionState, Refusal
@@ -22,6 +23,7 @@ from rota.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 
+STRICT_SINCE = 3  # versions whose clients know THROTTLING_QUOTA_EXCEEDED
 Partitions = tuple[PartitionState, ...]
 
 
@@ -29,29 +31,36 @@ def create_partitions(
     node: Node, call: Call, request: CreatePartitionsRequest
 ) -> DelayedReply[CreatePartitionsResponse]:
     """Add the partitions; delayed until they are in the store and their logs are open, or for `timeout_ms`."""
-    return eager.start(_create_all(node, request))
+    return eager.start(_create_all(node, request, MutationQuota(node, call, strict_since=STRICT_SINCE)))
 
 
-async def _create_all(node: Node, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+async def _create_all(node: Node, request: CreatePartitionsRequest, quota: MutationQuota) -> CreatePartitionsResponse:
     times = Counter(topic.name for topic in request.topics)
     duplicate = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results = [_result(name, duplicate) for name, count in times.items() if count > 1]
     topics = [topic for topic in request.topics if times[topic.name] == 1]
     outcomes = await gather_within(
-        node, request.timeout_ms, (_create(node, topic, request.validate_only) for topic in topics)
+        node, request.timeout_ms, (_create(node, topic, quota, request.validate_only) for topic in topics)
     )
     results += [_result(topic.name, outcome) for topic, outcome in zip(topics, outcomes, strict=True)]
-    return CreatePartitionsResponse(results=tuple(results))
+    response = CreatePartitionsResponse(results=tuple(results))
+    quota.apply(response)
+    return response
 
 
-async def _create(node: Node, requested: CreatePartitionsTopic, validate_only: bool) -> Partitions | Refusal:
+async def _create(
+    node: Node, requested: CreatePartitionsTopic, quota: MutationQuota, validate_only: bool
+) -> Partitions | Refusal:
     """Return all partitions of the topic, or the new ones alone with `validate_only`. Raises StoreFailed."""
     if requested.name in INTERNAL and requested.name in node.topics:
         why = f"The number of partitions of internal topic {requested.name} says which group lives where, and stays."
         return Refusal(ErrorCode.INVALID_REQUEST, why)
     assignment = None if requested.assignments is None else [entry.broker_ids for entry in requested.assignments]
-    if validate_only:
-        return node.topics.plan_partitions(requested.name, requested.count, assignment)
+    planned = node.topics.plan_partitions(requested.name, requested.count, assignment)
+    if not isinstance(planned, Refusal):
+        planned = quota.refuse(len(planned)) or planned
+    if validate_only or isinstance(planned, Refusal):
+        return planned
     grown = await node.topics.add_partitions(requested.name, requested.count, assignment)
     return grown if isinstance(grown, Refusal) else grown.partitions
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.throttling import MutationQuota
 from rota.coordinator.api.timeout import gather_within
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.describe import describe_topic
@@ -29,20 +30,21 @@ from rota.protocol.messages.create_topics import (
 )
 
 DEFAULT = -1
+STRICT_SINCE = 6  # versions whose clients know THROTTLING_QUOTA_EXCEEDED
 
 
 def create_topics(node: Node, call: Call, request: CreateTopicsRequest) -> DelayedReply[CreateTopicsResponse]:
     """Create the topics; delayed until they are in the metadata store and their logs are open, or for `timeout_ms`."""
-    return eager.start(_create_all(node, request))
+    return eager.start(_create_all(node, request, MutationQuota(node, call, strict_since=STRICT_SINCE)))
 
 
-async def _create_all(node: Node, request: CreateTopicsRequest) -> CreateTopicsResponse:
+async def _create_all(node: Node, request: CreateTopicsRequest, quota: MutationQuota) -> CreateTopicsResponse:
     if sum(_partition_count(topic) for topic in request.topics) > PARTITIONS_PER_REQUEST_MAX:
         return _all_refused(request)
     times = Counter(topic.name for topic in request.topics)
     topics = [topic for topic in request.topics if times[topic.name] == 1]
     created = await gather_within(
-        node, request.timeout_ms, (_create(node, topic, request.validate_only) for topic in topics)
+        node, request.timeout_ms, (_create(node, topic, quota, request.validate_only) for topic in topics)
     )
     results = [
         _refused(topic.name, result) if isinstance(result, Refusal) else _created(node, result)
@@ -50,7 +52,9 @@ async def _create_all(node: Node, request: CreateTopicsRequest) -> CreateTopicsR
     ]
     duplicate = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results += [_refused(name, duplicate) for name, count in times.items() if count > 1]
-    return CreateTopicsResponse(topics=tuple(results))
+    response = CreateTopicsResponse(topics=tuple(results))
+    quota.apply(response)
+    return response
 
 
 def _partition_count(topic: CreatableTopic) -> int:
@@ -64,9 +68,11 @@ def _all_refused(request: CreateTopicsRequest) -> CreateTopicsResponse:
     return CreateTopicsResponse(topics=tuple(_refused(name, refusal) for name in names))
 
 
-async def _create(node: Node, requested: CreatableTopic, validate_only: bool) -> Topic | Refusal:
+async def _create(node: Node, requested: CreatableTopic, quota: MutationQuota, validate_only: bool) -> Topic | Refusal:
     """Return the new topic. Raises StoreFailed."""
     topic = _plan(node, requested)
+    if isinstance(topic, Topic):
+        topic = quota.refuse(len(topic.partitions)) or topic
     return topic if isinstance(topic, Refusal) or validate_only else await node.topics.add(topic)
 
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.throttling import MutationQuota
 from rota.coordinator.api.timeout import gather_within
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.topic import Refusal, Topic
@@ -25,6 +26,8 @@ from rota.protocol.messages.delete_topics import (
 )
 from rota.protocol.wire import UUID_ZERO
 
+STRICT_SINCE = 5  # versions whose clients know THROTTLING_QUOTA_EXCEEDED
+
 
 def delete_topics(
     node: Node, call: Call, request: DeleteTopicsRequest
@@ -35,7 +38,9 @@ def delete_topics(
         code = ErrorCode.TOPIC_DELETION_DISABLED if call.version >= 3 else ErrorCode.INVALID_REQUEST
         disabled = Refusal(code, "Topic deletion is disabled.")
         return DeleteTopicsResponse(responses=tuple(_result(entry, disabled) for entry in requested))
-    return eager.start(_delete_all(node, requested, request.timeout_ms))
+    return eager.start(
+        _delete_all(node, requested, request.timeout_ms, MutationQuota(node, call, strict_since=STRICT_SINCE))
+    )
 
 
 def _requested(call: Call, request: DeleteTopicsRequest) -> Sequence[DeleteTopicState]:
@@ -44,7 +49,9 @@ def _requested(call: Call, request: DeleteTopicsRequest) -> Sequence[DeleteTopic
     return [DeleteTopicState(name=name, topic_id=UUID_ZERO) for name in request.topic_names]
 
 
-async def _delete_all(node: Node, requested: Sequence[DeleteTopicState], timeout_ms: int) -> DeleteTopicsResponse:
+async def _delete_all(
+    node: Node, requested: Sequence[DeleteTopicState], timeout_ms: int, quota: MutationQuota
+) -> DeleteTopicsResponse:
     times = Counter((entry.name, entry.topic_id) for entry in requested)
     found = {(entry.name, entry.topic_id): (entry, _find(node, entry)) for entry in requested}
     mentions = Counter(topic.name for _, topic in found.values() if isinstance(topic, Topic))
@@ -57,9 +64,11 @@ async def _delete_all(node: Node, requested: Sequence[DeleteTopicState], timeout
                 deletions.append((DeleteTopicState(name=topic.name, topic_id=topic.topic_id), _ALREADY_SUPPLIED))
         else:
             deletions.append((entry, topic))
-    outcomes = await gather_within(node, timeout_ms, (_delete(node, entry, topic) for entry, topic in deletions))
+    outcomes = await gather_within(node, timeout_ms, (_delete(node, entry, topic, quota) for entry, topic in deletions))
     responses = (_result(entry, outcome) for (entry, _), outcome in zip(deletions, outcomes, strict=True))
-    return DeleteTopicsResponse(responses=tuple(responses))
+    response = DeleteTopicsResponse(responses=tuple(responses))
+    quota.apply(response)
+    return response
 
 
 _ALREADY_SUPPLIED = Refusal(
@@ -81,13 +90,16 @@ def _duplicate(requested: DeleteTopicState) -> Refusal:
     return Refusal(ErrorCode.INVALID_REQUEST, f"Duplicate topic {'id' if requested.name is None else 'name'}.")
 
 
-async def _delete(node: Node, requested: DeleteTopicState, topic: Topic | Refusal) -> Topic | Refusal:
+async def _delete(
+    node: Node, requested: DeleteTopicState, topic: Topic | Refusal, quota: MutationQuota
+) -> Topic | Refusal:
     """Return the deleted topic. Raises StoreFailed."""
     if isinstance(topic, Refusal):
         return topic
     if topic.is_internal:
         return Refusal(ErrorCode.INVALID_REQUEST, f"Internal topic {topic.name} cannot be deleted.")
-    return await node.topics.delete(topic.name, topic.topic_id if requested.name is None else None)
+    refusal = quota.refuse(len(topic.partitions))
+    return refusal or await node.topics.delete(topic.name, topic.topic_id if requested.name is None else None)
 
 
 def _result(requested: DeleteTopicState, outcome: Topic | Refusal) -> DeletableTopicResult:

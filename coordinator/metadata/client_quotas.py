@@ -25,8 +25,10 @@ KINDS: Final = (ConfigKind.USERS, ConfigKind.CLIENTS, ConfigKind.USER_CLIENTS, C
 
 PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE = "producer_byte_rate", "consumer_byte_rate"
 BYTE_RATES: Final = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE)
-CLIENT_KEYS: Final = (*BYTE_RATES, "request_percentage", "controller_mutation_rate")
-IP_KEYS: Final = ("connection_creation_rate",)
+REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE = "request_percentage", "controller_mutation_rate"
+CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
+CLIENT_KEYS: Final = (*BYTE_RATES, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE)
+IP_KEYS: Final = (CONNECTION_CREATION_RATE,)
 ALL_KEYS: Final = (*CLIENT_KEYS, *IP_KEYS)
 WHOLE_NUMBERS: Final = frozenset({*BYTE_RATES, *IP_KEYS})
 LONG_MAX: Final = (1 << 63) - 1

@@ -79,6 +79,7 @@ class Connection(asyncio.Protocol):
         self.identify: Callable[[Any], Principal] | None = None  # from a TLS connection to its principal
         self.sasl: SaslSession | None = None
         self.id = 0
+        self.is_counted = False  # by the limit of new connections of its address
         self.active = True
         self._idle_since_ms: int | None = None
 
@@ -101,7 +102,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        if self._mute_reasons & THROTTLED:
+        if self._mute_reasons & (THROTTLED | CLOSING):
             self._owner.node.timers.cancel((THROTTLED, self))
         self._mute_reasons |= CLOSING
         self._owner.connection_closed(self)
@@ -236,6 +237,8 @@ class Connection(asyncio.Protocol):
     def _bind(self, api: int) -> BoundHandler:
         """Look up the handler of an API version at its first use on this connection. Raises UnknownApi."""
         handler = self._owner.handler_of(api)
+        if self._owner.measured is not None:
+            handler = self._owner.measured(handler)
         host, port = self._owner.address_for(self)
         call = Call(
             handler.version,
@@ -393,6 +396,18 @@ class Connection(asyncio.Protocol):
         self._backlog_bytes += size
         self._owner.request_memory.hold(size)
         self._set_reading()
+
+    def forget_handlers(self) -> None:
+        """Look up the handlers of APIs again: they are measured from now on, or no more."""
+        self._handlers.clear()
+
+    def hold_and_close(self, ms: int, why: str) -> None:
+        """Serve nothing, and close after `ms`."""
+        self._owner.protocol_error(self, why)
+        self._mute_reasons |= CLOSING
+        self._set_reading()
+        node = self._owner.node
+        node.timers.at((THROTTLED, self), node.now_ms() + ms, self._close)
 
     def suspend(self) -> None:
         """Serve no request until `resume`."""

@@ -26,6 +26,7 @@ from rota.coordinator.network.refused_peers import RefusedPeers
 from rota.coordinator.network.request_memory import RequestMemoryPool
 
 SWEEPS_PER_IDLE_TIME = 10
+TOO_MANY_NEW = "its address opens connections faster than its connection_creation_rate"
 SWEEP_MS_MIN, SWEEP_MS_MAX = 100, 60_000
 
 log = structlog.get_logger("rota.server")
@@ -50,6 +51,8 @@ class Connections:
         self.handler_of: Callable[[int], ApiHandler] = dispatcher.handler_of
         self.api_counters = dispatcher.counters
         self.measures_latency = config.http is not None
+        self.measured: Callable[[ApiHandler], ApiHandler] | None = None
+        self.delay_ms: Callable[[str], int] | None = None  # of a new connection of a host that is above its rate
         self.refused_count = 0  # connections above a limit
         self.request_memory = RequestMemoryPool(_bytes_max(config))
         self.frame_bytes_max = config.socket_request_max_bytes
@@ -96,6 +99,13 @@ class Connections:
             for connection in list(self._open):
                 connection.resume()
 
+    def measure(self, measured: Callable[[ApiHandler], ApiHandler] | None) -> None:
+        """Wrap the handlers of requests from now on; None: no more."""
+        if measured is not self.measured:
+            self.measured = measured
+            for connection in self._open:
+                connection.forget_handlers()
+
     # ---- called by connections
 
     def connection_opened(self, connection: Connection) -> None:
@@ -115,6 +125,13 @@ class Connections:
         elif self._per_host[host] > (allowed := self._per_host_max(host)):
             self.refused_count += 1
             connection.end(f"{allowed} connections of {host} are here already")
+        elif not connection.is_counted and (delay_ms := self.host_delay_ms(host)):
+            self.refused_count += 1
+            connection.hold_and_close(delay_ms, TOO_MANY_NEW)
+
+    def host_delay_ms(self, host: str) -> int:
+        """Count a new connection of a host; return 0, or for how many ms it is held before it is closed."""
+        return 0 if self.delay_ms is None else self.delay_ms(host)
 
     def _per_host_max(self, host: str) -> int:
         """Return the limit in force: it may change while the broker runs."""

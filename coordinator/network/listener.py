@@ -129,7 +129,7 @@ class Listener:
     ) -> TlsServer:
         from rota.coordinator.network.tls_server import TlsServer
 
-        server = TlsServer(name, tls, accept, self.unauthenticated)
+        server = TlsServer(name, tls, accept, self.unauthenticated, self.connections.host_delay_ms)
         server.start(bound_socket, self._config.socket_listen_backlog_size)
         return server
 

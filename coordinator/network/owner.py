@@ -23,6 +23,7 @@ class Owner(Protocol):
     write_buffer_bytes_max: int
     connection_bytes_max: int
     requests_max: int
+    measured: Callable[[ApiHandler], ApiHandler] | None  # wraps handlers while requests are measured
     measures_latency: bool  # true if the metrics can be read (rota.http.listener)
 
     def connection_opened(self, connection: Any) -> None:

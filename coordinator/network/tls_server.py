@@ -17,6 +17,7 @@ from typing import Any, Final
 import structlog
 
 from rota.coordinator.network.connection import Connection
+from rota.coordinator.network.connections import TOO_MANY_NEW
 from rota.coordinator.network.owner import address
 from rota.coordinator.network.refused_peers import RefusedPeers
 from rota.coordinator.network.unauthenticated import UnauthenticatedConnections
@@ -38,13 +39,21 @@ _REASONS: Final = {
 
 
 class TlsServer:
-    """`accept()` makes the connection of a peer. Beside `start`, it has what the listener uses of asyncio's servers."""
+    """`accept()` makes the connection of a peer; `delay_ms(host)` is for how long one is held and closed.
+
+    Beside `start`, it has what the listener uses of asyncio's servers.
+    """
 
     def __init__(
-        self, name: str, tls: ListenerTls, accept: Callable[[], Connection], unauthenticated: UnauthenticatedConnections
+        self,
+        name: str,
+        tls: ListenerTls,
+        accept: Callable[[], Connection],
+        unauthenticated: UnauthenticatedConnections,
+        delay_ms: Callable[[str], int] = lambda host: 0,
     ) -> None:
         self.tls = tls
-        self._name, self._accept, self._unauthenticated = name, accept, unauthenticated
+        self._name, self._accept, self._unauthenticated, self._delay_ms = name, accept, unauthenticated, delay_ms
         self._refused_peers = RefusedPeers()
         self._task: asyncio.Task[None] | None = None
         self.sockets: tuple[socket.socket, ...] = ()
@@ -79,6 +88,11 @@ class TlsServer:
                     await asyncio.sleep(ACCEPT_RETRY_SECONDS)
                     continue
                 handshake = TlsHandshake(self._name, address(peer), accepted, self._refused_peers)
+                delay_ms = self._delay_ms(handshake.peer[0])
+                if delay_ms:  # CQ11: no handshake, which is the expensive part
+                    handshake.failed(TOO_MANY_NEW)
+                    loop.call_later(delay_ms / 1_000, accepted.close)
+                    continue
                 handshake.task = loop.create_task(self._perform(handshake))
                 self._unauthenticated.add(handshake)
         finally:
@@ -102,7 +116,9 @@ class TlsServer:
 
     def _connection(self, handshake: TlsHandshake) -> Connection:
         connection = self._accept()
-        connection.identify = self.tls.principal_of
+        connection.is_counted = True
+        if connection.sasl is None:  # with SASL it is the user that has authenticated
+            connection.identify = self.tls.principal_of
         return connection
 
 

@@ -37,7 +37,8 @@ class UnauthenticatedConnections:
         self._hosts.setdefault(connection.peer[0], {})[connection] = None
         most = self._limits()[1]
         if len(self._since_ms) > most:
-            oldest = next(iter(max(self._hosts.values(), key=len)))
+            crowded = max(self._hosts, key=lambda host: len(self._hosts[host]))
+            oldest = next(iter(self._hosts[crowded]))
             self.discard(oldest)
             oldest.give_up(f"{most} younger connections have not authenticated either")
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, Final
 
+from rota.coordinator.metadata.client_quotas import all_quotas
 from rota.coordinator.web.asks import Asks
 from rota.coordinator.web.site import Site, not_ready
 from rota.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from rota.transport.handshake import software_version
 
 LOG_DIRS_VERSION: Final = 4
+QUOTAS_MAX: Final = 500
 
 
 async def cluster(site: Site, asks: Asks) -> dict[str, Any]:
@@ -29,6 +32,7 @@ async def cluster(site: Site, asks: Asks) -> dict[str, Any]:
         "partitions": len(states),
         "under_replicated_partitions": sum(len(state.isr) < len(state.replicas) for state in states),
         "offline_partitions": sum(state.leader not in live for state in states),
+        "quotas": quotas(site),
         "brokers": [
             {
                 "broker_id": broker_id,
@@ -43,6 +47,23 @@ async def cluster(site: Site, asks: Asks) -> dict[str, Any]:
             for broker_id, broker in sorted(live.items())
         ],
     }
+
+
+def quotas(site: Site) -> list[dict[str, Any]]:
+    """Return the quotas of clients, at most QUOTAS_MAX, and how often each kind of them throttled here."""
+    throttle = site.node.client_throttle
+    throttled = {} if throttle is None else throttle.throttled
+    rows = (
+        {
+            "entity": ", ".join(f"{kind} {'(default)' if name is None else name}" for kind, name in entity),
+            "quota": quota,
+            "value": value,
+            "throttled": throttled.get(quota, (0, 0))[0],
+        }
+        for entity, values in all_quotas(site.node.topics)
+        for quota, value in sorted(values.items())
+    )
+    return list(islice(rows, QUOTAS_MAX))
 
 
 _ALL_DIRS: Final = DescribeLogDirsRequest(topics=None)

@@ -62,6 +62,8 @@ _ALL: Final = (
     Family("rota_connections", _G, "Open connections of clients (connection-count)."),
     Family("rota_connections_opened", _C, "Connections that were accepted (connection-creation-total)."),
     Family("rota_connections_refused", _C, "Connections above max.connections or max.connections.per.ip."),
+    Family("rota_client_throttles", _C, "Requests, or connections, that a quota of a client throttled.", ("quota",)),
+    Family("rota_client_throttle_seconds", _C, "Throttle time of these (throttle-time).", ("quota",)),
     Family("rota_request_memory_bytes", _G, "Bytes of requests and unread replies in memory."),
     Family("rota_request_memory_limit_bytes", _G, "The limit of these (queued.max.request.bytes)."),
     # topics and logs

@@ -103,6 +103,10 @@ class Samples:
         yield Sample("rota_connections", (), len(connections))
         yield Sample("rota_connections_opened", (), connections.opened_count)
         yield Sample("rota_connections_refused", (), connections.refused_count)
+        throttle = self._site.node.client_throttle
+        for quota, (times, total_ms) in sorted(throttle.throttled.items()) if throttle is not None else ():
+            yield Sample("rota_client_throttles", (quota,), times)
+            yield Sample("rota_client_throttle_seconds", (quota,), total_ms / 1_000)
         yield Sample("rota_request_memory_bytes", (), connections.request_memory.held_bytes)
         yield Sample("rota_request_memory_limit_bytes", (), connections.request_memory.bytes_max)
         for api, counters in list(connections.api_counters.items()):

@@ -4,8 +4,8 @@ import { get } from "../api.js";
 import { bytes, card, count, h, replace, table } from "../dom.js";
 
 export function cluster(main) {
-  const numbers = h("div", { class: "cards" }), brokers = h("div");
-  main.append(h("h1", {}, "Cluster"), numbers, h("h2", {}, "Brokers"), brokers);
+  const numbers = h("div", { class: "cards" }), brokers = h("div"), quotas = h("div");
+  main.append(h("h1", {}, "Cluster"), numbers, h("h2", {}, "Brokers"), brokers, h("h2", {}, "Quotas"), quotas);
   return {
     title: "Cluster",
     shows: (name) => name === "cluster",
@@ -29,6 +29,9 @@ export function cluster(main) {
           each.answers ? bytes(each.log_bytes) : h("span", { class: "bad" }, "does not answer"),
           each.disk_bytes < 0 ? "in memory" : `${bytes(each.disk_free_bytes)} of ${bytes(each.disk_bytes)}`,
         ]), "No broker is alive."));
+      replace(quotas, table("Quotas of clients",
+        [{ name: "Client" }, { name: "Quota" }, { name: "Value", number: true }, { name: "Throttled here by this quota", number: true }],
+        it.quotas.map((each) => [each.entity, each.quota, String(each.value), count(each.throttled)]), "No client has a quota."));
     },
   };
 }

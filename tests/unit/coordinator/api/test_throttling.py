@@ -1,4 +1,4 @@
-"""Produce and Fetch under quotas of clients (KIP-13, KIP-219)."""
+"""Produce and Fetch under quotas of clients (KIP-13, KIP-124, KIP-219, KIP-599)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,26 @@ import pytest
 from tests.unit.coordinator.api.data_world import World, answered, batch, fetch_request, produce_request
 from tests.unit.coordinator.api.test_alter_client_quotas import alter, entry
 
+from rota.coordinator.api.create_partitions import create_partitions
+from rota.coordinator.api.create_topics import create_topics
+from rota.coordinator.api.delete_topics import delete_topics
 from rota.coordinator.api.fetch import fetch
 from rota.coordinator.api.node import Call
 from rota.coordinator.api.produce import produce
+from rota.coordinator.api.throttling import measured
+from rota.coordinator.network.dispatch import ApiHandler
+from rota.coordinator.observe.counters import ApiCounters
 from rota.coordinator.replica.client_throttle import ClientThrottle
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from rota.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from rota.protocol.messages.heartbeat import HeartbeatResponse
+from rota.protocol.wire import UUID_ZERO
 
 BURST_WINDOWS = 10
+QUOTA = ErrorCode.THROTTLING_QUOTA_EXCEEDED
 RECORDS = batch(b"x" * 10_000)
 
 
@@ -118,3 +132,103 @@ def test_requests_of_the_broker_itself_are_not_throttled() -> None:
     world.set("consumer_byte_rate", 1)
     for _ in range(2):
         assert world.serve(fetch, fetch_request(("t", 0, 0)), 12).throttle_time_ms == 0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_ns = 0
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+
+def handler_of(serve: Any, now_ns: Clock) -> ApiHandler:
+    def work(*arguments: Any) -> Any:
+        now_ns.now_ns += 10_000_000
+        return (None, 0)
+
+    counters = ApiCounters()
+    return measured(ApiHandler(work, work, serve, True, True, False, work, "Any", 0, counters, False), now_ns)  # type: ignore[arg-type]
+
+
+def test_the_time_of_the_loop_counts_and_throttles() -> None:
+    """CQ12. 100 percent: a request of 1 s in each second."""
+    world, clock = Throttled("producer_byte_rate", 1_000.0), Clock()
+    world.set("request_percentage", 100)
+    response, delayed = HeartbeatResponse(error_code=0), DelayedReply[HeartbeatResponse]()
+
+    def serve(node: Any, call: Call, request: Any) -> Any:
+        clock.now_ns += 4_980_000_000
+        return delayed if request == "delayed" else response
+
+    handler = handler_of(serve, clock)
+    world.ask(handler.serve, None, 0)
+    handler.encode(response)
+    handler.decode(b"")
+    assert world.ask(handler.serve, None, 0).throttle_time_ms == 0
+    throttled = world.ask(handler.serve, None, 0)
+    assert (throttled.throttle_time_ms, response.throttle_time_ms) == (1_000, 0)
+    world.ask(handler.serve, "delayed", 0)
+    delayed.answer(response)
+    assert delayed.value is not None
+    assert delayed.value.throttle_time_ms == 1_000
+    assert world.muted_ms == [1_000, 1_000]
+    throttle = world.node.client_throttle
+    assert throttle is not None
+    assert throttle.throttled == {"request_percentage": (2, 2_000)}
+
+
+def test_a_follower_and_the_broker_itself_are_exempt_from_the_request_quota() -> None:
+    world, clock = Throttled("producer_byte_rate", 1_000.0), Clock()
+    world.set("request_percentage", 1)
+
+    def serve(node: Any, call: Call, request: Any) -> Any:
+        clock.now_ns += 1_000_000_000
+        return HeartbeatResponse(error_code=0)
+
+    handler = handler_of(serve, clock)
+    follower = fetch_request(("t", 0, 0))
+    follower.replica_id = 2
+    for _ in range(3):
+        world.ask(handler.serve, follower, 12)
+        world.serve(handler.serve, None, 12)
+    assert world.muted_ms == []
+
+
+def mutate(world: Throttled, api: Any, request: Any, version: int) -> tuple[list[int], int]:
+    """The error codes of the topics, and the throttle time."""
+    response = answered(world.ask(api, request, version))
+    topics = getattr(response, "topics", None) or getattr(response, "results", None) or response.responses
+    return [each.error_code for each in topics], response.throttle_time_ms
+
+
+def creates(*names: str) -> CreateTopicsRequest:
+    topics = tuple(
+        CreatableTopic(name=name, num_partitions=10, replication_factor=1, assignments=(), configs=()) for name in names
+    )
+    return CreateTopicsRequest(topics=topics, timeout_ms=1_000)
+
+
+def test_mutations_above_the_quota_are_refused_where_clients_know_the_error() -> None:
+    """CQ13."""
+    world = Throttled("producer_byte_rate", 1_000.0)
+    world.set("controller_mutation_rate", 1)
+    assert mutate(world, create_topics, creates("a", "b", "c"), 7) == ([0, 0, QUOTA], 9_000)
+    grow = CreatePartitionsRequest(topics=(CreatePartitionsTopic(name="a", count=11, assignments=None),), timeout_ms=9)
+    assert mutate(world, create_partitions, grow, 3) == ([QUOTA], 9_000)
+    delete = DeleteTopicsRequest(topics=(DeleteTopicState(name="a", topic_id=UUID_ZERO),), timeout_ms=9)
+    assert mutate(world, delete_topics, delete, 6) == ([QUOTA], 9_000)
+    assert world.muted_ms == [9_000] * 3
+    world.now_ms += 9_000
+    assert mutate(world, delete_topics, delete, 6) == ([0], 0)
+
+
+def test_mutations_above_the_quota_are_done_and_throttled_in_early_versions() -> None:
+    world = Throttled("producer_byte_rate", 1_000.0)
+    world.set("controller_mutation_rate", 1)
+    assert mutate(world, create_topics, creates("a", "b", "c"), 5) == ([0, 0, 0], 19_000)
+    grow = CreatePartitionsRequest(topics=(CreatePartitionsTopic(name="a", count=11, assignments=None),), timeout_ms=9)
+    assert mutate(world, create_partitions, grow, 2) == ([0], 20_000)
+    delete = DeleteTopicsRequest(topic_names=("a",), timeout_ms=9)
+    assert mutate(world, delete_topics, delete, 4) == ([0], 31_000)
+    assert world.muted_ms == [19_000, 20_000, 31_000]

@@ -10,6 +10,7 @@ from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.network.call import Route
 from rota.coordinator.network.connection import PEER_NOT_READING, Connection
 from rota.coordinator.network.connections import SWEEP_MS_MAX, SWEEP_MS_MIN, Connections, sweep_interval_ms
+from rota.coordinator.network.dispatch import ApiHandler
 from rota.protocol.compiler import codec
 from rota.protocol.header import request_header
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -39,6 +40,48 @@ async def test_connections_per_ip_are_limited(serve: Serve) -> None:
     assert await second.ended()
     first.ask(1)
     assert await first.answers() == 1
+
+
+async def test_a_connection_above_the_rate_of_its_address_is_held_and_closed(serve: Serve) -> None:
+    world = await serve()
+    first = await world.peer()
+    first.ask(1)
+    assert await first.told() == 1
+    world.connections.delay_ms = {"127.0.0.1": 700}.__getitem__
+    held = await world.peer()
+    held.ask(2)
+    await world.until(lambda: world.connections.refused_count == 1)
+    world.now_ms += 699
+    world.timers.fire()
+    first.ask(3)
+    assert await first.told() == 3
+    assert len(world.connections) == 2
+    world.now_ms += 1
+    world.timers.fire()
+    assert await held.ended()
+    assert world.asked == [1, 3]
+
+
+async def test_requests_of_open_connections_are_measured_as_soon_as_a_quota_asks_for_it(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.ask(1)
+    await peer.told()
+    served: list[str] = []
+
+    def measured(handler: ApiHandler) -> ApiHandler:
+        served.append(handler.name)
+        return handler
+
+    for expected in (1, 1):
+        world.connections.measure(measured)
+        peer.ask(2)
+        await peer.told()
+        assert len(served) == expected
+    world.connections.measure(None)
+    peer.ask(3)
+    await peer.told()
+    assert served == ["Heartbeat"]
 
 
 async def test_single_addresses_may_have_another_limit(serve: Serve) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.coordinator.metadata.client_quotas import Entity, entity_of
-from rota.coordinator.replica import client_rates
+from rota.coordinator.replica import entity_buckets
 from rota.coordinator.replica.client_rates import ClientRates
 
 RATE = 1_000
@@ -17,7 +17,7 @@ class World:
     def __init__(self, limits: dict[Entity, float] | None = None) -> None:
         self.now_ms = 5_000_000
         self.rates = ClientRates(lambda: self.now_ms, windows=WINDOWS, window_ms=1_000)
-        self.rates.limits = {entity_of({"user": "u"}): RATE} if limits is None else limits
+        self.rates.limits.update({entity_of({"user": "u"}): RATE} if limits is None else limits)
 
 
 # the most specific first: Kafka's table (KIP-55, ClientQuotaManager)
@@ -69,7 +69,7 @@ def test_a_client_without_a_quota_is_not_measured() -> None:
 def test_a_changed_quota_counts_at_once() -> None:
     world = World()
     assert world.rates.record("u", "c", BURST + RATE) == 1_000
-    world.rates.limits = {entity_of({"user": "u"}): 2 * RATE}
+    world.rates.limits.update({entity_of({"user": "u"}): 2 * RATE})
     assert world.rates.record("u", "c", 0) == 0
 
 
@@ -126,7 +126,7 @@ def test_a_client_that_waits_gets_no_more_than_its_quota_and_a_burst(
 
 
 def test_the_number_of_rates_is_bounded_and_idle_ones_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_rates, "BUCKETS_MAX", 3)
+    monkeypatch.setattr(entity_buckets, "BUCKETS_MAX", 3)
     world = World({entity_of({"client-id": None}): RATE})
     for client in "abcdef":
         world.rates.record("u", client, 1)

@@ -4,7 +4,7 @@ from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.topics import Topics
-from rota.coordinator.replica.client_throttle import ClientThrottle
+from rota.coordinator.replica.client_throttle import NS_PER_PERCENT, ClientThrottle
 
 
 class World:
@@ -23,13 +23,35 @@ class World:
         eager.run_eagerly(self.topics.configs.update(kind, name, lambda _: configs))
 
 
-def test_a_broker_without_byte_rates_has_no_throttle() -> None:
+def test_a_broker_without_quotas_has_no_throttle() -> None:
     world = World()
     world.follow()
-    world.set(ConfigKind.USERS, "u", request_percentage="50")
-    world.set(ConfigKind.IPS, "::1", connection_creation_rate="5")
     world.set(ConfigKind.GROUPS, "g", producer_byte_rate="5")
     assert world.installed is None
+
+
+def test_each_quota_has_its_rate() -> None:
+    world = World()
+    world.follow()
+    quotas = (
+        (ConfigKind.USERS, "u", {"request_percentage": "50"}),
+        (ConfigKind.CLIENTS, "c", {"controller_mutation_rate": "0.5"}),
+        (ConfigKind.IPS, "<default>", {"connection_creation_rate": "5"}),
+    )
+    for kind, name, quota in quotas:
+        world.set(kind, name, **quota)
+        assert world.installed is not None
+        world.set(kind, name)
+        assert world.installed is None
+    for kind, name, quota in quotas:
+        world.set(kind, name, **quota)
+    installed = world.installed
+    assert installed is not None
+    assert installed.requests.limits == {(("user", "u"),): 50 * NS_PER_PERCENT}
+    assert installed.mutations.limits == {(("client-id", "c"),): 0.5}
+    assert installed.connections.limits == {None: 5.0}
+    assert [installed.delay_ms("10.0.0.1") for _ in range(51)].count(0) == 50
+    assert installed.throttled == {"connection_creation_rate": (1, 200)}
 
 
 def test_the_throttle_follows_the_quotas() -> None:
