@@ -46,7 +46,7 @@ async def test_a_connection_above_the_rate_of_its_address_is_held_and_closed(ser
     world = await serve()
     first = await world.peer()
     first.ask(1)
-    assert await first.told() == 1
+    assert await first.answers() == 1
     world.connections.delay_ms = {"127.0.0.1": 700}.__getitem__
     held = await world.peer()
     held.ask(2)
@@ -54,19 +54,19 @@ async def test_a_connection_above_the_rate_of_its_address_is_held_and_closed(ser
     world.now_ms += 699
     world.timers.fire()
     first.ask(3)
-    assert await first.told() == 3
+    assert await first.answers() == 3
     assert len(world.connections) == 2
     world.now_ms += 1
     world.timers.fire()
     assert await held.ended()
-    assert world.asked == [1, 3]
+    assert world.requests == [1, 3]
 
 
 async def test_requests_of_open_connections_are_measured_as_soon_as_a_quota_asks_for_it(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
     peer.ask(1)
-    await peer.told()
+    await peer.answers()
     served: list[str] = []
 
     def measured(handler: ApiHandler) -> ApiHandler:
@@ -76,11 +76,11 @@ async def test_requests_of_open_connections_are_measured_as_soon_as_a_quota_asks
     for expected in (1, 1):
         world.connections.measure(measured)
         peer.ask(2)
-        await peer.told()
+        await peer.answers()
         assert len(served) == expected
     world.connections.measure(None)
     peer.ask(3)
-    await peer.told()
+    await peer.answers()
     assert served == ["Heartbeat"]
 
 
