@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from tests.interop import java_kit
+from tests.interop.java_classes import command
 from tests.interop.java_kit import JAVA_S_MAX
 from tests.interop.kit import until
-from tools.peer.jars import java
 
 MEMBERS: Final = str(Path(java_kit.__file__).with_name("java") / "Members.java")
 
@@ -46,8 +46,7 @@ class JavaMembers:
     """A Java with members of any groups, one of each."""
 
     def __init__(self) -> None:
-        command = java("-XX:TieredStopAtLevel=1", MEMBERS)
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(command(MEMBERS), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

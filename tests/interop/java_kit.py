@@ -10,8 +10,10 @@ from types import TracebackType
 from typing import Self
 
 import pytest
+from tests.interop.java_classes import command
+from tests.interop.java_tools import Done, java_tools
 from tests.interop.kit import until
-from tools.peer.jars import java, lib
+from tools.peer.jars import lib
 
 TALK = str(Path(__file__).with_name("java") / "Talk.java")
 JAVA_S_MAX = 90
@@ -24,20 +26,28 @@ needs_java = [
 ]
 
 
-def run_java(*arguments: str, given: str = "") -> str:
-    """What a Java program prints; its complaint when it fails."""
-    command = java("-XX:TieredStopAtLevel=1", *arguments)
-    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=JAVA_S_MAX, check=False)
-    assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-2000:]
-    return done.stdout
+def run_java(name: str, *arguments: str, given: str = "") -> str:
+    """What a class, or a source file of the tests, prints. Fails with what it says when its exit code is not 0."""
+    done = _run(name, *arguments, given=given)
+    assert done.code == 0, done.errors[-2000:] + done.output[-2000:]
+    return done.output
 
 
-def run_java_failing(*arguments: str) -> str:
+def run_java_failing(name: str, *arguments: str) -> str:
     """All that a Java program prints that is expected to fail."""
-    command = java("-XX:TieredStopAtLevel=1", *arguments)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=JAVA_S_MAX, check=False)
-    assert done.returncode != 0, done.stdout
-    return done.stdout + done.stderr
+    done = _run(name, *arguments)
+    assert done.code != 0, done.output
+    return done.output + done.errors
+
+
+def _run(name: str, *arguments: str, given: str = "") -> Done:
+    """Classes of Kafka run in a Java that lives on; programs of the tests in one of their own."""
+    if not name.endswith(".java"):
+        return java_tools.run(name, *arguments, given=given, timeout_s=JAVA_S_MAX)
+    done = subprocess.run(
+        command(name, *arguments), input=given, capture_output=True, text=True, timeout=JAVA_S_MAX, check=False
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
 def talk(bootstrap: str, *arguments: str) -> str:
@@ -47,9 +57,10 @@ def talk(bootstrap: str, *arguments: str) -> str:
 class JavaProgram:
     """A Java program in a process of its own; `lines` are what it has printed."""
 
-    def __init__(self, *arguments: str) -> None:
-        command = java("-XX:TieredStopAtLevel=1", *arguments)
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    def __init__(self, name: str, *arguments: str) -> None:
+        self._process = subprocess.Popen(
+            command(name, *arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        )
         self.lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -87,8 +98,12 @@ class JavaMember:
     """Talk's `member` in a process of its own."""
 
     def __init__(self, bootstrap: str, group: str, topic: str, assignor: str = "RangeAssignor") -> None:
-        command = java("-XX:TieredStopAtLevel=1", TALK, bootstrap, "member", group, topic, assignor)
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command(TALK, bootstrap, "member", group, topic, assignor),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         self.lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
