@@ -5,7 +5,10 @@ PY := $(VENV)/bin/python
 SEED ?= 1
 SUITES ?=
 
-.PHONY: demo test soak lint types interop bench sim docs site clean
+# the tests start hundreds of Python processes: without bytecode each of them compiles what it imports
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: demo test tests soak lint types interop bench sim docs site clean
 
 # One environment that grows: each step installs only what it adds. The packages of the demo need no compiler; the
 # tests compile the record codecs where there is one.
@@ -38,8 +41,11 @@ $(VENV)/.compiled: $(VENV)/.test $(CODECS)
 demo: $(VENV)/.demo
 	$(PY) -m rota.demo
 
-test: $(TESTED) lint types
-	$(PY) -m tools.gate -n 4 --durations=40 --durations-min=4
+test: $(TESTED) lint
+	@$(MAKE) --no-print-directory -j2 types tests
+
+tests: $(TESTED)
+	$(PY) -m tools.gate --whole -n 4 --durations=40 --durations-min=4
 
 # what takes longer than `make test` may; its latest result is in docs/SOAK.md
 soak: $(TESTED)

@@ -3,6 +3,8 @@ on one worker of pytest-xdist (tests/xdist_groups.py)."""
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from hypothesis import settings
 from tests.soak import SOAK
@@ -23,6 +25,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if item.get_closest_marker("soak") is not None]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item.get_closest_marker("soak") is None]
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests live until the end: `gc.collect()` in a test then looks at that test's objects only."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

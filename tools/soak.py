@@ -15,7 +15,8 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree
+
+from tools import gate
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "SOAK.md"
@@ -84,13 +85,8 @@ def counted(suite: str, report: Path, seconds: float) -> Result:
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     commit = head.stdout.strip()
-    if not report.exists():
-        return Result(suite, today, commit, 0, 1, 0, seconds)
-    suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
-    total, failures, errors, skipped = (
-        sum(int(found.get(name, 0)) for found in suites) for name in ("tests", "failures", "errors", "skipped")
-    )
-    return Result(suite, today, commit, total - failures - errors - skipped, failures + errors, skipped, seconds)
+    total, failed, errors, skipped = gate.counted(report)
+    return Result(suite, today, commit, total - failed - errors - skipped, failed + errors, skipped, seconds)
 
 
 def updated(page: str, result: Result) -> str:

@@ -1,0 +1,51 @@
+"""The sessions of the gate: their environment, and the counts of both in its last line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tools import gate
+
+REPORT = """<testsuites><testsuite tests="{}" failures="{}" errors="0" skipped="{}"/></testsuites>"""
+
+
+def test_the_last_line_has_the_counts_of_both_sessions(tmp_path: Path) -> None:
+    reports = tmp_path / "units.xml", tmp_path / "others.xml"
+    reports[0].write_text(REPORT.format(9, 1, 2))
+    reports[1].write_text(REPORT.format(5, 0, 0))
+    assert gate.summary(reports, 60.4) == "==== both sessions: 1 failed, 11 passed, 2 skipped in 60 s ===="
+
+
+def test_a_session_without_a_report_is_an_error(tmp_path: Path) -> None:
+    assert "0 passed, 1 errors" in gate.summary([tmp_path / "none.xml"], 1)
+
+
+def test_processes_of_the_tests_write_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("KEPT", "1")
+    found = gate.environment()
+    assert "PYTHONDONTWRITEBYTECODE" not in found
+    assert found["KEPT"] == "1"
+
+
+@pytest.mark.parametrize(("body", "code"), [("assert True", 0), ("assert False", 1)])
+def test_the_unit_session_ends_with_the_code_of_pytest(
+    body: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    test = tmp_path / "test_it.py"
+    test.write_text(f"def test_it():\n    {body}\n")
+    monkeypatch.setattr(gate, "UNITS", str(test))
+    with gate.UnitSession(
+        ["-c", "/dev/null", f"--rootdir={tmp_path}", "-p", "no:cacheprovider"], tmp_path / "out"
+    ) as units:
+        assert units.finish() == code
+    assert "1 passed" in capfd.readouterr().out or code
+
+
+def test_a_unit_session_that_is_not_awaited_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = tmp_path / "test_it.py"
+    test.write_text("import threading\ndef test_it():\n    threading.Event().wait()\n")
+    monkeypatch.setattr(gate, "UNITS", str(test))
+    with gate.UnitSession(["-c", "/dev/null", f"--rootdir={tmp_path}"], tmp_path / "out"):
+        pass  # leaving ends it
