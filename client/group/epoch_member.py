@@ -9,6 +9,7 @@ Laws
     E2  A fenced member (FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID) has lost its partitions; it joins again with epoch 0.
     E3  A field that has not changed is sent as None; after a failed heartbeat the next one has all fields.
     E4  A topic that was deleted and created again is another topic: its partitions are lost and assigned anew.
+    E5  Only the coordinator takes partitions away: metadata that do not have an owned topic change nothing.
 
 This file is longer than others because a decision of the member is read in one place; machine.py has branches for
 JoinGroup, SyncGroup and the leader, which this protocol does not need.
@@ -106,10 +107,13 @@ class EpochMember(Member):
 
     @property
     def desired(self) -> dict[TopicPartition, bytes]:
-        """The partitions of the target with their topic ids: of known topics that are subscribed to."""
-        found = {}
+        """The partitions of the target with their topic ids: of known topics that are subscribed to.
+
+        An owned topic is known, whether the metadata has it or not (E5).
+        """
+        found, owned = {}, {self.ids[partition.topic]: partition.topic for partition in self.owned}
         for topic_id, partitions in (self.target or {}).items():
-            name = self.metadata.topic_name(topic_id)
+            name = self.metadata.topic_name(topic_id) or owned.get(topic_id)
             if name is not None and self.subscription is not None and accepts(self.subscription, name):
                 found.update({TopicPartition(name, partition): topic_id for partition in partitions})
         return found

@@ -302,6 +302,19 @@ def test_a_topic_that_was_created_again_is_another_topic() -> None:
     assert talk.fields() == {"owned": {"n": (0,)}}
 
 
+def test_a_topic_that_a_broker_does_not_know_for_a_while_is_kept() -> None:
+    """E5. A broker that answers from old metadata takes nothing from the member: the coordinator has not, either."""
+    talk = stable().does(events.MetadataChanged(metadata({})), POLL, RETURNING)
+    assert talk.m.owned == {T0, T1}
+    assert talk.outputs == []
+    talk.does(rings("heartbeat")).answers(1, given_=assignment(t=(0, 1)))
+    assert talk.m.owned == {T0, T1}
+    talk.does(rings("heartbeat")).answers(1, given_=assignment(t=(0,))).does(POLL)
+    assert talk.outputs == [("revoke", "t-1")]
+    talk.done()
+    assert talk.fields() == {"owned": {"t": (0,)}}
+
+
 def test_an_error_of_a_callback_is_raised_and_the_partitions_are_assigned_all_the_same() -> None:
     talk = joining().answers(1, given_=assignment(t=(0,))).done(ValueError("mine"))
     assert isinstance(talk.failure, ValueError)
