@@ -15,7 +15,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from rota.cli.secret_names import is_secret
-from rota.coordinator.config.properties_file import FileRefused, load_properties
+from rota.transport.properties_file import FileRefused, load_properties
 
 if TYPE_CHECKING:
     from rota.client.config import ClientConfig

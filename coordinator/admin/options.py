@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from rota.coordinator.config.broker import BrokerConfig, definition_of
 from rota.coordinator.config.definition import ConfigRefused, UnknownConfig
 from rota.coordinator.config.presets import PRESETS
-from rota.coordinator.config.properties_file import load_properties
 from rota.coordinator.observe.logs import FORMATS, LEVELS
+from rota.transport.properties_file import load_properties
 
 FLAGS: dict[str, str] = {
     "--data": "data",

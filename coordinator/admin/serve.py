@@ -19,10 +19,10 @@ from rota.coordinator.admin.options import OptionsRefused, ServeOptions
 from rota.coordinator.admin.service_manager import ServiceManager
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
-from rota.coordinator.config.properties_file import FileRefused
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.metadata.store import Store, StoreFailed
 from rota.coordinator.observe.logs import get_logger, print_error, writing_by_thread
+from rota.transport.properties_file import FileRefused
 
 EXIT_CANNOT_START = 2
 EXIT_UNCLEAN_STOP = 1

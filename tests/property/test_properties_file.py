@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.coordinator.config.properties_file import FILE_BYTES_MAX, FileRefused, load_properties, parse_properties
+from rota.transport.properties_file import FILE_BYTES_MAX, FileRefused, load_properties, parse_properties
 
 SPECIAL = "=:#! \t\f\n\r\\"
 TEXT = st.text(

@@ -61,12 +61,7 @@ def test_a_start_of_a_broker_imports_no_command_line() -> None:
 def test_a_command_of_the_cluster_imports_no_broker_and_no_terminal_library(command: str) -> None:
     modules = imported_by(command, "--help")
     of_the_broker = {name for name in modules if name.startswith("rota.coordinator.")}
-    assert of_the_broker <= {
-        "rota.coordinator.admin",
-        "rota.coordinator.admin.cli",
-        "rota.coordinator.config",
-        "rota.coordinator.config.properties_file",
-    }
+    assert of_the_broker <= {"rota.coordinator.admin", "rota.coordinator.admin.cli"}
     assert not {"rich", "uvloop"} & modules
 
 
