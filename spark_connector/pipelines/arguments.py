@@ -1,0 +1,48 @@
+"""The arguments that every pipeline has: brokers, folders, and the settings of the client.
+
+Laws
+    A setting of --option takes precedence over the same setting of --command-config.
+    Values from the file of --command-config, which has secrets, are in no message.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Final
+
+from rota.transport.properties_file import FileRefused, load_properties
+
+KAFKA: Final = "kafka."
+
+
+def common_parser(name: str, description: str, output: str) -> argparse.ArgumentParser:
+    """A parser with the common arguments; `output` describes --output."""
+    parser = argparse.ArgumentParser(prog=name, description=description)
+    parser.add_argument("--bootstrap-servers", required=True, metavar="HOST:PORT", help="brokers, separated by commas")
+    parser.add_argument("--output", required=True, metavar="PATH", help=output)
+    parser.add_argument("--checkpoint", default="", metavar="PATH", help="the checkpoint folder (OUTPUT/_checkpoint)")
+    parser.add_argument("--starting", default="earliest", help="earliest, latest or JSON (%(default)s)")
+    parser.add_argument(
+        "--command-config", default="", metavar="FILE", help="client settings (TLS, SASL) as Java properties"
+    )
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of format('rota')"
+    )
+    return parser
+
+
+def parse_common(parser: argparse.ArgumentParser, arguments: list[str]) -> dict[str, Any]:
+    """The parsed arguments; `options` has those of --command-config and --option. Exits with the reason of an error."""
+    given = vars(parser.parse_args(arguments))
+    file, pairs = given.pop("command_config"), given.pop("option")
+    try:
+        settings = load_properties(file) if file else {}
+    except (FileRefused, OSError) as error:
+        parser.error(f"--command-config: {error}")
+    options = {KAFKA + name: value for name, value in settings.items() if name != "bootstrap.servers"}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            parser.error(f"--option {pair}: it must be NAME=VALUE, as in maxOffsetsPerTrigger=100000")
+        options[name] = value
+    return {**given, "options": options}

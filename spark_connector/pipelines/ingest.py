@@ -1,0 +1,287 @@
+"""Topics into a Parquet table, each record once; values that cannot be decoded into a table beside it, with the reason.
+
+    python -m rota.spark_connector.pipelines.ingest --bootstrap-servers 127.0.0.1:9092 --topics orders \\
+        --schema orders.ddl --output lake/orders
+
+docs/INGEST.md describes the tables. `spark-submit` can run this file.
+
+Laws
+    Each record is in `records` or in `dead_letters` once, except a duplicate of --deduplicate-by and a record that is
+    older than the watermark; both are counted on the terminal.
+    A micro-batch that runs again replaces what it had written.
+    The group of --group never has a committed offset beyond the records of the tables.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType, TimestampType
+
+from rota.client.log import logger
+from rota.spark_connector.errors import OptionError
+from rota.spark_connector.pipelines.arguments import common_parser, parse_common
+from rota.spark_connector.pipelines.maintenance import maintain
+from rota.spark_connector.pipelines.progress_lines import METRICS, progress_line
+from rota.spark_connector.pipelines.schema_registry import avro_subject
+from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, has_files
+from rota.spark_connector.pipelines.value_formats import (
+    REASON,
+    RECORD,
+    Decode,
+    avro_format,
+    json_format,
+    json_schema,
+)
+from rota.spark_connector.source import register
+
+RECORDS: Final = "records"
+DEAD: Final = "dead_letters"
+DAY: Final = "event_day"
+EVENT_TIME: Final = "_event_time"
+SOURCE: Final = ("_topic", "_partition", "_offset", "_timestamp", "_key")
+PROGRESS_INTERVAL_S: Final = 1
+_log = logger("rota.spark")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The job's parameters. `schema`: a file. `interval` "": what there is now, once. `compact_after`: the number of
+    folders of a day that are joined into one. `keep_days` 0: for ever."""
+
+    bootstrap_servers: str
+    topics: str
+    output: str
+    value_format: str = "json"
+    schema: str = ""
+    schema_registry: str = ""
+    registry_credentials: str = field(default="", repr=False)
+    group: str = ""
+    event_time: str = ""
+    watermark: str = "1 hour"
+    deduplicate_by: tuple[str, ...] = ()
+    interval: str = ""
+    checkpoint: str = ""
+    starting: str = "earliest"
+    compact_after: int = 100
+    keep_days: int = 0
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def checkpoint_path(self) -> str:
+        """The folder of the checkpoint."""
+        return self.checkpoint or f"{self.output}/_checkpoint"
+
+    @property
+    def source(self) -> dict[str, str]:
+        """The options of the source."""
+        own = {
+            "kafka.bootstrap.servers": self.bootstrap_servers,
+            "kafka.isolation.level": "read_committed",
+            "subscribe": self.topics,
+            "startingOffsets": self.starting,
+        }
+        return {**own, **({"group.id": self.group} if self.group else {}), **self.options}
+
+    @property
+    def when(self) -> dict[str, Any]:
+        """For writeStream.trigger."""
+        return {"processingTime": self.interval} if self.interval else {"availableNow": True}
+
+    def table(self, name: str) -> TableFiles:
+        """The files of RECORDS or DEAD."""
+        return TableFiles(f"{self.output}/{name}", DAY)
+
+
+def start(spark: SparkSession, job: Job) -> StreamingQuery:
+    """Start the query. Raises OptionError."""
+    register(spark)
+    if has_files(f"{job.output}/{RECORDS}") and not has_files(f"{job.checkpoint_path}/offsets"):
+        expected = f"empty, or used with the checkpoint of its tables ({job.checkpoint_path} is empty)"
+        raise OptionError("--output", job.output, expected)
+    for name in (RECORDS, DEAD):
+        job.table(name).recover()
+    read = spark.readStream.format("rota").options(**job.source).load()
+    rows = deduplicated(decoded(read, decoder(job), job), job)
+    writer = rows.writeStream.queryName(f"ingest {job.topics}").option("checkpointLocation", job.checkpoint_path)
+    return writer.trigger(**job.when).foreachBatch(batch_writer(job)).start()
+
+
+def decoder(job: Job) -> Decode:
+    """The decoder of the job's value format, with the schema of the file or the registry. Raises OptionError."""
+    if job.value_format not in ("json", "avro"):
+        raise OptionError("--value-format", job.value_format, "json or avro")
+    if bool(job.schema) == bool(job.schema_registry):
+        raise OptionError("--schema", job.schema or None, "given, or --schema-registry in place of it")
+    if job.schema_registry:
+        if job.value_format != "avro" or "," in job.topics:
+            raise OptionError("--schema-registry", job.schema_registry, "used with Avro values of one topic")
+        subject = avro_subject(job.schema_registry, f"{job.topics}-value", job.registry_credentials)
+        return avro_format(subject.latest, subject.by_id)
+    try:
+        text = Path(job.schema).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise OptionError("--schema", job.schema, f"a file in UTF-8 ({error})") from None
+    return avro_format(text) if job.value_format == "avro" else json_format(json_schema(text))
+
+
+def decoded(records: DataFrame, decode: Decode, job: Job) -> DataFrame:
+    """RECORD, REASON, EVENT_TIME, the value and the columns of SOURCE. Raises OptionError for columns of the record
+    that do not fit the job."""
+    rows = decode(records)
+    kinds = rows.schema[RECORD].dataType
+    assert isinstance(kinds, StructType)
+    check_columns(kinds, job)
+    if job.event_time:
+        time = F.col(RECORD).getField(job.event_time)
+        missing = F.when(time.isNull(), F.lit(f"{job.event_time}, the event time, is null"))
+        rows = rows.withColumn(REASON, F.coalesce(REASON, missing))
+    else:
+        time = F.col("timestamp")
+    source = [F.col(name.removeprefix("_")).alias(name) for name in SOURCE]
+    # without an event time a dead letter neither moves the watermark nor is too late for it
+    time = F.when(F.col(REASON).isNull(), time).alias(EVENT_TIME)
+    metrics = (F.count(F.lit(1)).alias("records"), F.count(REASON).alias("dead"))
+    return rows.select(RECORD, REASON, time, "value", *source).observe(f"{METRICS} read", *metrics)
+
+
+def check_columns(record: StructType, job: Job) -> None:
+    """Raises OptionError."""
+    reserved = {name.lower() for name in (*SOURCE, EVENT_TIME, DAY, BATCH)}
+    for name in record.names:
+        if name.lower() in reserved:
+            raise OptionError("--schema", name, f"without the fields {', '.join(sorted(reserved))}: the table has them")
+    if job.event_time and (job.event_time not in record.names or record[job.event_time].dataType != TimestampType()):
+        raise OptionError("--event-time", job.event_time, f"a timestamp field of the record: {record.simpleString()}")
+    unknown = [name for name in job.deduplicate_by if name not in (*record.names, "_key")]
+    if unknown:
+        raise OptionError("--deduplicate-by", unknown[0], f"_key, or a field of the record: {', '.join(record.names)}")
+
+
+def deduplicated(rows: DataFrame, job: Job) -> DataFrame:
+    """The first row of each key within the watermark, and each dead letter."""
+    if job.deduplicate_by:
+        names = []
+        for at, name in enumerate(job.deduplicate_by):
+            key = F.col("_key") if name == "_key" else F.col(RECORD).getField(name)
+            rows = rows.withColumn(f"_key_{at}", F.when(F.col(REASON).isNull(), key))
+            names.append(f"_key_{at}")
+        place = F.struct("_topic", "_partition", "_offset")  # no two dead letters have the same
+        rows = rows.withColumn("_place", F.when(F.col(REASON).isNotNull(), place))
+        rows = rows.withWatermark(EVENT_TIME, job.watermark).dropDuplicatesWithinWatermark([*names, "_place"])
+        rows = rows.drop(*names, "_place")
+    return rows.observe(f"{METRICS} written", F.count(F.lit(1)).alias("written"))
+
+
+def batch_writer(job: Job) -> Callable[[DataFrame, int], None]:
+    """For foreachBatch. The first micro-batch of a run may have been written before a crash: it is removed first."""
+    seen: set[int] = set()
+
+    def write(batch: DataFrame, number: int) -> None:
+        if not seen:
+            for name in (RECORDS, DEAD):
+                job.table(name).remove_batch(number)
+        seen.add(number)
+        rows = batch.persist()
+        try:
+            _append(good_rows(rows), f"{job.output}/{RECORDS}", number)
+            _append(dead_rows(rows), f"{job.output}/{DEAD}", number)
+        finally:
+            rows.unpersist()
+        for name in (RECORDS, DEAD):
+            maintain(
+                batch.sparkSession, job.table(name), number, compact_after=job.compact_after, keep_days=job.keep_days
+            )
+
+    return write
+
+
+def good_rows(rows: DataFrame) -> DataFrame:
+    """The table RECORDS: the fields of the record, and the columns of SOURCE."""
+    return rows.where(F.col(REASON).isNull()).select(_day(F.col(EVENT_TIME)), f"{RECORD}.*", *SOURCE)
+
+
+def dead_rows(rows: DataFrame) -> DataFrame:
+    """The table DEAD: the value and its reason, and the columns of SOURCE."""
+    return rows.where(F.col(REASON).isNotNull()).select(
+        _day(F.col("_timestamp")), F.col(REASON).alias("reason"), F.col("value"), *SOURCE
+    )
+
+
+def _day(time: Any) -> Any:
+    """The day in UTC, whatever the session's time zone: a micro-batch that runs again has the same."""
+    return F.date_from_unix_date(F.floor(F.unix_seconds(time) / 86_400).cast("int")).alias(DAY)
+
+
+def _append(rows: DataFrame, location: str, number: int) -> None:
+    rows.withColumn(BATCH, F.lit(number)).write.mode("append").partitionBy(DAY, BATCH).parquet(location)
+
+
+def parse_arguments(arguments: Sequence[str]) -> Job:
+    """From the command line."""
+    parser = common_parser("ingest", (__doc__ or "").partition("\n")[0], "the folder or URL for the tables")
+    parser.add_argument("--topics", required=True, help="topics, separated by commas")
+    parser.add_argument("--value-format", default="json", choices=("json", "avro"), help="(%(default)s)")
+    parser.add_argument("--schema", default="", metavar="FILE", help="of the values: DDL for JSON, or an Avro schema")
+    parser.add_argument("--schema-registry", default="", metavar="URL", help="has the Avro schema in place of a file")
+    parser.add_argument("--registry-credentials", metavar="FILE", help="USER:PASSWORD of the registry")
+    parser.add_argument("--group", default="", help="the group that progress is committed to")
+    parser.add_argument("--event-time", default="", metavar="FIELD", help="a timestamp (the record's timestamp)")
+    parser.add_argument("--deduplicate-by", default="", metavar="FIELDS", help="fields with commas, or _key")
+    parser.add_argument("--watermark", default="1 hour", help="how late a duplicate may come (%(default)s)")
+    parser.add_argument("--once", action="store_true", help="end when all records of now are in the table")
+    parser.add_argument("--interval", default="10 seconds", help="between micro-batches without --once (%(default)s)")
+    parser.add_argument("--compact-after", type=int, default=100, metavar="N", help="folders of a day (%(default)s)")
+    parser.add_argument("--keep-days", type=int, default=0, metavar="N", help="older days are removed (never)")
+    given = parse_common(parser, list(arguments))
+    if given.pop("once"):
+        given["interval"] = ""
+    given["deduplicate_by"] = tuple(name.strip() for name in given["deduplicate_by"].split(",") if name.strip())
+    file = given["registry_credentials"]
+    given["registry_credentials"] = Path(file).read_text(encoding="utf-8").strip() if file else ""
+    return Job(**given)
+
+
+def follow(query: StreamingQuery, show: Callable[[str], None]) -> None:
+    """Show a line for each micro-batch until the query ends. Raises what the query raises."""
+    last = -1
+    is_over = False
+    while not is_over:
+        is_over = bool(query.awaitTermination(PROGRESS_INTERVAL_S))
+        for each in query.recentProgress:
+            progress = json.loads(each.json)
+            if progress["batchId"] > last and progress["numInputRows"]:
+                last = progress["batchId"]
+                show(progress_line(progress))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run until all records are in the table or, without --once, until it is interrupted."""
+    job = parse_arguments(sys.argv[1:] if arguments is None else arguments)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = SparkSession.builder.appName("ingest").getOrCreate()
+    try:
+        query = start(spark, job)
+        try:
+            follow(query, lambda line: print(line, flush=True))
+        except KeyboardInterrupt:
+            query.stop()
+    except OptionError as error:
+        print(f"ingest: {error}", file=sys.stderr)
+        return 2
+    finally:
+        spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""Compaction and expiry of a table that is partitioned by day and micro-batch.
+
+Laws
+    Compaction changes no row of the table. The current micro-batch, which may run again, is not compacted.
+    A day is removed when it is more than `keep_days` before the newest day of the table, not before the clock's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from rota.client.log import logger
+from rota.spark_connector.pipelines.table_files import BATCH, TableFiles
+
+FILE_BYTES: Final = 256 << 20  # of a compacted file, about
+Merge = Callable[[DataFrame], DataFrame]
+_log = logger("rota.spark")
+
+
+def maintain(
+    spark: SparkSession,
+    table: TableFiles,
+    number: int,
+    *,
+    compact_after: int,
+    keep_days: int,
+    merge: Merge = lambda rows: rows,
+) -> None:
+    """Remove old days and compact the micro-batches before `number`, which is the current one.
+
+    `merge` combines the rows of several micro-batches.
+    """
+    for day in expired(table.days(), keep_days):
+        table.remove_day(day)
+        _log.info("Removed an old day", table=table.location, day=day)
+    for day in table.days():
+        small = [each for each in table.batches(day) if each < number and table.size_bytes(day, each) < FILE_BYTES]
+        if len(small) > compact_after:
+            compact(spark, table, day, small, merge)
+
+
+def compact(
+    spark: SparkSession, table: TableFiles, day: str, numbers: list[int], merge: Merge = lambda rows: rows
+) -> None:
+    """Join micro-batches of a day into the folder of the last one."""
+    folders = [f"{table.location}/{day}/{BATCH}={number}" for number in numbers]
+    rows = spark.read.option("mergeSchema", "true").option("basePath", f"{table.location}/{day}").parquet(*folders)
+    files = 1 + sum(table.size_bytes(day, number) for number in numbers) // FILE_BYTES
+    merge(rows).drop(BATCH).coalesce(files).write.mode("overwrite").parquet(table.copy_location(day, numbers[-1]))
+    table.replace(day, numbers)
+    _log.info("Compacted a day", table=table.location, day=day, through=numbers[-1])
+
+
+def expired(days: list[str], keep_days: int) -> list[str]:
+    """The folders of the days that are to be removed; `keep_days` 0: none."""
+    dates = {name: date.fromisoformat(name.partition("=")[2]) for name in days if "__" not in name}
+    if not keep_days or not dates:
+        return []
+    oldest = max(dates.values()) - timedelta(days=keep_days)
+    return [name for name, day in dates.items() if day < oldest]

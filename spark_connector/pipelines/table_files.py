@@ -1,0 +1,112 @@
+"""The folders of a table: DAY=2026-11-23/batch_id=12. Finds, removes and replaces them, without the JVM.
+
+Laws
+    A micro-batch that is removed has no file left in any day: it can be written again without duplicates.
+    Joined micro-batches are replaced when the copy of their rows is complete. A crash during the replacement loses and
+    duplicates nothing: `recover` finishes it or drops the copy.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Final
+
+from pyarrow import fs
+
+BATCH: Final = "batch_id"
+COPY: Final = "_copy"  # the joined rows of micro-batches, before they replace these; readers skip the name
+PLAN: Final = "plan.json"  # what the copy replaces: from then on, a crash finishes the replacement
+_BATCH_FOLDER: Final = re.compile(BATCH + r"=(\d+)")
+_SCHEME: Final = re.compile(r"^s3[an]://")
+
+
+class TableFiles:
+    """The files of the table in `location`, a local path or a URL that pyarrow knows. `day` is the name of its first
+    partition column."""
+
+    def __init__(self, location: str, day: str) -> None:
+        self.location, self._day = location, day
+        self._files, self._root = file_system(location)
+
+    def days(self) -> list[str]:
+        """The names of the folders of days, in order."""
+        return [name for name in self._names(self._root) if name.startswith(f"{self._day}=")]
+
+    def batches(self, day: str) -> list[int]:
+        """The numbers of the micro-batches in the folder of a day, in order."""
+        matches = (_BATCH_FOLDER.fullmatch(name) for name in self._names(f"{self._root}/{day}"))
+        return sorted(int(match[1]) for match in matches if match)
+
+    def size_bytes(self, day: str, number: int) -> int:
+        """The size of the files of a micro-batch in a day."""
+        selector = fs.FileSelector(self._folder(day, number), recursive=True)
+        return sum(info.size or 0 for info in self._files.get_file_info(selector))
+
+    def remove_batch(self, number: int) -> None:
+        """Remove what a micro-batch has written into any day."""
+        for day in self.days():
+            if number in self.batches(day):
+                self._remove(self._folder(day, number))
+
+    def remove_day(self, day: str) -> None:
+        """Remove the folder of a day."""
+        self._remove(f"{self._root}/{day}")
+
+    def copy_location(self, day: str, number: int) -> str:
+        """Where the joined rows of several micro-batches are to be written; `number` is the last one of them."""
+        return f"{self.location}/{COPY}/{day}/{BATCH}={number}"
+
+    def replace(self, day: str, numbers: list[int]) -> None:
+        """Replace the folders of micro-batches by the folder in `copy_location`, which has all of their rows."""
+        self._files.create_dir(f"{self._root}/{COPY}")
+        with self._files.open_output_stream(f"{self._root}/{COPY}/{PLAN}") as out:
+            out.write(json.dumps({"day": day, "numbers": numbers}).encode())
+        self._finish(day, numbers)
+
+    def recover(self) -> None:
+        """Finish the replacement that a crash has interrupted; drop a copy that is not complete."""
+        plan = f"{self._root}/{COPY}/{PLAN}"
+        if self._files.get_file_info(plan).type == fs.FileType.File:
+            with self._files.open_input_stream(plan) as file:
+                text = file.read()
+            # a plan that is not complete was followed by nothing
+            found = json.loads(text) if text.endswith(b"}") else None
+            if found is not None:
+                self._finish(found["day"], found["numbers"])
+        self._remove(f"{self._root}/{COPY}")
+
+    def _finish(self, day: str, numbers: list[int]) -> None:
+        copy = f"{self._root}/{COPY}/{day}/{BATCH}={numbers[-1]}"
+        if self._files.get_file_info(copy).type == fs.FileType.Directory:  # otherwise all is done
+            for number in numbers:
+                self._remove(self._folder(day, number))
+            self._files.move(copy, self._folder(day, numbers[-1]))
+        self._remove(f"{self._root}/{COPY}")
+
+    def _folder(self, day: str, number: int) -> str:
+        return f"{self._root}/{day}/{BATCH}={number}"
+
+    def _names(self, folder: str) -> Iterator[str]:
+        found = self._files.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        return iter(sorted(PurePosixPath(info.path).name for info in found))
+
+    def _remove(self, folder: str) -> None:
+        if self._files.get_file_info(folder).type == fs.FileType.Directory:
+            self._files.delete_dir(folder)
+
+
+def file_system(location: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a path or URL, and the path in it."""
+    if "://" not in location and not location.startswith("file:"):
+        return fs.LocalFileSystem(), location.rstrip("/")
+    found, path = fs.FileSystem.from_uri(_SCHEME.sub("s3://", location))
+    return found, path.rstrip("/")
+
+
+def has_files(location: str) -> bool:
+    """Whether a folder exists and is not empty."""
+    files, path = file_system(location)
+    return bool(files.get_file_info(fs.FileSelector(path, allow_not_found=True)))

@@ -1,0 +1,40 @@
+"""The common arguments, and where the settings of the client come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rota.spark_connector.pipelines.arguments import common_parser, parse_common
+
+LEAST = ["--bootstrap-servers", "a:1", "--output", "/out"]
+
+
+def test_settings_come_from_the_file_and_options_take_precedence(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=other:1\nsasl.password=planted\nsecurity.protocol=SSL\n")
+    more = ["--command-config", str(file), "--option", "kafka.security.protocol=SASL_SSL", "--option", "x=a=b"]
+    given = parse_common(common_parser("job", "", ""), [*LEAST, *more])
+    assert given["bootstrap_servers"] == "a:1"
+    assert given["options"] == {"kafka.sasl.password": "planted", "kafka.security.protocol": "SASL_SSL", "x": "a=b"}
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [(["--option", "x"], "must be NAME=VALUE"), (["--command-config", "/missing"], "--command-config")],
+)
+def test_errors_are_named(more: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse_common(common_parser("job", "", ""), [*LEAST, *more])
+    assert reason in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_valid_is_named_without_its_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("sasl.password=planted\\u00zz\n")
+    with pytest.raises(SystemExit):
+        parse_common(common_parser("job", "", ""), [*LEAST, "--command-config", str(file)])
+    error = capsys.readouterr().err
+    assert str(file) in error
+    assert "planted" not in error
