@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, NewTopic, Producer, ProducerConfig
-from rota.spark_connector.pipelines import group_activity, page
+from rota.spark_connector.pipelines import group_activity, report
 from rota.testing import running_broker
 
 TOPIC = "orders"
@@ -75,7 +75,7 @@ def main() -> None:
         asyncio.run(run_groups(bootstrap))
         output = f"{folder}/activity"
         group_activity.main(["--bootstrap-servers", bootstrap, "--output", output, "--window", WINDOW])
-        target.write_text(page.render(output, title="Two groups on six partitions"), encoding="utf-8")
+        target.write_text(report.svg(output, title="Two groups on six partitions"), encoding="utf-8")
 
 
 if __name__ == "__main__":

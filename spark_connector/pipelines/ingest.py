@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.streaming.query import StreamingQuery
@@ -137,7 +138,7 @@ def decoder(job: Job) -> Decode:
 def decoded(records: DataFrame, decode: Decode, job: Job) -> DataFrame:
     """RECORD, REASON, EVENT_TIME, the value and the columns of SOURCE. Raises OptionError for columns of the record
     that do not fit the job."""
-    rows = decode(records)
+    rows = _with_record(decode, records)
     kinds = rows.schema[RECORD].dataType
     assert isinstance(kinds, StructType)
     check_columns(kinds, job)
@@ -152,6 +153,17 @@ def decoded(records: DataFrame, decode: Decode, job: Job) -> DataFrame:
     time = F.when(F.col(REASON).isNull(), time).alias(EVENT_TIME)
     metrics = (F.count(F.lit(1)).alias("records"), F.count(REASON).alias("dead"))
     return rows.select(RECORD, REASON, time, "value", *source).observe(f"{METRICS} read", *metrics)
+
+
+def _with_record(decode: Decode, records: DataFrame) -> DataFrame:
+    try:
+        return decode(records)
+    except AnalysisException as error:
+        if "AVRO_NOT_LOADED" not in str(error):
+            raise
+        package = f"org.apache.spark:spark-avro_2.13:{records.sparkSession.version}"
+        expected = f"json, or used with Spark's package for Avro: spark-submit --packages {package}"
+        raise OptionError("--value-format", "avro", expected) from None
 
 
 def check_columns(record: StructType, job: Job) -> None:

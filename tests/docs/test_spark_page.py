@@ -19,14 +19,17 @@ from rota.spark_connector import options
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "SPARK.md").read_text()
 ACTIVITY = (ROOT / "docs" / "GROUP_ACTIVITY.md").read_text()
+INGEST = (ROOT / "docs" / "INGEST.md").read_text()
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```(?:\n\n```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
 
 # what holds each command; one that is not here fails the test below
 HELD_BY = {
     'pip install "rota[spark]"': "tests/docs/test_spark_page.py",
     "python -m rota.spark_connector.pipelines.group_activity": "tests/spark/test_pipeline.py",
+    "python -m rota.spark_connector.pipelines.ingest": "tests/spark/test_ingest.py",
     "spark-submit": "tests/spark/test_pipeline.py",
-    "python -m rota.spark_connector.pipelines.page": "tests/unit/spark_connector/pipelines/test_page.py",
+    "python -m rota.spark_connector.pipelines.report": "tests/browser/test_report.py",
+    'pip install "rota[report]"': "tests/browser/test_report.py",
 }
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
@@ -74,7 +77,7 @@ def test_a_stream_of_the_official_connector_keeps_its_checkpoint(
 def test_every_command_is_held_by_a_test() -> None:
     commands = [
         line
-        for page in (PAGE, ACTIVITY)
+        for page in (PAGE, ACTIVITY, INGEST)
         for kind, text, _ in BLOCK.findall(page)
         if kind == "sh"
         for line in text.replace("\\\n", " ").splitlines()

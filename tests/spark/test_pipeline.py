@@ -22,8 +22,8 @@ from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, TopicParti
 from rota.protocol.offsets_records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines.group_activity import TOPIC, Job, start
-from rota.spark_connector.pipelines.page import table
 from rota.spark_connector.pipelines.reading import read
+from rota.spark_connector.pipelines.report import table
 
 FILE = Path(pipeline.__file__)
 CONF = [  # as the session of the tests

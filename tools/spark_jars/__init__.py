@@ -1,4 +1,4 @@
-"""The jars of Spark's own Kafka connector, for the tests and the benchmark that compare it with `rota.spark_connector`.
+"""The jars of Spark's own Kafka connector, which tests and a benchmark compare with ours, and of its Avro functions.
 
 `python -m tools.spark_jars` downloads them with Maven and prints their folder.
 """
@@ -13,7 +13,7 @@ from typing import Final
 from tools.peer.jars import home, only_one, program
 
 POM: Final = Path(__file__).with_name("pom.xml")
-JARS: Final = 4  # the connector, its token provider, Kafka's clients, commons-pool; Spark has the other dependencies
+JARS: Final = 5  # the connector, its token provider, Kafka's clients, commons-pool; the Avro functions
 
 
 def folder() -> Path:

@@ -1,0 +1,154 @@
+"""One HTML page, or an SVG file, of the tables of group_activity: lag, rebalances and causes, partitions, members.
+
+    python -m rota.spark_connector.pipelines.report activity report.html --groups orders,billing
+
+Reads the Parquet files without Spark. The charts are drawn by Vega-Lite, whose script is in the page (the extra
+`rota[report]`): the page loads nothing.
+
+Laws
+    No text of the tables is interpreted as HTML or as a program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow.dataset as ds
+
+from rota.spark_connector.errors import OptionError
+from rota.spark_connector.pipelines import report_charts
+from rota.spark_connector.pipelines.report_rows import (
+    Row,
+    group_lags,
+    member_bars,
+    partition_lags,
+    rebalances,
+    worst_groups,
+)
+from rota.spark_connector.pipelines.table_files import file_system
+
+GROUPS_MAX: Final = 20
+POLICY: Final = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
+PAGE: Final = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+:root[data-theme=light] {{ color-scheme: light; }}
+:root[data-theme=dark] {{ color-scheme: dark; }}
+body {{ font: 15px system-ui, sans-serif; margin: 1.5rem; background: Canvas; color: CanvasText; }}
+#controls {{ margin: 1rem 0; }}
+</style>
+<body>
+<main>
+<h1>{title}</h1>
+<button id="theme" type="button">Dark or light</button>
+<div id="controls"></div>
+<div id="charts"></div>
+</main>
+<script>{library}</script>
+<script id="spec" type="application/json">{spec}</script>
+<script>
+const spec = JSON.parse(document.getElementById("spec").textContent);
+const system = matchMedia("(prefers-color-scheme: dark)");
+let chosen = null;
+async function draw() {{
+  const theme = chosen ?? (system.matches ? "dark" : "light");
+  document.documentElement.dataset.theme = theme;
+  const options = {{ actions: false, renderer: "svg", theme: theme === "dark" ? "dark" : undefined }};
+  options.config = {{ background: "transparent" }};
+  options.bind = "#controls";
+  const controls = document.getElementById("controls");
+  spec.params[0].value = controls.querySelector("select")?.value ?? spec.params[0].value;
+  controls.replaceChildren();
+  await vegaEmbed("#charts", structuredClone(spec), options);
+  document.documentElement.dataset.drawn = theme;
+}}
+document.getElementById("theme").onclick = () => {{
+  chosen = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  draw();
+}};
+system.onchange = draw;
+draw();
+</script>
+</body>
+</html>
+"""
+
+
+def table(output: str, name: str) -> list[Row]:
+    """All rows of a table, with the columns of its folders. Raises FileNotFoundError."""
+    files, path = file_system(f"{output}/{name}")
+    found = ds.dataset(path, filesystem=files, format="parquet", partitioning="hive")
+    rows: list[Row] = found.to_table().to_pylist()
+    return rows
+
+
+def chart_data(output: str, groups: Sequence[str] = ()) -> tuple[list[str], dict[str, list[Row]]]:
+    """The groups (those with the highest lag, or `groups`) and the rows of the charts."""
+    partitions = partition_lags(table(output, "lag"))
+    chosen = list(groups) or worst_groups(partitions, GROUPS_MAX)
+    members = _of(chosen, table(output, "members"))
+    partitions = _of(chosen, partitions)
+    marks = rebalances(_of(chosen, table(output, "rebalances")), members)
+    ends = {row["group"]: row["end"] for row in sorted(partitions, key=lambda row: row["end"])}
+    bars = member_bars(members, marks, ends)
+    data = {"lags": group_lags(partitions), "partitions": partitions, "marks": marks, "members": bars}
+    return chosen, data
+
+
+def page(output: str, *, groups: Sequence[str] = (), title: str = "Consumer groups") -> str:
+    """The page. Raises OptionError when the extra is not installed, FileNotFoundError."""
+    chosen, data = chart_data(output, groups)
+    spec = json.dumps(report_charts.report(chosen, data, title)).replace("<", "\\u003c")
+    script = _vega().javascript_bundle().replace("</script", "<\\/script")
+    return PAGE.format(policy=POLICY, title=html.escape(title), library=script, spec=spec)
+
+
+def svg(output: str, *, groups: Sequence[str] = (), title: str = "Consumer groups") -> str:
+    """The lag and the rebalances of all groups as SVG. Raises as `page`."""
+    _, data = chart_data(output, groups)
+    found: str = _vega().vegalite_to_svg(report_charts.overview(data, title))
+    return found
+
+
+def _of(groups: Sequence[str], rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row["group"] in groups]
+
+
+def _vega() -> Any:
+    try:
+        import vl_convert
+    except ImportError:
+        raise OptionError("report", None, 'used with Vega-Lite: pip install "rota[report]"') from None
+    return vl_convert
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """From the command line."""
+    parser = argparse.ArgumentParser(prog="report", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("output", help="the --output of the job")
+    parser.add_argument("file", type=Path, help="the file to write: NAME.html, or NAME.svg")
+    parser.add_argument("--groups", default="", help=f"with commas (the {GROUPS_MAX} groups with the highest lag)")
+    parser.add_argument("--title", default="Consumer groups")
+    given = parser.parse_args(arguments)
+    groups = [group for group in given.groups.split(",") if group]
+    make = svg if given.file.suffix == ".svg" else page
+    try:
+        given.file.write_text(make(given.output, groups=groups, title=given.title), encoding="utf-8")
+    except (OptionError, FileNotFoundError) as error:
+        print(f"report: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""What the report shows, from the rows of the tables: lags, rebalances with their cause, and bars of members. Pure.
+
+Laws
+    A window counts once: its lags are those of the last micro-batch, its generations those of all of them.
+    A generation that an earlier window has is not a rebalance. Its cause is the difference between the members of the
+    previous known generation and its own members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+Row = dict[str, Any]
+Rows = Iterable[Mapping[str, Any]]
+NAMES_SHOWN_MAX: Final = 3
+
+
+def partition_lags(rows: Rows) -> list[Row]:
+    """A row for each window, group and partition with a committed offset; `lag` None: unknown."""
+    last: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: int(row["batch_id"])):
+        last[row["group"], row["window_end"], row["topic"], row["partition"]] = row
+    return [
+        {
+            "group": row["group"],
+            "start": milliseconds(row["window_start"]),
+            "end": milliseconds(row["window_end"]),
+            "partition": f"{row['topic']}-{row['partition']}",
+            "lag": row["lag"],
+        }
+        for _, row in sorted(last.items())
+        if row["committed"] is not None
+    ]
+
+
+def group_lags(rows: Iterable[Row]) -> list[Row]:
+    """The lag of each group at the end of each window: the sum of its partitions; None when one of them is unknown."""
+    sums: dict[tuple[str, int], int | None] = {}
+    for row in rows:
+        before = sums.get((row["group"], row["end"]), 0)
+        sums[row["group"], row["end"]] = None if before is None or row["lag"] is None else before + row["lag"]
+    return [{"group": group, "end": end, "lag": lag} for (group, end), lag in sums.items()]
+
+
+def rebalances(rows: Rows, members: Rows) -> list[Row]:
+    """A row for each new generation, at the middle of its window, with its cause."""
+    names = _names(members)
+    first: dict[tuple[str, int], tuple[datetime, datetime]] = {}
+    for row in rows:
+        for generation in row["generations"]:
+            window = (row["window_start"], row["window_end"])
+            first[row["group"], generation] = min(first.get((row["group"], generation), window), window)
+    found, previous = [], ("", 0)
+    for (group, generation), (start, end) in sorted(first.items()):
+        before = names.get(previous, {}) if previous[0] == group else None
+        after = names.get((group, generation), {})
+        at = (milliseconds(start) + milliseconds(end)) // 2
+        cause = _cause(before, after)
+        found.append({"group": group, "at": at, "generation": generation, "members": len(after), "cause": cause})
+        previous = (group, generation)
+    return found
+
+
+def member_bars(members: Rows, marks: Iterable[Row], ends: Mapping[str, int]) -> list[Row]:
+    """A bar for each member and generation, until the next generation of the group; the last one until `ends`."""
+    at = {(mark["group"], mark["generation"]): mark["at"] for mark in marks}
+    following = {
+        key: at[other] if other is not None and other[0] == key[0] else ends.get(key[0], at[key])
+        for key, other in zip(sorted(at), [*sorted(at)[1:], None], strict=True)
+    }
+    bars = {}
+    for row in members:
+        key = (row["group"], row["generation"])
+        if key in at:
+            bars[*key, row["member_id"]] = {
+                "group": row["group"],
+                "member": f"{row['client_id']} {row['client_host']}",
+                "member_id": row["member_id"],
+                "generation": row["generation"],
+                "from": at[key],
+                "to": max(at[key], following[key]),
+                "partitions": row["partitions"],
+            }
+    return [bars[key] for key in sorted(bars)]
+
+
+def worst_groups(lags: Iterable[Row], limit: int) -> list[str]:
+    """The groups with the highest lag in any window, at most `limit`."""
+    highest: dict[str, int] = {}
+    for row in lags:
+        highest[row["group"]] = max(highest.get(row["group"], 0), row["lag"] or 0)
+    return sorted(highest, key=lambda group: (-highest[group], group))[:limit]
+
+
+def milliseconds(time: datetime) -> int:
+    """Since the epoch."""
+    return round(time.timestamp() * 1000)
+
+
+def _names(members: Rows) -> dict[tuple[str, int], dict[str, str]]:
+    """The members of each generation: client ids by member id, or by instance id for static members."""
+    found: dict[tuple[str, int], dict[str, str]] = {}
+    for row in members:
+        identity = row["instance_id"] or row["member_id"]
+        found.setdefault((row["group"], row["generation"]), {})[identity] = row["instance_id"] or row["client_id"]
+    return found
+
+
+def _cause(before: Mapping[str, str] | None, after: Mapping[str, str]) -> str:
+    if before is None:
+        return "first generation in these tables"
+    joined = [after[member] for member in sorted(after.keys() - before.keys())]
+    left = [before[member] for member in sorted(before.keys() - after.keys())]
+    parts = [f"{_listed(joined)} joined"] * bool(joined) + [f"{_listed(left)} left"] * bool(left)
+    return ", ".join(parts) or "the same members: a subscription, the partitions or a restart"
+
+
+def _listed(names: list[str]) -> str:
+    rest = len(names) - NAMES_SHOWN_MAX
+    return ", ".join(names[:NAMES_SHOWN_MAX]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,94 @@
+"""The report of group_activity in a browser: it loads nothing, is light or dark, and shows names as text."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+from tests.browser.conftest import violations
+
+from rota.spark_connector.pipelines.report import main
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+MEMBERS = {1: ("a",), 2: ("a", "b"), 3: ("b",)}  # by generation
+
+
+def write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
+    place = folder / name / "batch_id=0"
+    place.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows), place / "part.parquet")
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    """Two groups in ten windows; `billing` has three generations."""
+    try:
+        import vl_convert  # noqa: F401
+    except ImportError:
+        if os.environ.get("ROTA_CI"):
+            pytest.fail("in CI nothing is skipped: vl-convert-python is missing")
+        pytest.skip("vl-convert-python is not installed: the report is not tested")
+
+    def window(minute: int) -> dict[str, object]:
+        start = START + timedelta(minutes=minute)
+        return {"window_start": start, "window_end": start + timedelta(minutes=1)}
+
+    lag = {"topic": "orders", "committed": 1}
+    rows = [
+        {**window(minute), **lag, "group": group, "partition": partition, "lag": minute * factor + partition}
+        for group, factor in (("billing", 5), (HOSTILE, 1))
+        for minute in range(10)
+        for partition in range(3)
+    ]
+    write(tmp_path, "lag", rows)
+    generations = [{**window(3 * each - 3), "group": "billing", "generations": [each]} for each in MEMBERS]
+    write(tmp_path, "rebalances", generations)
+    members = [
+        {**window(3 * each - 3), "group": "billing", "generation": each, "member_id": f"{name}-1", "client_id": name}
+        for each, names in MEMBERS.items()
+        for name in names
+    ]
+    more = {"instance_id": None, "client_host": "/127.0.0.1", "partitions": 2}
+    write(tmp_path, "members", [{**member, **more} for member in members])
+    file = tmp_path / "report.html"
+    assert main([str(tmp_path), str(file), "--title", "Our <groups>"]) == 0
+    return file
+
+
+def test_the_report_shows_lag_rebalances_partitions_and_members(report: Path, page: Page) -> None:
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+    page.goto(report.as_uri())
+    root = page.locator(":root[data-drawn=light]")
+    expect(root).to_have_count(1)
+    expect(page).to_have_title("Our <groups>")
+    expect(page.locator(".mark-rule.role-mark line")).to_have_count(3)
+    expect(page.locator(".mark-rect.role-mark path")).to_have_count(30 + 4)  # the heat map, and the bars of members
+    page.locator(".mark-rule.role-mark line").nth(1).hover(force=True)
+    expect(page.locator("#vg-tooltip-element")).to_contain_text("b joined")
+    assert requests == [report.as_uri()]
+    if folder := os.environ.get("ROTA_REPORT_PICTURE"):
+        page.screenshot(path=folder, full_page=True)
+    page.locator("select").select_option(HOSTILE)
+    expect(page.locator(".mark-rule.role-mark line")).to_have_count(0)
+    assert violations(page) == []
+
+
+def test_the_report_is_dark_where_the_system_is_and_a_button_changes_it(report: Path, context: BrowserContext) -> None:
+    page = context.new_page()
+    page.emulate_media(color_scheme="dark")
+    page.goto(report.as_uri())
+    expect(page.locator(":root[data-drawn=dark]")).to_have_count(1)
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.locator("select").select_option(HOSTILE)
+    page.get_by_role("button", name="Dark or light").click()
+    expect(page.locator(":root[data-drawn=light]")).to_have_count(1)
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
+    expect(page.locator("select")).to_have_value(HOSTILE)

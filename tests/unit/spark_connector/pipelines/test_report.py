@@ -1,0 +1,52 @@
+"""The tables of a folder as rows of charts; what a browser makes of them is in tests/browser/test_report.py."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rota.spark_connector.pipelines.report import chart_data, main, table
+
+START, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
+WINDOW = {"window_start": START, "window_end": END}
+LAG = {**WINDOW, "topic": "t", "partition": 0, "committed": 1}
+
+
+def write(folder: Path, name: str, batch: int, rows: list[dict[str, object]]) -> None:
+    place = folder / name / f"batch_id={batch}"
+    place.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows), place / "part.parquet")
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> str:
+    write(tmp_path, "lag", 0, [{**LAG, "group": "a", "lag": 1}, {**LAG, "group": "b", "lag": 5}])
+    write(tmp_path, "lag", 1, [{**LAG, "group": "a", "lag": 9}])
+    write(tmp_path, "rebalances", 0, [{**WINDOW, "group": group, "generations": [1]} for group in "ab"])
+    member = {"generation": 1, "member_id": "m", "instance_id": None, "client_id": "c", "client_host": "h"}
+    write(tmp_path, "members", 0, [{**WINDOW, **member, "group": "a", "partitions": 1}])
+    return str(tmp_path)
+
+
+def test_groups_are_those_with_the_highest_lag_or_the_given_ones(output: str) -> None:
+    groups, data = chart_data(output)
+    assert groups == ["a", "b"]
+    assert [row["lag"] for row in data["lags"]] == [9, 5]
+    groups, data = chart_data(output, ["b"])
+    assert {row["group"] for rows in data.values() for row in rows} == {"b"}
+    assert {row["batch_id"] for row in table(output, "lag")} == {0, 1}
+
+
+def test_without_the_library_or_the_tables_the_error_says_what_to_do(
+    output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    assert main([output, str(tmp_path / "report.html")]) == 2
+    assert 'pip install "rota[report]"' in capsys.readouterr().err
+    assert main([str(tmp_path / "missing"), str(tmp_path / "report.html")]) == 2
+    assert "missing" in capsys.readouterr().err

@@ -1,0 +1,98 @@
+"""Tables that were written by several micro-batches, as the rows of charts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rota.spark_connector.pipelines.report_rows import (
+    group_lags,
+    member_bars,
+    milliseconds,
+    partition_lags,
+    rebalances,
+    worst_groups,
+)
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def at(minute: float) -> int:
+    return milliseconds(START + minute * MINUTE)
+
+
+def window(minute: int) -> dict[str, object]:
+    return {"window_start": START + minute * MINUTE, "window_end": START + (minute + 1) * MINUTE}
+
+
+def lag(batch: int, minute: int, partition: int, value: int | None, group: str = "g") -> dict[str, object]:
+    row = {"batch_id": batch, "group": group, "topic": "t", "partition": partition, "lag": value, "committed": 1}
+    return {**row, **window(minute)}
+
+
+def generations(minute: int, *found: int, group: str = "g") -> dict[str, object]:
+    return {**window(minute), "group": group, "generations": list(found)}
+
+
+def member(generation: int, name: str, instance: str | None = None) -> dict[str, object]:
+    row = {"group": "g", "generation": generation, "member_id": f"{name}-{generation if instance else 1}"}
+    return {**row, "instance_id": instance, "client_id": name, "client_host": "/h", "partitions": 2}
+
+
+def lags(rows: list[dict[str, object]]) -> list[int | None]:
+    return [row["lag"] for row in group_lags(partition_lags(rows))]
+
+
+def test_the_lags_of_a_groups_partitions_are_added() -> None:
+    rows = group_lags(partition_lags([lag(0, 0, 0, 3), lag(0, 0, 1, 4), lag(0, 1, 0, 5)]))
+    assert rows == [{"group": "g", "end": at(1), "lag": 7}, {"group": "g", "end": at(2), "lag": 5}]
+
+
+def test_the_last_measurement_holds() -> None:
+    assert lags([lag(10, 0, 0, 3), lag(9, 0, 0, 8)]) == [3]
+
+
+@pytest.mark.parametrize("values", [(None, 1), (1, None)])
+def test_an_unknown_lag_makes_the_sum_unknown(values: tuple[int | None, int | None]) -> None:
+    assert lags([lag(0, 0, number, value) for number, value in enumerate(values)]) == [None]
+
+
+def test_a_deleted_offset_is_not_counted() -> None:
+    assert lags([lag(0, 0, 0, 3), lag(0, 0, 1, None) | {"committed": None}]) == [3]
+
+
+def test_a_generation_is_one_mark_with_its_cause() -> None:
+    members = [member(1, "a"), member(2, "a"), member(2, "b"), member(4, "b"), member(5, "b")]
+    rows = [generations(0, 1, 2), generations(0, 2), generations(2, 2, 4), generations(3, 5, 6)]
+    found = rebalances(rows, members)
+    assert [(row["at"], row["generation"], row["members"], row["cause"]) for row in found] == [
+        (at(0.5), 1, 1, "first generation in these tables"),
+        (at(0.5), 2, 2, "b joined"),
+        (at(2.5), 4, 1, "a left"),
+        (at(3.5), 5, 1, "the same members: a subscription, the partitions or a restart"),
+        (at(3.5), 6, 0, "b left"),
+    ]
+
+
+def test_a_static_member_that_restarts_is_the_same_member_and_long_lists_are_cut() -> None:
+    members = [member(1, "a", "one"), member(2, "a", "one"), *(member(2, name) for name in "bcdef")]
+    (_, second) = rebalances([generations(0, 1, 2)], members)
+    assert second["cause"] == "b, c, d and 2 more joined"
+
+
+def test_bars_reach_to_the_next_generation_and_the_last_one_to_the_end() -> None:
+    members = [member(1, "a"), member(2, "a"), member(2, "a"), member(2, "b")]
+    marks = rebalances([generations(0, 1), generations(2, 2)], members)
+    bars = member_bars(members, marks, {"g": at(9)})
+    assert [(bar["member_id"], bar["generation"], bar["from"], bar["to"]) for bar in bars] == [
+        ("a-1", 1, at(0.5), at(2.5)),
+        ("a-1", 2, at(2.5), at(9)),
+        ("b-1", 2, at(2.5), at(9)),
+    ]
+
+
+def test_groups_are_chosen_by_their_highest_lag() -> None:
+    rows = [lag(0, 0, 0, 1, "a"), lag(0, 0, 0, 9, "b"), lag(0, 1, 0, 0, "b"), lag(0, 0, 0, None, "c")]
+    assert worst_groups(partition_lags(rows), 2) == ["b", "a"]
