@@ -76,6 +76,8 @@ def test_the_report_shows_lag_rebalances_partitions_and_members(report: Path, pa
     assert requests == [report.as_uri()]
     if folder := os.environ.get("ROTA_REPORT_PICTURE"):
         page.screenshot(path=folder, full_page=True)
+    page.mouse.move(0, 0)
+    expect(page.locator("#vg-tooltip-element.visible")).to_have_count(0)
     page.locator("select").select_option(HOSTILE)
     expect(page.locator(".mark-rule.role-mark line")).to_have_count(0)
     assert violations(page) == []
