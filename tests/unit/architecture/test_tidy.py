@@ -83,7 +83,10 @@ PURE = (
         f"spark_connector/{name}.py"
         for name in ("data_loss", "errors", "filters", "offsets", "options", "plan", "schema")
     ),
-    *(f"spark_connector/pipelines/{name}.py" for name in ("decode", "lag", "plot")),
+    *(
+        f"spark_connector/pipelines/{name}.py"
+        for name in ("decode", "lag", "progress_lines", "report_charts", "report_rows")
+    ),
 )
 IMPURE = {"asyncio", "os", "random", "secrets", "select", "socket", "structlog", "threading", "time", "uvloop"}
 # the shell of the shards narrates to the log; all it decides is in pure files beside it
