@@ -80,6 +80,7 @@ class Transactions:
         self._abort_batches, self._flush, self._pump = abort_batches, flush, pump
         self._id = self.machine.transactional_id
         self._adding: asyncio.Future[Any] | None = None
+        self._sending_offsets: set[asyncio.Future[None]] = set()  # the calls that are under way
         self._ending: asyncio.Future[Any] | None = None
 
     # ---- identity
@@ -114,13 +115,14 @@ class Transactions:
         self.machine.begin()
 
     async def commit(self, timeout_ms: int | None) -> None:
-        """Deliver the records and commit. Raises TransactionError, IllegalUse; TimedOut: the records were not
-        delivered in time; CommitOutcomeUnknown."""
+        """Deliver all and commit. Raises TransactionError, IllegalUse, CommitOutcomeUnknown; TimedOut: not delivered."""
+        timeout_ms = self._config.max_block_ms if timeout_ms is None else timeout_ms
         await self._wait_for_ending()
         self.machine.committing()
         try:
             if self.machine.state is TransactionState.COMMITTING:
-                await self._flush(self._config.max_block_ms if timeout_ms is None else timeout_ms)
+                await self._flush(timeout_ms)
+                await self._wait_for_offsets(timeout_ms)
         finally:
             self.machine.reopened()
         self.machine.commit_sent()
@@ -187,8 +189,17 @@ class Transactions:
         """Wait for the responses to the requests of the transaction."""
         if self._adding is not None:
             await asyncio.wait({self._adding})
+        await self._wait_for_offsets(None)
         for batch in list(self._accumulator.incomplete):
             await ended(batch)
+
+    async def _wait_for_offsets(self, timeout_ms: int | None) -> None:
+        """Wait for the calls of `send_offsets` that are under way; no other begins meanwhile. Raises TimedOut."""
+        if not self._sending_offsets:
+            return
+        _, late = await asyncio.wait(self._sending_offsets, timeout=None if timeout_ms is None else timeout_ms / 1000)
+        if late:
+            raise TimedOut(f"the offsets of the transaction of {self._id} were not sent within {timeout_ms} ms")
 
     async def _send_end_txn(self, committed: bool, timeout_ms: int) -> None:
         machine = self.machine
@@ -281,6 +292,8 @@ class Transactions:
         self.machine.check_send()
         timeout_ms = self._config.max_block_ms if timeout_ms is None else timeout_ms
         self.machine.coordinator_asked()
+        call: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._sending_offsets.add(call)
         try:
             if self.machine.version < BROKERS_ADD:
                 await self._add_offsets(group.group_id, timeout_ms)
@@ -292,6 +305,9 @@ class Transactions:
         except asyncio.CancelledError:
             self._failed(TransactionAbortable(f"send_offsets() was cancelled in the transaction of {self._id}"))
             raise
+        finally:
+            self._sending_offsets.discard(call)
+            call.set_result(None)
 
     async def _add_offsets(self, group: str, timeout_ms: int) -> None:
         number, epoch = self.machine.producer

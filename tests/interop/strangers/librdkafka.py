@@ -25,6 +25,7 @@ rdkafka-sys = "={PACKAGE}"
 """
 OPTIONS = ("--disable-ssl", "--disable-gssapi", "--disable-curl", "--disable-zstd", "--disable-lz4-ext")
 PARALLEL = 3
+PROGRAMS = {"kafka-topics.sh": "TopicCommand", "kafka-acls.sh": "AclCommand"}  # of Kafka, which tests call
 AUTHORIZED = " with authorized operations"
 
 
@@ -70,8 +71,9 @@ def run(bootstrap: str, tests: Path, only: Sequence[str] = ()) -> dict[str, str]
     (tests / "test.conf").write_text(f"metadata.broker.list={bootstrap}\ntest.topic.random=true\n")
     programs = tests / "kafka" / "bin"
     programs.mkdir(parents=True, exist_ok=True)
-    (programs / "kafka-topics.sh").write_text(f'#!/bin/sh\nexec {_topic_command()} "$@"\n')
-    (programs / "kafka-topics.sh").chmod(0o755)
+    for name, kafka_class in PROGRAMS.items():
+        (programs / name).write_text(f'#!/bin/sh\nexec {_command(kafka_class)} "$@"\n')
+        (programs / name).chmod(0o755)
     given = {
         "LD_LIBRARY_PATH": "../src:../src-cpp",
         "TEST_KAFKA_VERSION": "4.1.0",
@@ -94,8 +96,8 @@ def run(bootstrap: str, tests: Path, only: Sequence[str] = ()) -> dict[str, str]
     return outcomes(report)
 
 
-def _topic_command() -> str:
-    return " ".join(f"'{word}'" for word in java("-XX:TieredStopAtLevel=1", "org.apache.kafka.tools.TopicCommand"))
+def _command(kafka_class: str) -> str:
+    return " ".join(f"'{word}'" for word in java("-XX:TieredStopAtLevel=1", f"org.apache.kafka.tools.{kafka_class}"))
 
 
 def outcomes(report: Path) -> dict[str, str]:

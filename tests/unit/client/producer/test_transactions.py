@@ -386,6 +386,35 @@ async def test_a_cancelled_commit_goes_on_and_the_next_call_waits_for_it() -> No
     assert broker.committed == [[b"a"], [b"b"]]
 
 
+@pytest.mark.parametrize("committed", [True, False])
+async def test_an_end_waits_for_the_response_of_send_offsets(committed: bool) -> None:
+    """EndTxn must not overtake a TxnOffsetCommit: the commit would be without its offsets, and the producer fenced."""
+    async with TransactionalLeader() as broker, Scripted(1) as coordinator:
+        broker.coordinate_at(coordinator)
+        arrived, answers = asyncio.Event(), []
+
+        async def slow(request: TxnOffsetCommitRequest) -> Any:
+            arrived.set()
+            await turns()
+            answers.append("TxnOffsetCommit")
+            return broker.commit_offsets(request)
+
+        def end(request: EndTxnRequest) -> Any:
+            answers.append("EndTxn")
+            return broker.end(request)
+
+        broker.on(TxnOffsetCommitRequest, slow)
+        coordinator.on(EndTxnRequest, end)
+        async with Producer(config(broker)) as producer:
+            await producer.begin_transaction()
+            sending = asyncio.create_task(producer.send_offsets({P0: 5}, MEMBER))
+            await arrived.wait()
+            await (producer.commit_transaction if committed else producer.abort_transaction)()
+            await sending
+        assert answers == ["TxnOffsetCommit", "EndTxn"]
+    assert broker.offsets == ({P0: 5} if committed else {})
+
+
 async def test_a_cancelled_send_of_offsets_fails_the_transaction() -> None:
     async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
         broker.on(TxnOffsetCommitRequest, lambda request: None)

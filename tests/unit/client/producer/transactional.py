@@ -36,6 +36,7 @@ from rota.protocol.records.batch import read_header
 from rota.protocol.records.record import read_records
 
 PRODUCER_ID = 7
+OF_TRANSACTIONS = 1  # the key type of FindCoordinator
 
 
 class TransactionalLeader(Leader):
@@ -65,7 +66,7 @@ class TransactionalLeader(Leader):
         self.on(InitProducerIdRequest, self._initialize)
         self.on(AddPartitionsToTxnRequest, self._add_partitions)
         self.on(AddOffsetsToTxnRequest, lambda request: AddOffsetsToTxnResponse(error_code=self.code(request)))
-        self.on(TxnOffsetCommitRequest, self._commit_offsets)
+        self.on(TxnOffsetCommitRequest, self.commit_offsets)
         self.on(EndTxnRequest, self.end)
         self.on(ProduceRequest, self.produce)
 
@@ -91,11 +92,12 @@ class TransactionalLeader(Leader):
         return codes.pop(0) if codes else 0
 
     def _find(self, request: FindCoordinatorRequest) -> Any:
+        broker = self.coordinator if request.key_type == OF_TRANSACTIONS else self
         found = Coordinator(
             key=request.coordinator_keys[0],
-            node_id=self.coordinator.node,
+            node_id=broker.node,
             host="127.0.0.1",
-            port=self.coordinator.port,
+            port=broker.port,
             error_code=self.code(request),
         )
         return FindCoordinatorResponse(coordinators=(found,))
@@ -124,7 +126,8 @@ class TransactionalLeader(Leader):
             )
         )
 
-    def _commit_offsets(self, request: TxnOffsetCommitRequest) -> Any:
+    def commit_offsets(self, request: TxnOffsetCommitRequest) -> Any:
+        """Keep the offsets of the open transaction."""
         code = self.code(request)
         if not code:
             self.open_offsets |= {
