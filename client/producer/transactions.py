@@ -115,7 +115,7 @@ class Transactions:
         self.machine.begin()
 
     async def commit(self, timeout_ms: int | None) -> None:
-        """Deliver all and commit. Raises TransactionError, IllegalUse, CommitOutcomeUnknown; TimedOut: not delivered."""
+        """Deliver all and commit. Raises TransactionError, IllegalUse, CommitOutcomeUnknown; TimedOut: undelivered."""
         timeout_ms = self._config.max_block_ms if timeout_ms is None else timeout_ms
         await self._wait_for_ending()
         self.machine.committing()

@@ -1,7 +1,8 @@
 """InitProducerId with a transactional id: a new epoch, which fences the producers before it.
 
 Laws
-    TXC2 A producer that another InitProducerId has fenced, or the timeout, gets no epoch for its old one (KIP-360).
+    TXC2 A producer that another InitProducerId has fenced, or the timeout, gets no epoch for its old one (KIP-360),
+         and aborts no transaction of the producer that has the current one.
     A retry, whose epoch is the one before the current one, gets the current one again.
 """
 
@@ -32,6 +33,8 @@ def init_producer(machine: TransactionalId, event: InitProducer, step: Step) -> 
         step.reply(event.token, ProducerReply(ErrorCode.PRODUCER_FENCED))
     elif hard.state in ENDING:
         step.reply(event.token, ProducerReply(ErrorCode.CONCURRENT_TRANSACTIONS))
+    elif hard.state is TransactionState.ONGOING and event.expected not in (None, hard.producer):
+        step.reply(event.token, ProducerReply(ErrorCode.PRODUCER_FENCED))
     elif hard.state is TransactionState.ONGOING:
         machine.fence(hard, step)
         step.reply(event.token, ProducerReply(ErrorCode.CONCURRENT_TRANSACTIONS))

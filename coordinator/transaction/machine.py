@@ -60,7 +60,8 @@ class Transaction(TransactionalId):
         """Set the timer of a transaction that is ongoing. One that is ending waits for Resume."""
         step, hard = Step(now_ms, wall_ms), self.hard
         if hard is not None and hard.state is TransactionState.ONGOING:
-            self.begin_timeout(max(hard.start_ms + hard.timeout_ms - wall_ms, 0), step)
+            left_ms = hard.start_ms + hard.timeout_ms - wall_ms  # the clock of the broker that began it may be ahead
+            self.begin_timeout(min(max(left_ms, 0), hard.timeout_ms), step)
         return step.effects
 
     def describe(self) -> TransactionValue | None:

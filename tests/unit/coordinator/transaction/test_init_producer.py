@@ -72,6 +72,19 @@ def test_the_producer_whose_own_request_aborted_its_transaction_gets_the_epoch_o
     assert script.init(old) == given(FIRST_ID, 1)
 
 
+def test_a_zombie_aborts_no_transaction_of_the_producer_that_replaced_it() -> None:
+    """TXC2. Apache Kafka aborts it, fences both producers, and refuses the zombie when it repeats its request."""
+    script = Script()
+    script.init()
+    script.init()  # another process
+    script.add(DATA)
+    before = script.value
+    for zombie in (Producer(FIRST_ID, 0), Producer(FIRST_ID, 9)):
+        assert script.init(zombie) == FENCED
+    assert script.value == before
+    assert script.init(script.producer) == ProducerReply(CONFLICT)
+
+
 @pytest.mark.parametrize("is_commit", [True, False])
 def test_a_transaction_that_is_ending_is_waited_for(is_commit: bool) -> None:
     script = began()

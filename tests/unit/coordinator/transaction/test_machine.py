@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.coordinator.transaction.script import DATA, OTHER, TIMEOUT_MS, Script, began, ended
 
@@ -51,6 +53,16 @@ def test_a_transaction_that_timed_out_while_the_broker_was_down_is_aborted_at_on
     script.now_ms += 10 * TIMEOUT_MS
     script.crash()
     script.after(0)
+    assert script.state is S.PREPARE_ABORT
+
+
+def test_a_broker_whose_clock_is_behind_keeps_a_transaction_no_longer_than_its_timeout() -> None:
+    """TXC9. The broker that began the transaction had a clock that was a day ahead."""
+    script = began()
+    value = script.value
+    script.log[-1].value = replace(value, start_ms=value.start_ms + 24 * 3_600_000)
+    script.crash()
+    script.after(TIMEOUT_MS)
     assert script.state is S.PREPARE_ABORT
 
 
