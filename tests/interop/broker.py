@@ -26,13 +26,13 @@ PROPERTIES = {
 
 
 @contextmanager
-def broker(folder: Path) -> Iterator[str]:
-    """HOST:PORT of a broker that answers; stops it in the end if it was started here."""
+def broker(folder: Path, properties: Mapping[str, str] | None = None) -> Iterator[str]:
+    """HOST:PORT of a broker that answers; one that is started here has `properties` too, and is stopped in the end."""
     given = os.environ.get("ROTA_BOOTSTRAP")
     if given:
         yield given
         return
-    with started(folder, PROPERTIES) as bootstrap:
+    with started(folder, {**PROPERTIES, **(properties or {})}) as bootstrap:
         yield bootstrap
 
 

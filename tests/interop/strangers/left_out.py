@@ -6,21 +6,17 @@ and on five; franz-go's and librdkafka's on three.
 
 from __future__ import annotations
 
-ACLS = "needs ACLs"
-TRANSACTIONS = "needs transactions"
-QUOTAS = "needs quotas"
+NO_SUPER_USER = "denies all users, of whom those of a cluster without TLS and SASL must be super users"
+RAPIDJSON = "needs RapidJSON, and its own program in Java to be compiled"
 SEGMENTS = "needs segments smaller than Kafka 4 allows"
 BENCHMARK = "measures throughput or latency"
 BY_HAND = "is meant to be run by hand"
 TLS_AND_SASL = "needs TLS and SASL"
 DOCKER = "runs Java in the containers of sarama's test cluster"
 
-KAFKA_PYTHON: dict[str, str] = {
-    "test_create_describe_delete_acls": ACLS,
-}
+KAFKA_PYTHON: dict[str, str] = {}
 
 SARAMA: dict[str, str] = {
-    "TestFuncAdminQuotas": QUOTAS,
     "TestFuncJavaInteropCooperativeRebalance": DOCKER,
 }
 
@@ -52,20 +48,17 @@ LIBRDKAFKA: dict[str, str] = {
     "0038_performance": BENCHMARK,
     "0055_producer_latency": BENCHMARK,
     "0077_compaction": SEGMENTS,
-    "0109_auto_create_topics": ACLS,
-    "0115_producer_auth": ACLS,
-    "0119_consumer_auth": ACLS,
+    "0098_consumer_txn": RAPIDJSON,
+    "0109_auto_create_topics": NO_SUPER_USER,
+    "0115_producer_auth": NO_SUPER_USER,
+    "0119_consumer_auth": NO_SUPER_USER,
+    "0129_fetch_aborted_msgs": SEGMENTS,
     "8000_idle": BY_HAND,
     "8001_fetch_from_follower_mock_manual": BY_HAND,
 }
 
 # calls in 0081_admin
 LIBRDKAFKA_ADMIN: dict[str, str] = {
-    "CreateAcls": ACLS,
-    "DescribeAcls": ACLS,
-    "DeleteAcls": ACLS,
-    "DescribeTopics with authorized operations": ACLS,
-    "DescribeCluster with authorized operations": ACLS,
     "UserScramCredentials": TLS_AND_SASL,
     "AlterConfigs": TLS_AND_SASL,
     "IncrementalAlterConfigs": TLS_AND_SASL,
@@ -79,8 +72,7 @@ def table() -> str:
         "",
         "All other integration tests of kafka-python and functional tests of sarama pass, on one broker and on a",
         "cluster with ZooKeeper, and all others of franz-go (kgo) and librdkafka on such a cluster",
-        "(tests/interop/strangers). Tests that need ACLs, TLS and SASL, or transactions were left out before Rota had",
-        "them, and the suites do not run them yet.",
+        "(tests/interop/strangers).",
         "",
     ]
     suites = {

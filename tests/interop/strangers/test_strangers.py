@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.interop.broker import broker
 from tests.interop.strangers import franz_go, kafka_python, librdkafka, sarama
 from tests.interop.strangers.kit import Unavailable
 from tools.cluster import Cluster
@@ -19,7 +20,12 @@ from tools.zookeeper import missing
 ALL = os.environ.get("ROTA_STRANGERS") == "all"
 needs_all = pytest.mark.skipif(not ALL, reason="ROTA_STRANGERS=all is not set")
 needs_zookeeper = pytest.mark.skipif(missing() is not None, reason=f"no ZooKeeper: {missing()}")
+AUTHORIZER = {  # everybody may do everything
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
 CLUSTER_PROPERTIES = {
+    **AUTHORIZER,
     # a test of librdkafka expects two consumers in the first generation of their group
     "group.initial.rebalance.delay.ms": "1000",
     "group.min.session.timeout.ms": "1000",
@@ -27,6 +33,13 @@ CLUSTER_PROPERTIES = {
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
 }
+
+
+@pytest.fixture(scope="module")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """HOST:PORT of a broker with an authorizer."""
+    with broker(tmp_path_factory.mktemp("broker"), AUTHORIZER) as address:
+        yield address
 
 
 @pytest.mark.timeout(700)
