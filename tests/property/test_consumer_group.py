@@ -1,4 +1,6 @@
-"""Laws CG1, CG2, G3 and G5 of a group of the consumer protocol, on conversations that nobody wrote, crashes included.
+"""Laws CG1, CG2, CG12, G1, G3 and G5 of a group of the consumer protocol, on conversations that nobody wrote.
+
+Coordinators crash, replies are lost, topics grow and are created again, expressions are resolved late.
 
 Each client does what a consumer does: it owns what it was last told, and gives partitions up before it says so.
 """
@@ -7,17 +9,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.soak import examples
-from tests.unit.coordinator.consumer_group.talk import Talk, TopicsInMemory, durable, named
+from tests.unit.coordinator.consumer_group.talk import REBALANCE_MS, Talk, TopicsInMemory, durable, id_of, named
 
+from rota.coordinator.consumer_group.assignors import uniform
+from rota.coordinator.consumer_group.assignors.spec import GroupSpec, MemberSpec
+from rota.coordinator.consumer_group.events import HeartbeatReply
+from rota.coordinator.consumer_group.member import Partitions
 from rota.coordinator.consumer_group.settings import ConsumerGroupSettings
 from rota.coordinator.consumer_group.state import ConsumerGroupState
 from rota.protocol.errors import ErrorCode
 
 TOPICS = ("t", "u")
+EXPRESSIONS = st.sampled_from(["", "", "t|u", "u.*", "none"])
 SUBSCRIPTIONS = st.sampled_from([("t",), ("t", "u"), ("u",), ()])
 MEMBERS = ("a", "b", "c", "d")
 SETTLING_ROUNDS_MAX = 20
@@ -32,6 +39,8 @@ class Client:
     owned: dict[str, set[int]] = field(default_factory=dict)
     assigned: dict[str, set[int]] | None = None
     instance: str | None = None
+    regex: str = ""
+    is_full: bool = False  # the next heartbeat says everything, because an answer was lost
 
 
 class Groups(RuleBasedStateMachine):
@@ -45,16 +54,22 @@ class Groups(RuleBasedStateMachine):
         self.talk = Talk(TopicsInMemory(t=count, u=2), config)
         self.clients: dict[str, Client] = {}
         self.epochs: dict[str, int] = {}
+        self.created = 0
 
     # ---- members
+
+    def send(self, member: str) -> HeartbeatReply:
+        client = self.clients[member]
+        says = {"instance": client.instance, "owned": dict(client.owned)}
+        if client.epoch == 0 or client.is_full:
+            says |= {"names": client.names, "regex": client.regex, "rebalance_ms": REBALANCE_MS}
+        return self.talk.beat(member, client.epoch, **says)  # type: ignore[arg-type]
 
     def beat(self, member: str) -> None:
         """A heartbeat of a client that behaves."""
         client = self.clients[member]
-        if client.epoch == 0:
-            reply = self.talk.join(member, *client.names, instance=client.instance)
-        else:
-            reply = self.talk.beat(member, client.epoch, owned=dict(client.owned), instance=client.instance)
+        reply = self.send(member)
+        client.is_full = False
         if reply.error is not ErrorCode.NONE:
             client.epoch, client.owned, client.assigned = 0, {}, None  # it gives everything up and joins again
             return
@@ -69,10 +84,10 @@ class Groups(RuleBasedStateMachine):
         if client.assigned is not None:
             client.owned, client.assigned = client.assigned, None
 
-    @rule(member=st.sampled_from(MEMBERS), names=SUBSCRIPTIONS, is_static=st.booleans())
-    def a_member_joins(self, member: str, names: tuple[str, ...], is_static: bool) -> None:
+    @rule(member=st.sampled_from(MEMBERS), names=SUBSCRIPTIONS, regex=EXPRESSIONS, is_static=st.booleans())
+    def a_member_joins(self, member: str, names: tuple[str, ...], regex: str, is_static: bool) -> None:
         if member not in self.clients:
-            self.clients[member] = Client(names=names, instance=f"i-{member}" if is_static else None)
+            self.clients[member] = Client(names=names, instance=f"i-{member}" if is_static else None, regex=regex)
             self.beat(member)
             self.apply(member)
 
@@ -83,6 +98,33 @@ class Groups(RuleBasedStateMachine):
         self.beat(member)
         if applies:
             self.apply(member)
+
+    @precondition(lambda self: self.clients)
+    @rule(data=st.data())
+    def a_reply_is_lost(self, data: st.DataObject) -> None:
+        """The client does not know what the coordinator did: its next heartbeat says everything."""
+        member = data.draw(st.sampled_from(sorted(self.clients)))
+        self.send(member)
+        self.clients[member].is_full = True
+
+    @precondition(lambda self: self.clients)
+    @rule(data=st.data(), partition=st.integers(0, 5))
+    def a_member_commits(self, data: st.DataObject, partition: int) -> None:
+        """G1. A commit in an older epoch is taken for a partition that the member has, and for no other."""
+        member = data.draw(st.sampled_from(sorted(self.clients)))
+        client, group = self.clients[member], self.talk.hosted.consumer
+        if client.epoch == 0 or group is None or not group.members:
+            return
+        code = self.talk.commit(member, client.epoch, partition)
+        known = group.members.get(member)
+        if known is None:
+            assert code is ErrorCode.UNKNOWN_MEMBER_ID
+        elif known.epoch == client.epoch:
+            assert code is ErrorCode.NONE
+        elif code is ErrorCode.NONE:
+            topic = self.talk.topics.get("t")
+            assert topic is not None
+            assert group.owners[topic.topic_id, partition] == member
 
     @precondition(lambda self: self.clients)
     @rule(data=st.data(), names=SUBSCRIPTIONS)
@@ -126,6 +168,12 @@ class Groups(RuleBasedStateMachine):
         assert topic is not None
         if topic.partition_count < 9:
             self.talk.topics.set(name, topic.partition_count + 1)
+
+    @rule(name=st.sampled_from(TOPICS), partitions=st.integers(1, 5))
+    def a_topic_is_created_again(self, name: str, partitions: int) -> None:
+        self.created += 1
+        self.talk.topics.delete(name)
+        self.talk.topics.set(name, partitions, topic_id=id_of(f"{name}{self.created}"))
 
     @rule(ms=st.sampled_from([10, 1_000, 30_000, 50_000]))
     def time_passes(self, ms: int) -> None:
@@ -189,3 +237,37 @@ class Groups(RuleBasedStateMachine):
 
 Groups.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 TestConsumerGroups = Groups.TestCase
+
+
+# ---- stickiness of the uniform assignor
+
+COUNTS = st.dictionaries(st.sampled_from([b"t" * 16, b"u" * 16, b"v" * 16]), st.integers(1, 9), min_size=1)
+GROUPS = st.sets(st.sampled_from("abcdefgh"), min_size=1)
+
+
+def spec(members: set[str], counts: dict[bytes, int], last: dict[str, Partitions]) -> GroupSpec:
+    """A group whose members all subscribe to all topics."""
+    return GroupSpec(
+        members={each: MemberSpec(topic_ids=frozenset(counts), target=last.get(each, {})) for each in sorted(members)},
+        is_homogeneous=True,
+        partition_counts=counts,
+    )
+
+
+def owned(target: Partitions) -> set[tuple[bytes, int]]:
+    return {(topic_id, index) for topic_id, indexes in target.items() for index in indexes}
+
+
+@given(counts=COUNTS, before=GROUPS, after=GROUPS)
+def test_a_new_target_takes_from_a_member_or_gives_to_it_and_never_both(
+    counts: dict[bytes, int], before: set[str], after: set[str]
+) -> None:
+    """CG12. Numbers of partitions differ by one at most, and no more partitions move than that needs."""
+    first = uniform.assign(spec(before, counts, {}))
+    second = uniform.assign(spec(after, counts, first))
+    sizes = [len(owned(second.get(member, {}))) for member in after]
+    assert sum(sizes) == sum(counts.values())
+    assert max(sizes) - min(sizes) <= 1
+    for member in before & after:
+        was, now = owned(first.get(member, {})), owned(second.get(member, {}))
+        assert was <= now or now <= was
