@@ -183,6 +183,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self._text, self._at, self._depth = text, 0, 0
         self._ignores_case = False
+        self._names = set[str]()  # of captures
         self._program = [_Instruction()]
 
     def parse(self) -> Expression:
@@ -298,6 +299,9 @@ class _Parser:
         name = self._text[self._at : max(end, self._at)]
         if not name or not all(char == "_" or (char.isascii() and char.isalnum()) for char in name):
             raise self._invalid("invalid named capture")
+        if name in self._names:
+            raise self._invalid("duplicate capture group name")
+        self._names.add(name)
         self._at = end + 1
         return True
 
