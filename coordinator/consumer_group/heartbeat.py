@@ -25,7 +25,7 @@ from rota.coordinator.consumer_group.steps import (
     refuse,
     set_rebalance_timer,
 )
-from rota.coordinator.consumer_group.target import update_target
+from rota.coordinator.consumer_group.target import is_whole, update_target
 from rota.coordinator.consumer_group.topics import metadata_hash
 from rota.coordinator.group.effects import Step
 from rota.protocol.errors import ErrorCode
@@ -137,11 +137,17 @@ def _reason(member: Member, *, is_new: bool) -> str:
 
 
 def _look_at_topics(group: ConsumerGroup, step: Step) -> None:
-    """Bump the epoch when topics that members subscribe to have changed since they were looked at."""
+    """Bump the epoch when topics that members subscribe to have changed since they were looked at.
+
+    CG13. Also, once after loading, when the target has not all members and partitions.
+    """
     is_first = group.topics_version == NO_VERSION
     if metadata_hash(group.subscribed_topics(), group.topics) != group.metadata_hash:
         reason = "Subscribed topics changed" + (" before the group was loaded." if is_first else ".")
         bump_epoch(group, step, reason, Trigger.TOPICS_CHANGED)
+    elif not group.is_target_checked and group.target_epoch == group.epoch and not is_whole(group):
+        bump_epoch(group, step, "The log of the group ended within a step.", Trigger.LOADED_UNASSIGNED)
+    group.is_target_checked = True
 
 
 def _reconciled(

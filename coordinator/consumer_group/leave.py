@@ -109,6 +109,7 @@ def _fail(group: ConsumerGroup, member: Member, reason: str, step: Step) -> None
 
 def restart_timers(group: ConsumerGroup, step: Step) -> None:
     """Give every member a full session, and its rebalance timeout where it has to revoke: after loading."""
+    group.is_target_checked = False
     for member in group.members.values():
         deadline_ms = step.now_ms + group.settings.session_ms
         group.deadlines[member.member_id] = group.armed[member.member_id] = deadline_ms

@@ -72,6 +72,7 @@ class ConsumerGroup:
     deadlines: dict[str, int] = field(default_factory=dict)  # ends of sessions by member id, in elapsed time
     armed: dict[str, int] = field(default_factory=dict)  # when their timers fire
     revoking: dict[str, int] = field(default_factory=dict)  # epochs of members with a rebalance timer
+    is_target_checked: bool = True  # False after loading: the log may end within a step
     assigning_ms: int = 0  # when the group epoch was bumped, in elapsed time
     resolved_version: int = NO_VERSION  # `created_version` of the topics when the expressions were resolved
     describes: Callable[[str], bool] | None = None  # of the client for which expressions are about to be resolved

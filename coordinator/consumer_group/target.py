@@ -2,6 +2,7 @@
 
 Laws
     CG3 The target belongs to one group epoch; its members get a record each where it changed, then the epoch.
+    CG13 A target that the log has in part, because a step was written in part, is computed again.
     CG4 Two targets are at least `assignment.interval.ms` apart (KIP-1263): until then the old one stands.
 """
 
@@ -19,6 +20,17 @@ def update_target(group: ConsumerGroup, step: Step) -> None:
     """Compute the target of the group epoch, unless it is there or the last one is too young."""
     if group.target_epoch < group.epoch and _is_due(group, step.wall_ms):
         _compute(group, step)
+
+
+def is_whole(group: ConsumerGroup) -> bool:
+    """Return whether the target has all members, and all partitions of existing topics that members subscribe to."""
+    counts = specification(group).partition_counts
+    assigned = {
+        (topic_id, index) for target in group.targets.values() for topic_id, all_ in target.items() for index in all_
+    }
+    return group.targets.keys() == group.members.keys() and all(
+        (topic_id, index) in assigned for topic_id, count in counts.items() for index in range(count)
+    )
 
 
 def _is_due(group: ConsumerGroup, wall_ms: int) -> bool:

@@ -352,6 +352,33 @@ def test_a_partition_that_moved_twice_has_the_owner_of_the_last_record() -> None
     assert group.owners == {(topic, 0): "a", (topic, 1): "a", (other, 0): "b"}
 
 
+def a_life() -> Talk:
+    """A third member joins, takes its partitions, and leaves."""
+    talk = two_members()
+    talk.join("c", "t")
+    for member in ("a", "b"):
+        reply = talk.beat(member, 3)
+        talk.beat(member, 3, owned=named(reply))
+    talk.beat("c", 4)
+    talk.leave("c")
+    return talk
+
+
+@pytest.mark.parametrize("end", range(len(two_members().log), len(a_life().log) + 1))
+def test_a_log_that_ends_within_a_step_makes_progress(end: int) -> None:
+    """CG13. A step of more records than a batch takes may be written in part when the broker is killed."""
+    before = a_life()
+    del before.log[end:]
+    talk = before.restarted()
+    for _ in range(25):
+        for member in ("a", "b"):
+            known = talk.group.members[member]
+            talk.beat(member, known.epoch, owned=talk.assigned(member))
+        talk.advance(3_000)
+    assert talk.group.state is ConsumerGroupState.STABLE
+    assert [len(talk.assigned(member)["t"]) for member in ("a", "b")] == [2, 2]
+
+
 # ---- settings
 
 
