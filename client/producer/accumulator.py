@@ -23,8 +23,10 @@ from rota.client.producer.transaction import TransactionMachine
 from rota.client.types import TopicPartition
 from rota.protocol.records.batch import Codec
 from rota.protocol.records.fast import Headers
+from rota.protocol.records.produced import BufferMemory
 
 NEVER: Final = math.inf
+UNLIMITED_BYTES: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +57,16 @@ class Accumulator:
     """
 
     def __init__(
-        self, limits: Limits, sequences: Sequences | None, transaction: TransactionMachine | None = None
+        self,
+        limits: Limits,
+        sequences: Sequences | None,
+        transaction: TransactionMachine | None = None,
+        memory: BufferMemory | None = None,
     ) -> None:
+        """`memory` None: without a limit, and without `take`, which needs a clock."""
         self.limits, self.sequences, self.transaction = limits, sequences, transaction
+        self.memory = BufferMemory(UNLIMITED_BYTES, UNLIMITED_BYTES, lambda: 0.0) if memory is None else memory
         self.aborting: KafkaError | None = None
-        self.used_bytes = 0
         self.due_ms: float = NEVER
         self.flushing = False
         self.incomplete: dict[Batch, None] = {}  # oldest first
@@ -72,6 +79,11 @@ class Accumulator:
         if found is None:
             found = self.queues[partition] = Queue(partition)
         return found
+
+    @property
+    def used_bytes(self) -> int:
+        """The charges of the records in batches without an outcome."""
+        return self.memory.used_bytes
 
     # ---- append
 
@@ -87,11 +99,10 @@ class Accumulator:
         """Append to the open batch and return it; None if there is none or the record does not fit. `size_bytes` is the
         record's charge (`record_bytes`)."""
         batch = queue.open
-        if batch is None or not batch.write(timestamp, key, value, headers):
+        if batch is None or not batch.append(timestamp, key, value, headers):
             return None
-        batch.count += 1
-        batch.charged_bytes += size_bytes
-        self.used_bytes += size_bytes
+        batch.records.charged_bytes += size_bytes
+        self.memory.used_bytes += size_bytes
         return batch
 
     def begin(
@@ -111,11 +122,11 @@ class Accumulator:
             self.transaction.check_send()
         batch = Batch(queue, limits.batch_bytes, limits.codec, limits.level, now_ms)
         batch.is_transactional = self.transaction is not None
-        batch.write(timestamp, key, value, headers)  # raises before anything is changed
+        batch.append(timestamp, key, value, headers)  # raises before anything is changed
         if self.transaction is not None:
             self.transaction.send(queue.partition)
-        batch.count, batch.charged_bytes = 1, size_bytes
-        self.used_bytes += size_bytes
+        batch.records.charged_bytes = size_bytes
+        self.memory.used_bytes += size_bytes
         self.close(queue, now_ms)
         self.incomplete[batch] = None
         queue.batches.append(batch)
@@ -301,5 +312,5 @@ class Accumulator:
 
     def _end(self, batch: Batch, outcome: Written | Failed) -> None:
         del self.incomplete[batch]
-        self.used_bytes -= batch.charged_bytes
+        self.memory.used_bytes -= batch.charged_bytes
         batch.end(outcome)

@@ -12,20 +12,21 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 from rota.client.errors import KafkaError
 from rota.client.producer.sequences import Numbering, ProducerId
 from rota.client.types import TopicPartition
 from rota.protocol.crc import crc32c
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, SEQUENCE_MAX, Codec
-from rota.protocol.records.fast import Headers, RecordBuffer
+from rota.protocol.records.fast import Headers
+from rota.protocol.records.produced import RECORD_OVERHEAD_BYTES_MAX
 from rota.protocol.records.record import BatchBuilder, read_records
 
-RECORD_OVERHEAD_BYTES_MAX: Final = 21  # length, attributes, deltas, lengths of key and value, count of headers
 HEADER_OVERHEAD_BYTES_MAX: Final = 10
 
 Listener = Callable[[], bool]  # called once, at the outcome; returns whether a caller got it
+Callback = tuple[int, Callable[[Any], object], object]  # index of the record, function, its argument
 
 _PRODUCER: Final = Struct(">qhi")
 _CRC: Final = Struct(">I")
@@ -54,14 +55,14 @@ class Failed:
 class Batch(BatchBuilder):
     """One batch, from its first record to its outcome.
 
-    `write` appends a record and returns False when it no longer fits. `attempts` counts the sends; `maybe_written`: an
+    `append` returns False when a record no longer fits. `attempts` counts the sends; `maybe_written`: an
     attempt ended without a response, or with one after which the records may be written or not.
     """
 
     __slots__ = (
         "attempts",
-        "charged_bytes",
-        "count",
+        "call_soon",
+        "callbacks",
         "created_ms",
         "is_transactional",
         "last_error",
@@ -78,18 +79,12 @@ class Batch(BatchBuilder):
         "reported",
         "sequence",
         "split_when_ambiguous",
-        "write",
     )
-
-    count: int  # the number of records
 
     def __init__(self, queue: Queue, bytes_max: int, codec: Codec, level: int | None, created_ms: float) -> None:
         super().__init__(bytes_max, codec, level)
-        self.write: Callable[[int, bytes | None, bytes | None, Headers], bool] = self._records.append
         self.queue = queue
         self.created_ms = created_ms
-        self.count = 0
-        self.charged_bytes = 0
         self.attempts = 0
         self.not_before_ms = created_ms
         self.leader_epoch = -1
@@ -104,9 +99,16 @@ class Batch(BatchBuilder):
         self.raw = b""
         self.raw_bytes = 0  # before compression, once it is sealed
         self.listeners: list[tuple[int, Listener]] = []
+        self.callbacks: list[Callback] = []
+        self.call_soon: Callable[..., object] = _call_all  # of the loop that the callbacks run in
         self.outcome: Written | Failed | None = None
         self.parts: tuple[tuple[int, Batch], ...] = ()
         self.reported: set[int] = set()
+
+    @property
+    def charged_bytes(self) -> int:
+        """The memory that its records take, as `record_bytes` counts it."""
+        return self.records.charged_bytes
 
     @property
     def is_numbered(self) -> bool:
@@ -139,20 +141,24 @@ class Batch(BatchBuilder):
                 is_transactional=self.is_transactional,
             )
             self.raw_bytes = self.size_bytes
-            self._release()
+            self.records.release()
         elif _PRODUCER.unpack_from(self.raw, _PRODUCER_AT) != (*self.producer, self.sequence):
             self.raw = _stamped(self.raw, self.producer, self.sequence)
 
     def end(self, outcome: Written | Failed) -> None:
-        """Set the outcome, release the records, call the listeners."""
+        """Set the outcome, release the records, call the listeners; the callbacks run in one turn of the loop."""
         assert self.outcome is None, "a batch has one outcome"
         self.outcome = outcome
         self.raw = b""
-        self._release()
+        self.records.release()
         listeners, self.listeners = self.listeners, []
         for index, listener in listeners:
             if listener():
                 self.reported.add(index)
+        if self.callbacks:
+            callbacks, self.callbacks = self.callbacks, []
+            self.reported.update([index for index, _, _ in callbacks])
+            self.call_soon(_call_all, deque(callbacks), self.call_soon)
 
     def split(self, bytes_max: int, codec: Codec, level: int | None) -> tuple[Batch, ...]:
         """Return the records, at least two, in two or more batches of the same age; the listeners move to these."""
@@ -160,12 +166,11 @@ class Batch(BatchBuilder):
         parts = [Batch(self.queue, bytes_max, codec, level, self.created_ms)]
         starts = [0]
         for place, record in enumerate(read_records(self.raw)):
-            if not parts[-1].write(record.timestamp, record.key, record.value, record.headers):
+            if not parts[-1].append(record.timestamp, record.key, record.value, record.headers):
                 parts.append(Batch(self.queue, bytes_max, codec, level, self.created_ms))
                 starts.append(place)
-                parts[-1].write(record.timestamp, record.key, record.value, record.headers)
-            parts[-1].count += 1
-            parts[-1].charged_bytes += record_bytes(record.key, record.value, record.headers)
+                parts[-1].append(record.timestamp, record.key, record.value, record.headers)
+            parts[-1].records.charged_bytes += record_bytes(record.key, record.value, record.headers)
         self.parts = tuple(zip(starts, parts, strict=True))
         for part in parts:
             part.is_transactional = self.is_transactional
@@ -177,7 +182,11 @@ class Batch(BatchBuilder):
         for index, listener in self.listeners:
             part, place = self.place(index)
             part.listeners.append((place, listener))
-        self.raw, self.listeners = b"", []
+        for index, callback, argument in self.callbacks:
+            part, place = self.place(index)
+            part.callbacks.append((place, callback, argument))
+            part.call_soon = self.call_soon
+        self.raw, self.listeners, self.callbacks = b"", [], []
         return tuple(parts)
 
     def place(self, index: int) -> tuple[Batch, int]:
@@ -187,11 +196,6 @@ class Batch(BatchBuilder):
             start, batch = next(entry for entry in reversed(batch.parts) if entry[0] <= index)
             index -= start
         return batch, index
-
-    def _release(self) -> None:
-        """Free the buffer of records."""
-        self._records = RecordBuffer(0)
-        self.write = _closed
 
 
 class Queue:
@@ -248,5 +252,12 @@ def _stamped(raw: bytes, producer: ProducerId, sequence: int) -> bytes:
     return bytes(changed)
 
 
-def _closed(timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> bool:
-    return False
+def _call_all(callbacks: deque[Callback], call_soon: Callable[..., object]) -> None:
+    """Call each callback. If one raises, the others are called in a later turn, and the loop handles the exception."""
+    try:
+        while callbacks:
+            _, callback, argument = callbacks.popleft()
+            callback(argument)
+    finally:
+        if callbacks:
+            call_soon(_call_all, callbacks, call_soon)

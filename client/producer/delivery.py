@@ -42,13 +42,14 @@ class Delivery:
 
     def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
         """Call `callback(delivery)` by `loop.call_soon` once it is done, also if it is done already."""
-        loop = asyncio.get_running_loop()
         batch, index = self._batch.place(self._index)
         if batch.outcome is None:
-            batch.listeners.append((index, partial(_call_soon, loop, callback, self)))
+            if not batch.callbacks:
+                batch.call_soon = asyncio.get_running_loop().call_soon
+            batch.callbacks.append((index, callback, self))
         else:
             batch.reported.add(index)
-            loop.call_soon(callback, self)
+            asyncio.get_running_loop().call_soon(callback, self)
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
         batch, index = self._batch.place(self._index)
@@ -117,8 +118,3 @@ def _wake(waiter: asyncio.Future[None]) -> bool:
 def _wake_silently(waiter: asyncio.Future[None]) -> bool:
     _wake(waiter)
     return False
-
-
-def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[Delivery], object], delivery: Delivery) -> bool:
-    loop.call_soon(callback, delivery)
-    return True

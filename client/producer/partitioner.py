@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from struct import unpack_from
 from typing import Final
+
+from rota.protocol.records.produced import murmur2
 
 Partitioner = Callable[[str, bytes | None, bytes | None, Sequence[int]], int]
 """(topic, key, value, the topic's partition numbers in order) -> one of these numbers."""
@@ -18,24 +19,7 @@ Partitioner = Callable[[str, bytes | None, bytes | None, Sequence[int]], int]
 KEY_BYTES_REMEMBERED_MAX: Final = 64  # longer keys are hashed each time, so that what is remembered stays small
 KEYS_REMEMBERED_MAX: Final = 4096
 
-_SEED: Final = 0x9747B28C
-_M: Final = 0x5BD1E995
-_U32: Final = 0xFFFF_FFFF
 _POSITIVE: Final = 0x7FFF_FFFF
-
-
-def murmur2(data: bytes) -> int:
-    """The 32-bit murmur2 of Kafka (org.apache.kafka.common.utils.Utils), unsigned."""
-    size = len(data)
-    hashed = _SEED ^ size
-    for word in unpack_from(f"<{size >> 2}I", data):
-        word = word * _M & _U32
-        hashed = (hashed * _M ^ (word ^ word >> 24) * _M) & _U32
-    rest = size & 3
-    if rest:
-        hashed = (hashed ^ int.from_bytes(data[size - rest :], "little")) * _M & _U32
-    hashed = (hashed ^ hashed >> 13) * _M & _U32
-    return hashed ^ hashed >> 15
 
 
 def partition_of(key: bytes, count: int) -> int:

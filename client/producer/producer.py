@@ -28,7 +28,7 @@ from rota.client.network.cluster import Cluster
 from rota.client.network.metadata import Metadata
 from rota.client.network.shielded_close import run_shielded
 from rota.client.producer.accumulator import Accumulator, Limits
-from rota.client.producer.batch import RECORD_OVERHEAD_BYTES_MAX, Batch, Queue, record_bytes
+from rota.client.producer.batch import Batch, Queue, record_bytes
 from rota.client.producer.delivery import Delivery, ended, first_unreported
 from rota.client.producer.memory import Memory
 from rota.client.producer.records import plain_bytes, plain_headers
@@ -41,6 +41,7 @@ from rota.client.producer.transaction_scope import TransactionScope
 from rota.client.producer.transactions import Transactions
 from rota.client.types import GroupMetadata, Headers, OffsetAndMetadata, PartitionInfo, RecordMetadata, TopicPartition
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, Codec
+from rota.protocol.records.produced import RECORD_OVERHEAD_BYTES_MAX, BufferMemory
 
 BATCHES_PER_TURN_MAX: Final = 16
 CANCELLED_FLUSH_MS: Final = 5_000  # for the delivery of buffered records when the task of `async with` is cancelled
@@ -60,7 +61,9 @@ class Producer:
         transactional_id = config.transactional_id
         self._machine = TransactionMachine(transactional_id) if transactional_id is not None else None
         sequences = Sequences(is_transactional=self._machine is not None) if config.is_idempotent else None
-        self._accumulator = Accumulator(limits(config), sequences, self._machine)
+        room = min(config.max_request_size, config.buffer_memory)
+        self._buffer = BufferMemory(config.buffer_memory, room - BATCH_HEADER_BYTES, time.time)
+        self._accumulator = Accumulator(limits(config), sequences, self._machine, self._buffer)
         self._memory = Memory(self._fits, self._update_flushing)
         self._topics = Topics(config, self._cluster, self._accumulator)
         self._sender: Sender | None = None
@@ -68,9 +71,6 @@ class Producer:
         self._flushes = 0
         self._batches_since_yield = 0  # batches since this producer last yielded to the event loop
         self._closed = False
-        room = min(config.max_request_size, config.buffer_memory)
-        self._record_bytes_max = room - BATCH_HEADER_BYTES
-        self._buffer_bytes = config.buffer_memory
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Self:
@@ -148,6 +148,34 @@ class Producer:
         room in `buffer_memory`, `max_block_ms` at most. Raises RecordTooLarge, BufferFull, TimedOut (no such topic or
         partition), BrokerError (invalid topic name), IllegalUse (closed; text instead of bytes), IllegalArgument.
         """
+        route = self._topics.routes.get(topic) if type(topic) is str else None
+        if (
+            route is not None
+            and timestamp_ms is None
+            and partition is None
+            and not headers
+            and (key is None or type(key) is bytes)
+            and not route.is_custom
+        ):  # the usual record, into a batch that is open
+            batch = (route.queue if key is None else route.choose(key, None, None)).open
+            if batch is not None:
+                buffer = self._buffer
+                index = buffer.take(batch.records, key, value)
+                if index >= 0:
+                    return Delivery(batch, index, buffer.taken_ms)
+        return await self._send_any(route, topic, value, key, partition, timestamp_ms, headers)
+
+    async def _send_any(
+        self,
+        route: Route | None,
+        topic: str,
+        value: bytes | bytearray | memoryview | None,
+        key: bytes | bytearray | memoryview | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Iterable[tuple[str, bytes | None]],
+    ) -> Delivery:
+        """Handle a `send` that is not the usual one, or begins a batch."""
         content = value if type(value) is bytes else plain_bytes("value", value)
         name = key if type(key) is bytes else plain_bytes("key", key)
         fields = plain_headers(headers) if headers else ()
@@ -156,11 +184,10 @@ class Producer:
         size = RECORD_OVERHEAD_BYTES_MAX + (len(content) if content else 0) + (len(name) if name else 0)
         if fields:
             size = record_bytes(name, content, fields)
-        route = self._topics.routes.get(topic) if type(topic) is str else None
         if (
             route is None
-            or size > self._record_bytes_max
-            or self._accumulator.used_bytes + size > self._buffer_bytes
+            or size > self._buffer.record_bytes_max
+            or not self._fits(size)
             or self._memory.waits
             or self._batches_since_yield > BATCHES_PER_TURN_MAX
             or not (type(timestamp_ms) is int and 0 <= timestamp_ms <= TIMESTAMP_MAX)
@@ -274,7 +301,7 @@ class Producer:
         except TimeoutError as late:
             raise BufferFull(
                 f"no room for {size} bytes within {self._config.max_block_ms} ms (max_block_ms): "
-                f"{self._accumulator.used_bytes} of {self._buffer_bytes} bytes (buffer_memory) wait for their "
+                f"{self._buffer.used_bytes} of {self._buffer.bytes_max} bytes (buffer_memory) wait for their "
                 "delivery; send less, or raise buffer_memory"
             ) from late
 
@@ -282,7 +309,7 @@ class Producer:
         self._check_open()
         if not 0 <= timestamp_ms <= TIMESTAMP_MAX:
             raise IllegalUse(f"timestamp_ms is {timestamp_ms}: milliseconds since the epoch, or None for now")
-        if size > self._record_bytes_max:
+        if size > self._buffer.record_bytes_max:
             raise self._too_large(size)
 
     def _too_large(self, size: int) -> RecordTooLarge:
@@ -292,10 +319,12 @@ class Producer:
                 f"a record of {size} bytes, with what is written around it, is larger than max_request_size "
                 f"({self._config.max_request_size}); the topic's max.message.bytes must allow it too"
             )
-        return RecordTooLarge(f"a record of {size} bytes is larger than the whole buffer_memory ({self._buffer_bytes})")
+        return RecordTooLarge(
+            f"a record of {size} bytes is larger than the whole buffer_memory ({self._buffer.bytes_max})"
+        )
 
     def _fits(self, size: int) -> bool:
-        return self._accumulator.used_bytes + size <= self._buffer_bytes
+        return self._buffer.used_bytes + size <= self._buffer.bytes_max
 
     def _freed(self) -> None:
         if self._memory.waits:
@@ -304,6 +333,7 @@ class Producer:
     def _update_flushing(self) -> None:
         """Stop lingering while a caller waits for memory or for a flush."""
         accumulator = self._accumulator
+        self._buffer.is_open = not self._memory.waits
         flushing = self._flushes > 0 or self._memory.waits
         if flushing and not accumulator.flushing and self._sender is not None:
             accumulator.due_ms = 0

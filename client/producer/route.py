@@ -28,6 +28,7 @@ class Route:
         "_sticky",
         "_uses_keys",
         "batch",
+        "is_custom",
         "numbers",
         "queue",
         "queues",
@@ -44,6 +45,7 @@ class Route:
         self.queue: Queue = Queue(TopicPartition(topic, -1))
         self.batch: Batch | None = None  # the last one that was begun without a key
         self._accumulator, self._own, self._uses_keys = accumulator, own, uses_keys
+        self.is_custom = own is not None  # the application's own partitioner chooses the partitions
         self._sticky = Sticky(accumulator.limits.batch_bytes, draw)
         self._id = b""
         self.used_ms = 0.0  # the loop's time of the last lookup or the last new batch

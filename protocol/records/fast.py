@@ -217,7 +217,7 @@ class RecordBuffer:
     Timestamp deltas are relative to the first record's timestamp.
     """
 
-    __slots__ = ("_bytes_max", "_parts", "base_timestamp", "count", "max_timestamp", "size_bytes")
+    __slots__ = ("_bytes_max", "_parts", "base_timestamp", "charged_bytes", "count", "max_timestamp", "size_bytes")
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -226,6 +226,7 @@ class RecordBuffer:
         self.max_timestamp = -1
         self.count = 0
         self.size_bytes = 0
+        self.charged_bytes = 0  # the memory that its user counts for the records
 
     def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> bool:
         """Append a record. Return False and change nothing if it does not fit; the first record always fits."""
@@ -243,6 +244,11 @@ class RecordBuffer:
 
     def payload(self) -> bytes:
         return b"".join(self._parts)
+
+    def release(self) -> None:
+        """Free the records, at least one; no more are taken. Count, sizes and timestamps stay."""
+        self._parts = []
+        self._bytes_max = -1
 
 
 def _encode(

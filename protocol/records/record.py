@@ -177,25 +177,25 @@ def rewrite_batch(
 class BatchBuilder:
     """A batch to which a producer appends records, up to `bytes_max` before compression."""
 
-    __slots__ = ("_codec", "_level", "_records")
+    __slots__ = ("_codec", "_level", "records")
 
     def __init__(self, bytes_max: int, codec: Codec = Codec.NONE, level: int | None = None) -> None:
-        self._records = RecordBuffer(bytes_max - BATCH_HEADER_BYTES)
+        self.records = RecordBuffer(bytes_max - BATCH_HEADER_BYTES)
         self._codec = codec
         self._level = level
 
     @property
     def count(self) -> int:
-        return self._records.count
+        return self.records.count
 
     @property
     def size_bytes(self) -> int:
         """Size of header and records before compression: that of `build` with codec NONE."""
-        return BATCH_HEADER_BYTES + self._records.size_bytes
+        return BATCH_HEADER_BYTES + self.records.size_bytes
 
     def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> bool:
         """False when the record does not fit. The first record always fits: the broker checks its size."""
-        return self._records.append(timestamp, key, value, headers)
+        return self.records.append(timestamp, key, value, headers)
 
     def build(
         self,
@@ -206,7 +206,7 @@ class BatchBuilder:
         is_transactional: bool = False,
     ) -> bytes:
         """The batch with base offset 0. Can be called again with another sequence. Raises ValueError for no records."""
-        records = self._records
+        records = self.records
         if not records.count:
             raise ValueError("a batch holds at least one record")
         return _batch(

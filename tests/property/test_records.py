@@ -18,6 +18,7 @@ from tests.soak import examples
 from rota.protocol import records
 from rota.protocol.records import consumed as imported_consumed
 from rota.protocol.records import fast as imported
+from rota.protocol.records import produced as imported_produced
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, Codec, read_header
 from rota.protocol.records.codecs import decompress
 from rota.protocol.records.errors import CorruptBatch
@@ -49,6 +50,7 @@ def interpreted(name: str) -> ModuleType:
 VARIANTS = [imported, interpreted("fast")]
 with patch.dict(sys.modules, {imported.__name__: VARIANTS[1]}):
     CONSUMED = [imported_consumed, interpreted("consumed")]
+PRODUCED = [imported_produced, interpreted("produced")]
 
 
 def buffered(fast: ModuleType, written: list[Record]) -> list[Any]:
@@ -56,6 +58,13 @@ def buffered(fast: ModuleType, written: list[Record]) -> list[Any]:
     buffer = fast.RecordBuffer(1000)
     taken = [buffer.append(item.timestamp, item.key, item.value, item.headers) for item in written]
     return [taken, buffer.count, buffer.size_bytes, buffer.base_timestamp, buffer.max_timestamp, buffer.payload()]
+
+
+def taken(produced: ModuleType, pairs: list[tuple[bytes | None, bytes | None]]) -> list[Any]:
+    """What a producer's memory of 4000 bytes takes, and what it charges."""
+    memory, records = produced.BufferMemory(4000, 2000, lambda: 1.5), imported.RecordBuffer(3000)
+    indexes = [memory.take(records, key, value) for key, value in pairs]
+    return [indexes, memory.used_bytes, records.charged_bytes, records.count]
 
 
 def outcome(call: Callable[[], Any]) -> Any:
@@ -193,3 +202,13 @@ def test_garbage_is_corrupt(raw: bytes) -> None:
 def test_garbage_is_not_compressed(codec: Codec, raw: bytes) -> None:
     found = outcome(lambda: decompress(codec, raw, 10_000))
     assert isinstance(found, str) or len(found) <= 10_000
+
+
+@given(st.binary(max_size=40))
+def test_murmur2_is_the_same_compiled_and_interpreted(key: bytes) -> None:
+    assert PRODUCED[0].murmur2(key) == PRODUCED[1].murmur2(key)
+
+
+@given(st.lists(st.tuples(BYTES, BYTES), max_size=30))
+def test_the_same_records_are_taken_compiled_and_interpreted(pairs: list[tuple[bytes | None, bytes | None]]) -> None:
+    assert taken(PRODUCED[0], pairs) == taken(PRODUCED[1], pairs)

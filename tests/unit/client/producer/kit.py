@@ -17,9 +17,8 @@ def batch(*values: bytes, codec: Codec = Codec.NONE, partition: int = 0, bytes_m
     """A batch with these values, at times 1000, 1001, …"""
     made = Batch(Queue(TopicPartition("t", partition)), bytes_max, codec, None, 0)
     for place, value in enumerate(values):
-        assert made.write(1_000 + place, None, value, ())
-        made.count += 1
-        made.charged_bytes += record_bytes(None, value, ())
+        assert made.append(1_000 + place, None, value, ())
+        made.records.charged_bytes += record_bytes(None, value, ())
     return made
 
 

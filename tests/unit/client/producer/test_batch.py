@@ -44,7 +44,7 @@ def test_sealing_twice_changes_nothing() -> None:
 def test_a_sealed_batch_takes_no_record() -> None:
     made = batch(b"one")
     made.seal()
-    assert not made.write(0, None, b"two", ())
+    assert not made.append(0, None, b"two", ())
 
 
 def test_sequences_wrap() -> None:
@@ -97,6 +97,6 @@ def test_a_split_creates_at_least_two_parts(sizes: tuple[int, ...]) -> None:
 def test_the_estimated_size_of_a_record_covers_its_bytes() -> None:
     key, value, headers = b"k" * 200, b"v" * 20_000, (("name", b"content"), ("é", None))
     made = batch()
-    assert made.write(1 << 60, key, value, headers)
-    assert made.write(0, key, value, headers)
+    assert made.append(1 << 60, key, value, headers)
+    assert made.append(0, key, value, headers)
     assert made.size_bytes - 61 <= 2 * record_bytes(key, value, headers)

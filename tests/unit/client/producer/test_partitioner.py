@@ -2,24 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from rota.client.producer.partitioner import KEY_BYTES_REMEMBERED_MAX, murmur2, partition_of
-
-# org.apache.kafka.common.utils.UtilsTest.testMurmur2
-PUBLISHED = {
-    b"21": -973932308,
-    b"foobar": -790332482,
-    b"a-little-bit-long-string": -985981536,
-    b"a-little-bit-longer-string": -1486304829,
-    b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
-    b"abc": 479470107,
-}
-
-
-@pytest.mark.parametrize("data", PUBLISHED)
-def test_murmur2_has_the_published_values(data: bytes) -> None:
-    assert murmur2(data) == PUBLISHED[data] & 0xFFFF_FFFF
+from rota.client.producer.partitioner import KEY_BYTES_REMEMBERED_MAX, partition_of
+from rota.protocol.records.produced import murmur2
 
 
 def test_a_negative_hash_is_made_positive_by_its_sign_bit() -> None:

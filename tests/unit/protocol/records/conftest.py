@@ -13,6 +13,7 @@ import pytest
 from rota.protocol import records
 from rota.protocol.records import consumed as imported_consumed
 from rota.protocol.records import fast as imported_fast
+from rota.protocol.records import produced as imported_produced
 
 VARIANTS = ["interpreted", "compiled"] if records.COMPILED else ["interpreted"]
 
@@ -38,3 +39,8 @@ def consumed(request: pytest.FixtureRequest) -> ModuleType:
         return imported_consumed
     with patch.dict(sys.modules, {imported_fast.__name__: interpreted("fast")}):
         return interpreted("consumed")
+
+
+@pytest.fixture(params=VARIANTS)
+def produced(request: pytest.FixtureRequest) -> ModuleType:
+    return imported_produced if request.param == "compiled" else interpreted("produced")
