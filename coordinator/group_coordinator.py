@@ -36,7 +36,6 @@ log = structlog.get_logger("rota.coordinator")
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 NO_BROKER: Final = -1
 REPEATS_MAX: Final = 10  # of a removal of offsets in a shard that fails: a mistake in it must not go on for ever
-GATHER_MS_MIN: Final = 5  # of the initial rebalance delay: clients that start together make one generation
 MINUTE_MS: Final = 60_000
 HEALTH_ROUND_MS: Final = ROUND_MS
 GroupShard = Shard[HostedGroup]
@@ -206,13 +205,10 @@ class GroupCoordinator(CoordinatorRuntime[HostedGroup]):
 
 
 def group_config(config: BrokerConfig) -> GroupConfig:
-    """Return the settings of groups from those of the broker.
-
-    Without an initial delay Kafka still gathers who comes within a few ms, as answers wait for the append linger.
-    """
+    """Return the settings of groups from those of the broker."""
     return GroupConfig(
         group_size_max=config.group_max_size,
-        initial_rebalance_delay_ms=max(config.group_initial_rebalance_delay_ms, GATHER_MS_MIN),
+        initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
         session_min_ms=config.group_min_session_timeout_ms,
         session_max_ms=config.group_max_session_timeout_ms,
         offsets_retention_ms=config.offsets_retention_minutes * MINUTE_MS,

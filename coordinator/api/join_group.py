@@ -17,6 +17,8 @@ from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 
+GATHER_MS: Final = 5  # the least initial delay while clients connect: those that start together make one generation
+CONNECTING_MS: Final = 100  # after the last new connection
 PREFIX_CHARS_MAX: Final = 4_096  # of a member id: with the rest of it, what the offsets topic can hold (32,767 bytes)
 
 
@@ -29,6 +31,8 @@ def join_group(
         return _response(Joined(member_id=MemberId(request.member_id), error=shard), call.version)
     group = node.groups.group(shard, request.group_id)
     event = _event(shard, call, request)
+    if node.now_ms() - node.connected_ms < CONNECTING_MS:
+        event.gather_ms = GATHER_MS
     delayed_reply: DelayedReply[Joined] = shard.submit(
         group, event, lambda code: Joined(member_id=event.member_id, error=code), mutes=True
     )

@@ -85,7 +85,7 @@ def join_timer_fired(group: ClassicGroup, step: Step) -> None:
     if initial is None or not initial.grew or initial.remaining_ms == 0:
         complete(group, step, disarm=False)
         return
-    delay_ms = min(group.config.initial_rebalance_delay_ms, initial.remaining_ms)
+    delay_ms = min(_initial_delay_ms(group), initial.remaining_ms)
     group.initial = InitialDelay(delay_ms, max(initial.remaining_ms - initial.delay_ms, 0))
     step.arm(JOIN, step.now_ms + delay_ms)
 
@@ -139,9 +139,13 @@ def joined(group: ClassicGroup, member: Member) -> Joined:
 
 
 def _wait_for_first_members(group: ClassicGroup, step: Step) -> None:
-    delay_ms = group.config.initial_rebalance_delay_ms
+    delay_ms = _initial_delay_ms(group)
     group.initial = InitialDelay(delay_ms, max(group.members.rebalance_ms - delay_ms, 0))
     step.arm(JOIN, step.now_ms + delay_ms)
+
+
+def _initial_delay_ms(group: ClassicGroup) -> int:
+    return max(group.config.initial_rebalance_delay_ms, group.gather_ms)
 
 
 def _refuse_syncs(group: ClassicGroup, step: Step) -> None:

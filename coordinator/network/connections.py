@@ -33,10 +33,15 @@ log = structlog.get_logger("rota.server")
 
 
 class Configured(Protocol):
-    """The node that the APIs receive; the network uses its settings only."""
+    """The node that the APIs receive; the network uses its settings and notes when clients connect."""
+
+    connected_ms: int  # when the last connection was accepted, in elapsed time
 
     @property
     def config(self) -> BrokerConfig: ...
+
+    @property
+    def now_ms(self) -> Callable[[], int]: ...
 
 
 class Connections:
@@ -112,6 +117,7 @@ class Connections:
         """Register a new connection, or close it when there are too many."""
         self._last_id += 1
         connection.id = self._last_id
+        self.node.connected_ms = self.node.now_ms()
         self._open[connection] = None
         host = connection.peer[0]
         self._per_host[host] += 1

@@ -114,11 +114,6 @@ async def test_it_stops_while_clients_are_connected(config: Config, connect: Con
     assert await line.send(FindCoordinatorRequest(key="g"), 2) is None
 
 
-async def test_clients_that_start_together_are_gathered_even_without_an_initial_delay(config: Config) -> None:
-    for given, effective in (("0", 5), ("5", 5), ("6", 6)):
-        assert group_config(config(group_initial_rebalance_delay_ms=given)).initial_rebalance_delay_ms == effective
-
-
 def test_the_group_config_follows_the_settings(config: Config) -> None:
     effective = group_config(
         config(group_max_size="7", offsets_retention_minutes="2", group_min_session_timeout_ms="1")

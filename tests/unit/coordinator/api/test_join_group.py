@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.coordinator.api.group_world import GroupWorld, join_request
 
-from rota.coordinator.api.join_group import PREFIX_CHARS_MAX, join_group
+from rota.coordinator.api.join_group import CONNECTING_MS, GATHER_MS, PREFIX_CHARS_MAX, join_group
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.join_group import JoinGroupRequestProtocol
@@ -73,3 +73,17 @@ def test_a_subscription_is_not_larger_than_a_message_may_be() -> None:
     assert world.ask(join_group, join_request(protocols=fits), 3).error_code == 0
     halves = tuple(JoinGroupRequestProtocol(name=name, metadata=bytes(501)) for name in ("range", "sticky"))
     assert world.ask(join_group, join_request("h", protocols=halves), 3).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@pytest.mark.parametrize(("ago_ms", "delay_ms"), [(0, GATHER_MS), (CONNECTING_MS - 1, GATHER_MS), (CONNECTING_MS, 0)])
+def test_a_first_rebalance_waits_for_other_clients_while_clients_connect(ago_ms: int, delay_ms: int) -> None:
+    """Law GJ1: an initial delay of 0 is GATHER_MS while clients start, and 0 for those that have been connected."""
+    world = GroupWorld().open()
+    world.node.connected_ms = world.now_ms - ago_ms
+    reply = world.join()
+    for _ in range(delay_ms - 1):
+        world.turn()
+        assert not reply.answered
+    for _ in range(3):
+        world.turn()
+    assert reply.answered

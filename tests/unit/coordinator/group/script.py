@@ -159,6 +159,7 @@ def join(
     known: bool = False,
     skip: bool = False,
     reason: str | None = None,
+    gather_ms: int = 0,
 ) -> Join:
     """A JoinGroup of `member`; of a new one, to be called `new`, when there is none. `known`: it needs an id first."""
     return Join(
@@ -175,6 +176,7 @@ def join(
         requires_known_id=known,
         can_skip_assignment=skip,
         reason=reason,
+        gather_ms=gather_ms,
     )
 
 

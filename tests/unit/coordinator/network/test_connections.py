@@ -34,6 +34,15 @@ async def test_a_connection_above_the_limit_is_closed_and_the_others_go_on(serve
     assert await fourth.answers() == 4
 
 
+async def test_the_time_of_the_last_connection_is_known(serve: Serve) -> None:
+    world = await serve()
+    for now_ms in (5, 9):
+        world.now_ms, opened = now_ms, world.connections.opened_count
+        await world.peer()
+        await world.until(lambda opened=opened: world.connections.opened_count > opened)  # type: ignore[misc]
+        assert world.connections.node.connected_ms == now_ms
+
+
 async def test_connections_per_ip_are_limited(serve: Serve) -> None:
     world = await serve(max_connections_per_ip="1")
     first, second = await world.peer(), await world.peer()
