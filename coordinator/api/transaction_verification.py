@@ -8,6 +8,7 @@ Law
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -133,12 +134,12 @@ def _begin(
     """Begin the verifications of the partitions without an open transaction. Return their names."""
     names: dict[Key, tuple[str, int]] = {}
     for key, header in batches.items():
-        partition = lookup.find(key)
-        if partition is None or not partition.is_leader or partition.offline is not None:
-            continue  # refused when the batch is appended
-        try:
-            producers = partition.log.producers
-        except StorageFailed:
+        partition, producers = lookup.find(key), None
+        if partition is not None and partition.is_leader and partition.offline is None:
+            with suppress(StorageFailed):
+                producers = partition.log.producers
+        if partition is None or producers is None:
+            verified.errors[key] = _E.NOT_LEADER_OR_FOLLOWER  # unless the append finds a better reason
             continue
         if not producers.has_open_transaction(header.producer_id, header.producer_epoch):
             verified.verifications[key] = producers.begin_verification(

@@ -69,3 +69,20 @@ def test_a_marker_that_is_written_during_a_verification_makes_it_begin_again() -
     (topic,) = answered(reply).responses
     assert [each.error_code for each in topic.partition_responses] == [E.NONE]
     assert len(questions) == 2
+
+
+def test_a_partition_that_is_led_only_since_the_verification_began_is_tried_again() -> None:
+    """XL7. The producer knows the new leader before that leader does; INVALID_TXN_STATE would abort its transaction."""
+    world = World({"node.id": "0"})
+    world.register(0, 1)
+    world.topic("t", assignment=[(0, (0,))])
+    world.topic("u", assignment=[(0, (1, 0))])
+    world.partition("t").lead(1)
+    question: DelayedReply[dict[tuple[str, int], E]] = DelayedReply()
+    world.node.verify_transaction = lambda *_, adds: question
+    records = batch(b"a", producer_id=5, producer_epoch=1, base_sequence=0, is_transactional=True)
+    reply = world.serve(produce, produces([("t", 0, records), ("u", 0, records)], transactional_id="tx"), 12)
+    world.partition("u").lead(1)
+    question.answer({})
+    codes = [E(topic.partition_responses[0].error_code) for topic in answered(reply).responses]
+    assert codes == [E.NONE, E.NOT_LEADER_OR_FOLLOWER]
