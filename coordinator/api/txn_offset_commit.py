@@ -65,6 +65,8 @@ def txn_offset_commit(
     write = partial(_write, node, request, records, respond)
     if producers.has_open_transaction(request.producer_id, request.producer_epoch):
         return write(shard)
+    if not producers.has_room_for(request.producer_id):
+        return respond(_E.COORDINATOR_LOAD_IN_PROGRESS)  # XL8: retried until another transaction has ended
     reply = DelayedReply[TxnOffsetCommitResponse](mutes=True)
     attempts = AGAIN_MAX if call.version >= ADDS_SINCE else 0
     _verify(node, call, request, shard, producers, _Answer(respond, write, reply, attempts))

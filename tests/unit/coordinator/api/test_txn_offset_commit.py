@@ -156,6 +156,16 @@ def test_the_coordinator_is_asked_once_and_its_refusal_is_answered(world: Transa
     assert world.fetch() == (6, E.NONE)
 
 
+def test_more_open_transactions_than_are_kept_are_retried(
+    world: TransactionWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """XL8."""
+    monkeypatch.setattr("rota.coordinator.log.producers.PRODUCERS_PER_LOG_MAX", 1)
+    assert (world.commit(5), world.commit(6, producer_id=8)) == (E.NONE, E.COORDINATOR_LOAD_IN_PROGRESS)
+    world.end(is_commit=True)
+    assert world.commit(6, producer_id=8) is E.NONE
+
+
 def test_a_marker_meanwhile_refuses_the_commit(world: TransactionWorld) -> None:
     world.answers = False
     reply = world.serve(txn_offset_commit, request(5), 4)
