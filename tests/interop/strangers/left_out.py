@@ -6,7 +6,6 @@ and on five; franz-go's and librdkafka's on three.
 
 from __future__ import annotations
 
-NO_SUPER_USER = "denies all users, of whom those of a cluster without TLS and SASL must be super users"
 RAPIDJSON = "needs RapidJSON, and its own program in Java to be compiled"
 SEGMENTS = "needs segments smaller than Kafka 4 allows"
 BENCHMARK = "measures throughput or latency"
@@ -49,9 +48,6 @@ LIBRDKAFKA: dict[str, str] = {
     "0055_producer_latency": BENCHMARK,
     "0077_compaction": SEGMENTS,
     "0098_consumer_txn": RAPIDJSON,
-    "0109_auto_create_topics": NO_SUPER_USER,
-    "0115_producer_auth": NO_SUPER_USER,
-    "0119_consumer_auth": NO_SUPER_USER,
     "0129_fetch_aborted_msgs": SEGMENTS,
     "8000_idle": BY_HAND,
     "8001_fetch_from_follower_mock_manual": BY_HAND,

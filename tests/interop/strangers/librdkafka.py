@@ -25,6 +25,8 @@ rdkafka-sys = "={PACKAGE}"
 """
 OPTIONS = ("--disable-ssl", "--disable-gssapi", "--disable-curl", "--disable-zstd", "--disable-lz4-ext")
 PARALLEL = 3
+# 0119_consumer_auth has 5 s for four programs in Java
+SETTINGS = "test.topic.random=true\ntest.timeout.multiplier=2\n"
 PROGRAMS = {"kafka-topics.sh": "TopicCommand", "kafka-acls.sh": "AclCommand"}  # of Kafka, which tests call
 
 
@@ -63,7 +65,7 @@ def run(bootstrap: str, tests: Path, only: Sequence[str] = ()) -> dict[str, str]
     """
     report = tests / "report.json"
     report.unlink(missing_ok=True)
-    (tests / "test.conf").write_text(f"metadata.broker.list={bootstrap}\ntest.topic.random=true\n")
+    (tests / "test.conf").write_text(f"metadata.broker.list={bootstrap}\n{SETTINGS}")
     programs = tests / "kafka" / "bin"
     programs.mkdir(parents=True, exist_ok=True)
     for name, kafka_class in PROGRAMS.items():

@@ -20,9 +20,9 @@ from tools.zookeeper import missing
 ALL = os.environ.get("ROTA_STRANGERS") == "all"
 needs_all = pytest.mark.skipif(not ALL, reason="ROTA_STRANGERS=all is not set")
 needs_zookeeper = pytest.mark.skipif(missing() is not None, reason=f"no ZooKeeper: {missing()}")
-AUTHORIZER = {  # everybody may do everything
+AUTHORIZER = {  # everybody may do what no ACL says otherwise, also the brokers
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
+    "allow.everyone.if.no.acl.found": "true",
 }
 CLUSTER_PROPERTIES = {
     **AUTHORIZER,
