@@ -6,43 +6,50 @@ A Structured Streaming job over `__consumer_offsets`, in which a broker stores i
 describes the tables. `spark-submit` can run this file.
 
 Laws
-    A micro-batch writes its rows into folders of its own number and overwrites them when it runs again: a restart from
+    A micro-batch writes its rows into folders of its own number and replaces them when it runs again: a restart from
     the checkpoint neither duplicates nor loses rows.
     Records that cannot be decoded are counted in the table `skipped` and do not stop the job.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, Final
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.streaming.query import StreamingQuery
 
+from rota.client import AdminConfig, ProducerConfig
+from rota.client.config import ClientConfig
 from rota.client.log import logger
 from rota.client.other_clients import ALIASES
-from rota.client.security_config import SecurityConfig
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines import tables
+from rota.spark_connector.pipelines.arguments import common_parser, parse_common
 from rota.spark_connector.pipelines.ends import end_offsets
 from rota.spark_connector.pipelines.lag import GroupPosition, positions_by_window, with_lags
-from rota.spark_connector.pipelines.reading import BATCH
+from rota.spark_connector.pipelines.maintenance import maintain
+from rota.spark_connector.pipelines.reading import TABLES, merged, schema
+from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, has_files
 from rota.spark_connector.source import register
 
 TOPIC: Final = "__consumer_offsets"
-SECURITY_SETTINGS: Final = {each.name.replace("_", ".") for each in fields(SecurityConfig)} | set(ALIASES)
 _log = logger("rota.spark")
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The job's parameters. `checkpoint` "": in the output folder. `trigger`: once, available-now, or an interval."""
+    """The job's parameters. `checkpoint` "": in the output folder. `trigger`: once, available-now, or an interval.
+
+    `groups` and `topics` are regular expressions of whole names, "": all. A group above `lag_max` or
+    `rebalances_max` in a window has an alert, 0: none. `compact_after`: the number of folders of a day that are joined
+    into one. `keep_days` 0: for ever.
+    """
 
     bootstrap_servers: str
     output: str
@@ -50,6 +57,13 @@ class Job:
     window: str = "1 minute"
     trigger: str = "available-now"
     starting: str = "earliest"
+    groups: str = ""
+    topics: str = ""
+    lag_max: int = 0
+    rebalances_max: int = 0
+    alert_topic: str = ""
+    compact_after: int = 100
+    keep_days: int = 0
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -69,12 +83,15 @@ class Job:
         }
         return {**own, **self.options}
 
-    @property
-    def client(self) -> dict[str, str]:
-        """The settings of the client that lists offsets: its address, id, timeout and security."""
-        own = {"bootstrap.servers", "client.id", "request.timeout.ms", *SECURITY_SETTINGS}
+    def client(self, config: type[ClientConfig]) -> dict[str, str]:
+        """The settings that a client of this kind has."""
+        known = {each.name.replace("_", ".") for each in fields(config)} | set(ALIASES)
         given = {name.removeprefix("kafka."): value for name, value in self.source.items() if name.startswith("kafka.")}
-        return {name: value for name, value in given.items() if name in own}
+        return {name: value for name, value in given.items() if name in known}
+
+    def table(self, name: str) -> TableFiles:
+        """The files of a table."""
+        return TableFiles(f"{self.output}/{name}", tables.DAY)
 
     @property
     def when(self) -> dict[str, Any]:
@@ -90,79 +107,103 @@ class Job:
 def start(spark: SparkSession, job: Job) -> StreamingQuery:
     """Start the query. Raises OptionError when the output folder belongs to another checkpoint."""
     register(spark)
-    if _exists(spark, f"{job.output}/lag") and not _exists(spark, f"{job.checkpoint_path}/offsets"):
+    if has_files(f"{job.output}/lag") and not has_files(f"{job.checkpoint_path}/offsets"):
         raise OptionError(
             "--output",
             job.output,
             f"empty, or used with the checkpoint of its tables ({job.checkpoint_path} is empty)",
         )
+    for name in TABLES:
+        job.table(name).create()
+        job.table(name).recover()
     read = spark.readStream.format("rota").options(**job.source).load()
     writer = (
         tables.events(read).writeStream.queryName("group_activity").option("checkpointLocation", job.checkpoint_path)
     )
-    return writer.trigger(**job.when).foreachBatch(partial(write_batch, job=job)).start()
+    return writer.trigger(**job.when).foreachBatch(batch_writer(job)).start()
 
 
-def write_batch(batch: DataFrame, number: int, *, job: Job) -> None:
-    """Write the rows of one micro-batch into its folders."""
-    events = tables.with_windows(batch, job.window).persist()
+def batch_writer(job: Job) -> Callable[[DataFrame, int], None]:
+    """For foreachBatch. The first micro-batch of a run may have been written before a crash: it is removed first."""
+    known: list[GroupPosition] | None = None
+
+    def write(batch: DataFrame, number: int) -> None:
+        nonlocal known
+        spark = batch.sparkSession
+        if known is None:
+            for name in TABLES:
+                job.table(name).remove_batch(number)
+            known = previous_positions(spark, job, number)
+        known = write_batch(batch, number, known, job) or known
+        for name in TABLES:
+            merge = partial(merged, name)
+            maintain(spark, job.table(name), number, job.compact_after, job.keep_days, schema(name), merge)
+
+    return write
+
+
+def write_batch(batch: DataFrame, number: int, known: list[GroupPosition], job: Job) -> list[GroupPosition]:
+    """Write the rows of one micro-batch; returns its positions. `known` are those of the micro-batch before."""
+    spark = batch.sparkSession
+    events = tables.of_groups(tables.with_windows(batch, job.window), job.groups, job.topics).persist()
     try:
-        for make in (tables.commits, tables.rebalances, tables.members, tables.skipped):
-            _write(make(events), job, make.__name__, number)
+        kinds = {row["kind"] for row in events.select("kind").distinct().collect()}
+        for kind_of, make in tables.OF_EVENTS:
+            if kinds & kind_of:
+                _write(make(events), job, make.__name__, number)
+        rows = positions_by_window(tables.collect_positions(tables.commits(events), "last_offset"), known)
+        ends = end_offsets(job.client(AdminConfig), {position.log_at_time for position in rows})
+        lags = tables.lags(spark, with_lags(rows, ends))
+        if rows:
+            _write(lags, job, "lag", number)
+        if job.lag_max or job.rebalances_max:
+            alerts = tables.alerts(lags, tables.rebalances(events), job.lag_max, job.rebalances_max)
+            if found := alerts.collect():
+                write_alerts(spark.createDataFrame(found, alerts.schema), job, number)
     finally:
         events.unpersist()
-    new = tables.collect_positions(_written(batch, job, "commits", number), "last_offset")
-    rows = positions_by_window(new, _previous(batch, job, number))
-    ends = end_offsets(job.client, {position.log_at_time for position in rows})
-    _write(tables.lags(batch.sparkSession, with_lags(rows, ends)), job, "lag", number)
     _log.info("Wrote the activity of groups", batch=number, output=job.output)
+    return rows
+
+
+def write_alerts(alerts: DataFrame, job: Job, number: int) -> None:
+    """Write alerts into their table and, as JSON with the group as the key, to the topic of --alert-topic."""
+    _write(alerts, job, "alerts", number)
+    if not job.alert_topic:
+        return
+    settings = {f"kafka.{name}": value for name, value in job.client(ProducerConfig).items()}
+    records = alerts.select(F.col("group").alias("key"), F.to_json(F.struct("*")).alias("value"))
+    records.write.format("rota").mode("append").options(**settings, topic=job.alert_topic).save()
+
+
+def previous_positions(spark: SparkSession, job: Job, number: int) -> list[GroupPosition]:
+    """The positions of the newest micro-batch before `number` that has any."""
+    folders = job.table("lag").newest_folders(number)
+    return tables.collect_positions(spark.read.parquet(*folders), "committed") if folders else []
 
 
 def _write(rows: DataFrame, job: Job, table: str, number: int) -> None:
-    rows.coalesce(1).write.mode("overwrite").parquet(f"{job.output}/{table}/{BATCH}={number}")
-
-
-def _written(batch: DataFrame, job: Job, table: str, number: int) -> DataFrame:
-    return batch.sparkSession.read.parquet(f"{job.output}/{table}/{BATCH}={number}")
-
-
-def _previous(batch: DataFrame, job: Job, number: int) -> list[GroupPosition]:
-    """The positions in the table lag of the previous micro-batch."""
-    if number == 0:
-        return []
-    try:
-        return tables.collect_positions(_written(batch, job, "lag", number - 1), "committed")
-    except AnalysisException:
-        _log.warning("The previous micro-batch has no table: idle groups are left out", batch=number)
-        return []
-
-
-def _exists(spark: SparkSession, path: str) -> bool:
-    assert spark._jvm is not None
-    location = spark._jvm.org.apache.hadoop.fs.Path(path)
-    return bool(location.getFileSystem(spark._jsc.hadoopConfiguration()).exists(location))
+    numbered = tables.with_day(rows).withColumn(BATCH, F.lit(number)).coalesce(1)
+    numbered.write.mode("append").partitionBy(tables.DAY, BATCH).parquet(f"{job.output}/{table}")
 
 
 def parse_arguments(arguments: Sequence[str]) -> Job:
     """From the command line."""
-    parser = argparse.ArgumentParser(prog="group_activity", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--bootstrap-servers", required=True, metavar="HOST:PORT", help="brokers, separated by commas")
-    parser.add_argument("--output", required=True, metavar="PATH", help="the folder or URL for the tables")
-    parser.add_argument("--checkpoint", default="", metavar="PATH", help="the checkpoint folder (OUTPUT/_checkpoint)")
+    parser = common_parser("group_activity", (__doc__ or "").partition("\n")[0], "the folder or URL for the tables")
     parser.add_argument("--window", default="1 minute", help="the length of a window (%(default)s)")
     parser.add_argument(
         "--trigger", default="available-now", help="once, available-now, or an interval: '30 seconds' (%(default)s)"
     )
-    parser.add_argument("--starting", default="earliest", help="earliest, latest or JSON (%(default)s)")
+    parser.add_argument("--groups", default="", metavar="REGEX", help="the groups (all)")
+    parser.add_argument("--topics", default="", metavar="REGEX", help="the topics (all)")
+    parser.add_argument("--lag-max", type=int, default=0, metavar="N", help="a higher lag of a group is an alert")
     parser.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of format('rota')"
+        "--rebalances-max", type=int, default=0, metavar="N", help="more rebalances of a group in a window are an alert"
     )
-    given = vars(parser.parse_args(arguments))
-    options = given.pop("option")
-    for option in options:
-        if "=" not in option:
-            parser.error(f"--option {option}: it must be NAME=VALUE, as in maxOffsetsPerTrigger=100000")
-    return Job(**given, options=dict(option.split("=", 1) for option in options))
+    parser.add_argument("--alert-topic", default="", metavar="TOPIC", help="alerts are written to it, too")
+    parser.add_argument("--compact-after", type=int, default=100, metavar="N", help="folders of a day (%(default)s)")
+    parser.add_argument("--keep-days", type=int, default=0, metavar="N", help="older days are removed (never)")
+    return Job(**parse_common(parser, list(arguments)))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -210,9 +210,7 @@ def batch_writer(job: Job) -> Callable[[DataFrame, int], None]:
         finally:
             rows.unpersist()
         for name in (RECORDS, DEAD):
-            maintain(
-                batch.sparkSession, job.table(name), number, compact_after=job.compact_after, keep_days=job.keep_days
-            )
+            maintain(batch.sparkSession, job.table(name), number, job.compact_after, job.keep_days)
 
     return write
 

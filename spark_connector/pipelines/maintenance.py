@@ -25,32 +25,44 @@ def maintain(
     spark: SparkSession,
     table: TableFiles,
     number: int,
-    *,
     compact_after: int,
     keep_days: int,
+    schema: str = "",
     merge: Merge = lambda rows: rows,
 ) -> None:
     """Remove old days and compact the micro-batches before `number`, which is the current one.
 
-    `merge` combines the rows of several micro-batches.
+    `merge` combines the rows of several micro-batches; `schema` has their columns, "": those of the files.
     """
+    if number % max(1, compact_after // 2):
+        return  # listing all folders takes time
     for day in expired(table.days(), keep_days):
         table.remove_day(day)
         _log.info("Removed an old day", table=table.location, day=day)
     for day in table.days():
+        if len(table.batches(day)) <= compact_after:
+            continue
         small = [each for each in table.batches(day) if each < number and table.size_bytes(day, each) < FILE_BYTES]
         if len(small) > compact_after:
-            compact(spark, table, day, small, merge)
+            compact(spark, table, day, small, schema, merge)
 
 
 def compact(
-    spark: SparkSession, table: TableFiles, day: str, numbers: list[int], merge: Merge = lambda rows: rows
+    spark: SparkSession,
+    table: TableFiles,
+    day: str,
+    numbers: list[int],
+    schema: str = "",
+    merge: Merge = lambda rows: rows,
 ) -> None:
     """Join micro-batches of a day into the folder of the last one."""
     folders = [f"{table.location}/{day}/{BATCH}={number}" for number in numbers]
-    rows = spark.read.option("mergeSchema", "true").option("basePath", f"{table.location}/{day}").parquet(*folders)
+    reader = spark.read.option("mergeSchema", "true").option("basePath", table.location)
+    rows = (reader.schema(schema) if schema else reader).parquet(*folders)
     files = 1 + sum(table.size_bytes(day, number) for number in numbers) // FILE_BYTES
-    merge(rows).drop(BATCH).coalesce(files).write.mode("overwrite").parquet(table.copy_location(day, numbers[-1]))
+    merge(rows).drop(BATCH, table.day).coalesce(files).write.mode("overwrite").parquet(
+        table.copy_location(day, numbers[-1])
+    )
     table.replace(day, numbers)
     _log.info("Compacted a day", table=table.location, day=day, through=numbers[-1])
 

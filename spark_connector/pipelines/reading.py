@@ -2,6 +2,7 @@
 
 Laws
     A window has one row for each key, whatever the number of micro-batches with records of it.
+    Merging rows that were merged before changes nothing: compaction does it.
     Counts are summed, generations are merged, and of measured values the last one is kept.
 """
 
@@ -12,17 +13,42 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from rota.spark_connector.pipelines.tables import PARTITION, WINDOW
+from rota.spark_connector.pipelines.table_files import BATCH
+from rota.spark_connector.pipelines.tables import DAY, PARTITION, WINDOW
 
-BATCH: Final = "batch_id"
-TABLES: Final = ("commits", "lag", "rebalances", "members", "skipped")
+_WINDOW: Final = "window_start timestamp, window_end timestamp"
+_OF: Final = f"{_WINDOW}, group string, topic string, partition int"
+_FOLDERS: Final = f"{DAY} date, {BATCH} int"
+SCHEMAS: Final = {
+    "commits": f"{_OF}, commits long, forgotten long, first_offset long, last_offset long, source_offset long",
+    "lag": f"{_OF}, committed long, source_offset long, end_offset long, lag long",
+    "rebalances": f"{_WINDOW}, group string, generations array<int>, generation int, protocol string, members int, "
+    "members_max int, source_offset long",
+    "members": f"{_WINDOW}, group string, generation int, member_id string, instance_id string, client_id string, "
+    "client_host string, topics array<string>, partitions int",
+    "skipped": f"{_WINDOW}, reason string, records long",
+    "alerts": f"{_WINDOW}, group string, kind string, value long, limit long",
+}
+TABLES: Final = tuple(SCHEMAS)
 
 
 def read(spark: SparkSession, output: str, table: str) -> DataFrame:
     """Read one of TABLES. Raises ValueError for another name."""
     if table not in TABLES:
         raise ValueError(f"there is no table {table}; there are {', '.join(TABLES)}")
-    rows = spark.read.parquet(f"{output}/{table}")
+    rows = merged(table, spark.read.schema(schema(table)).parquet(f"{output}/{table}"))
+    if table == "rebalances":
+        rows = rows.withColumn("rebalances", F.size("generations"))
+    return rows.drop("source_offset")
+
+
+def schema(table: str) -> str:
+    """The columns of the files and folders of a table. Columns that an older file does not have are null."""
+    return f"{SCHEMAS[table]}, {_FOLDERS}"
+
+
+def merged(table: str, rows: DataFrame) -> DataFrame:
+    """The rows of several micro-batches as if they were of one, without the columns of the folders."""
     match table:
         case "commits":
             return _commits(rows)
@@ -30,6 +56,8 @@ def read(spark: SparkSession, output: str, table: str) -> DataFrame:
             return _rebalances(rows)
         case "skipped":
             return rows.groupBy(*WINDOW, "reason").agg(F.sum("records").alias("records"))
+        case "alerts":
+            return rows.groupBy(*WINDOW, "group", "kind", "limit").agg(F.max("value").alias("value"))
         case "members":
             return _newest(rows, "group", "generation")
     return _newest(rows, *PARTITION)
@@ -40,21 +68,21 @@ def _commits(rows: DataFrame) -> DataFrame:
         *(F.sum(name).alias(name) for name in ("commits", "forgotten")),
         F.min_by("first_offset", "source_offset").alias("first_offset"),
         F.max_by("last_offset", "source_offset").alias("last_offset"),
+        F.max("source_offset").alias("source_offset"),
     )
 
 
 def _rebalances(rows: DataFrame) -> DataFrame:
-    """With the column `rebalances`: the number of generations in the window."""
     last = [F.max_by(name, "source_offset").alias(name) for name in ("generation", "protocol", "members")]
-    merged = rows.groupBy(*WINDOW, "group").agg(
+    return rows.groupBy(*WINDOW, "group").agg(
         F.array_sort(F.array_distinct(F.flatten(F.collect_list("generations")))).alias("generations"),
         *last,
         F.max("members_max").alias("members_max"),
+        F.max("source_offset").alias("source_offset"),
     )
-    return merged.withColumn("rebalances", F.size("generations"))
 
 
 def _newest(rows: DataFrame, *names: str) -> DataFrame:
     """The rows of the last micro-batch that has the window."""
     last = rows.groupBy(*WINDOW, *names).agg(F.max(BATCH).alias(BATCH))
-    return rows.join(last, [*WINDOW, *names, BATCH], "left_semi").drop("source_offset")
+    return rows.join(last, [*WINDOW, *names, BATCH], "left_semi").drop(BATCH, DAY)

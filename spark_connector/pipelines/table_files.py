@@ -28,17 +28,27 @@ class TableFiles:
     partition column."""
 
     def __init__(self, location: str, day: str) -> None:
-        self.location, self._day = location, day
+        self.location, self.day = location, day
         self._files, self._root = file_system(location)
+
+    def create(self) -> None:
+        """Create the folder of the table, so that a table without rows can be read."""
+        self._files.create_dir(self._root)
 
     def days(self) -> list[str]:
         """The names of the folders of days, in order."""
-        return [name for name in self._names(self._root) if name.startswith(f"{self._day}=")]
+        return [name for name in self._names(self._root) if name.startswith(f"{self.day}=")]
 
     def batches(self, day: str) -> list[int]:
         """The numbers of the micro-batches in the folder of a day, in order."""
         matches = (_BATCH_FOLDER.fullmatch(name) for name in self._names(f"{self._root}/{day}"))
         return sorted(int(match[1]) for match in matches if match)
+
+    def newest_folders(self, before: int) -> list[str]:
+        """The folders of the newest micro-batch with rows among those before `before`; none: empty."""
+        found = [(number, day) for day in self.days() for number in self.batches(day) if number < before]
+        newest = max(found, default=(0, ""))[0]
+        return [f"{self.location}/{day}/{BATCH}={number}" for number, day in found if number == newest]
 
     def size_bytes(self, day: str, number: int) -> int:
         """The size of the files of a micro-batch in a day."""

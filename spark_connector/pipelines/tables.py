@@ -33,6 +33,7 @@ LAG: Final = (
     .add("end_offset", LongType())
     .add("lag", LongType())
 )
+DAY: Final = "day"
 _MS: Final = ("start_ms", "end_ms")
 
 
@@ -52,6 +53,22 @@ def with_windows(events: DataFrame, window: str) -> DataFrame:
     """Events with their window; `window` is a Spark interval, as in 1 minute."""
     of = F.window("at", window)
     return events.withColumn("window_start", of["start"]).withColumn("window_end", of["end"])
+
+
+def of_groups(events: DataFrame, groups: str, topics: str) -> DataFrame:
+    """The events of the groups and topics whose whole names match these regular expressions; "": all of them."""
+    kept = F.lit(True)
+    if groups:
+        kept = kept & F.col("group").rlike(f"^(?:{groups})$")
+    if topics:
+        kept = kept & (F.col("topic").isNull() | F.col("topic").rlike(f"^(?:{topics})$"))
+    return events.where(kept | (F.col("kind") == SKIPPED))
+
+
+def with_day(rows: DataFrame) -> DataFrame:
+    """Rows with the day in UTC of their window, whatever the session's time zone."""
+    day = F.date_from_unix_date(F.floor(F.unix_seconds("window_start") / 86_400).cast("int"))
+    return rows.withColumn(DAY, day)
 
 
 def commits(events: DataFrame) -> DataFrame:
@@ -98,6 +115,27 @@ def skipped(events: DataFrame) -> DataFrame:
     """The number of skipped records by reason."""
     counted = F.count("*").alias("records")
     return events.where(F.col("kind") == SKIPPED).groupBy(*WINDOW, "reason").agg(counted)
+
+
+def alerts(lags: DataFrame, rebalances: DataFrame, lag_max: int, rebalances_max: int) -> DataFrame:
+    """A row for each group and window whose lag, or number of new generations in this micro-batch, is above its limit;
+    a limit of 0: no rows."""
+    columns = (*WINDOW, "group", "kind", "value", "limit")
+    behind = lags.groupBy(*WINDOW, "group").agg(F.sum("lag").alias("value"))
+    churn = rebalances.select(*WINDOW, "group", F.size("generations").cast("long").alias("value"))
+    both = [
+        rows.withColumn("kind", F.lit(kind)).withColumn("limit", F.lit(limit).cast("long")).select(*columns)
+        for rows, kind, limit in ((behind, "lag", lag_max), (churn, "rebalances", rebalances_max))
+    ]
+    return both[0].unionByName(both[1]).where((F.col("limit") > 0) & (F.col("value") > F.col("limit")))
+
+
+OF_EVENTS: Final = (  # the tables, and the kinds of events without which they have no rows
+    (frozenset((COMMIT, FORGOTTEN)), commits),
+    (frozenset((GROUP,)), rebalances),
+    (frozenset((GROUP,)), members),
+    (frozenset((SKIPPED,)), skipped),
+)
 
 
 def collect_positions(rows: DataFrame, offset: str) -> list[GroupPosition]:

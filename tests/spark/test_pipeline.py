@@ -40,7 +40,7 @@ CONF = [  # as the session of the tests
     )
     for word in ("--conf", item)
 ]
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(180)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def test_it_runs_from_the_command_line(rota: str, tmp_path: Path, starter: str):
 
 def test_windows_have_the_lag_of_their_time_and_each_row_once(spark: SparkSession, rota: str, tmp_path: Path):
     """Over a topic of our own with the same records, so that times and garbage are ours to choose."""
-    offsets, topic = create_topic(rota, 1), create_topic(rota, 1)
+    offsets, topic, alerts = create_topic(rota, 1), create_topic(rota, 1), create_topic(rota, 1)
     written(rota, topic, [Sent(b"x", timestamp_ms=second * 1000) for second in range(1, 11)])
 
     def committed(group: str, offset: int | None, second: int) -> Sent:
@@ -184,6 +184,7 @@ def test_windows_have_the_lag_of_their_time_and_each_row_once(spark: SparkSessio
         return Sent(None if offset is None else encode_value(value, 4), key, timestamp_ms=second * 1000)
 
     answer = Job(rota, str(tmp_path), window="2 seconds", starting="latest", options={"subscribe": offsets})
+    answer = replace(answer, groups="g|gone|quiet", topics=topic, lag_max=8, alert_topic=alerts, compact_after=1)
     run(spark, answer)  # a micro-batch of nothing, so that the start is known
     garbage = [Sent(b"?", None, timestamp_ms=2000), Sent(b"\0\x63", committed("g", 0, 0).key, timestamp_ms=2000)]
     newer = Sent(b"", b"\0\x0b", timestamp_ms=3000)
@@ -191,9 +192,11 @@ def test_windows_have_the_lag_of_their_time_and_each_row_once(spark: SparkSessio
     run(spark, answer)
     written(rota, offsets, [committed("g", 7, 9), committed("gone", 1, 9), committed("gone", None, 9)])
     run(spark, answer)
-    written(rota, offsets, [committed("g", 10, 11)])
+    written(rota, offsets, [committed("g", 10, 11), committed("hidden", 1, 11)])
     run(spark, answer)
 
+    day = tmp_path / "lag" / "day=1970-01-01"
+    assert {folder.name for folder in day.iterdir()} == {"batch_id=2", "batch_id=3"}  # 1 and 2 are compacted
     before = {name: rows(tmp_path, name) for name in ("commits", "lag")}
     for file in ("3", ".3.crc"):  # as if it had been killed before the end of the micro-batch
         (tmp_path / "_checkpoint" / "commits" / file).unlink()
@@ -220,6 +223,14 @@ def test_windows_have_the_lag_of_their_time_and_each_row_once(spark: SparkSessio
         "unreadable: OffsetCommitValue of version 99": 1,
         "key of type 11": 1,
     }
+    columns = ("group", "unix_seconds(window_end)", "kind", "value", "limit")
+    found = read(spark, str(tmp_path), "alerts").selectExpr(*(f"`{c}`" if c == "limit" else c for c in columns))
+    assert sorted(tuple(row) for row in found.collect()) == [
+        ("quiet", 10, "lag", 9, 8),
+        ("quiet", 12, "lag", 10, 8),
+    ]
+    sent = loaded(spark, {"kafka.bootstrap.servers": rota}, subscribe=alerts).selectExpr("string(key)", "string(value)")
+    assert {(key, json.loads(value)["value"]) for key, value in sent.collect()} == {("quiet", 9), ("quiet", 10)}
 
 
 def test_the_groups_topic_is_read_by_its_name_and_not_by_a_pattern(spark: SparkSession, activity: Activity):

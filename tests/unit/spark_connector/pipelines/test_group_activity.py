@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rota.client import AdminConfig, ProducerConfig
 from rota.spark_connector.options import stream_options
 from rota.spark_connector.pipelines.group_activity import Job, parse_arguments
 
@@ -16,7 +17,7 @@ def test_two_options_are_enough() -> None:
     assert job.checkpoint_path == "/out/_checkpoint"
     assert job.when == {"availableNow": True}
     assert stream_options(job.source).topics.names == ("__consumer_offsets",)
-    assert job.client == {"bootstrap.servers": "a:1"}
+    assert job.client(AdminConfig) == {"bootstrap.servers": "a:1"}
 
 
 def test_all_of_them() -> None:
@@ -26,7 +27,7 @@ def test_all_of_them() -> None:
     assert job.when == {"processingTime": "10 seconds"}
     assert job.source["startingOffsets"] == "latest"
     assert job.source["maxOffsetsPerTrigger"] == "5"
-    assert job.client["client.id"] == "a=b"
+    assert job.client(AdminConfig)["client.id"] == "a=b"
     assert parse_arguments([*LEAST, "--trigger", "once"]).when == {"once": True}
 
 
@@ -48,5 +49,19 @@ def test_security_options_reach_the_client_that_lists_offsets_and_no_repr() -> N
     job = parse_arguments([*LEAST, *(word for option in options for word in ("--option", option))])
     for option in options:
         name, _, value = option.partition("=")
-        assert job.source[name] == job.client[name.removeprefix("kafka.")] == value
+        assert job.source[name] == job.client(ProducerConfig)[name.removeprefix("kafka.")] == value
     assert "planted" not in repr(job)
+
+
+def test_all_settings_of_a_client_reach_it_and_no_others() -> None:
+    options = ("kafka.retry.backoff.ms=7", "kafka.fetch.min.bytes=5", "maxOffsetsPerTrigger=5")
+    job = parse_arguments([*LEAST, *(word for option in options for word in ("--option", option))])
+    assert job.client(AdminConfig) == {"bootstrap.servers": "a:1", "retry.backoff.ms": "7"}
+    assert AdminConfig.from_properties(job.client(AdminConfig)).retry_backoff_ms == 7
+
+
+def test_filters_limits_and_maintenance() -> None:
+    more = "--groups a.* --topics t --lag-max 5 --rebalances-max 2 --alert-topic x --compact-after 9 --keep-days 3"
+    job = parse_arguments([*LEAST, *more.split()])
+    assert (job.groups, job.topics, job.lag_max, job.rebalances_max) == ("a.*", "t", 5, 2)
+    assert (job.alert_topic, job.compact_after, job.keep_days) == ("x", 9, 3)

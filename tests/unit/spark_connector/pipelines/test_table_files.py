@@ -109,3 +109,13 @@ def test_paths_and_urls(tmp_path: Path) -> None:
     assert file_system(tmp_path.as_uri())[1] == str(tmp_path)
     (tmp_path / "x").touch()
     assert has_files(tmp_path.as_uri())
+
+
+def test_the_newest_batch_with_rows_may_be_in_several_days(tmp_path: Path) -> None:
+    table = fill(tmp_path, range(4))
+    fill(tmp_path, range(2, 3), day="day=2026-01-01")
+    assert table.newest_folders(3) == [f"{tmp_path}/{day}/{BATCH}=2" for day in ("day=2026-01-01", DAY)]
+    assert table.newest_folders(0) == []
+    new = TableFiles(str(tmp_path / "new"), "day")
+    new.create()
+    assert new.newest_folders(9) == new.days() == []
