@@ -1,6 +1,7 @@
 """Compiles the record codecs with mypyc where a C compiler is installed; elsewhere the same files run interpreted.
 
 ROTA_COMPILE=0 does not compile, ROTA_COMPILE=1 raises when the compilation fails; unset, a failure is a warning.
+ROTA_OPTIMIZE is the compiler's level of optimization, 0 to 3 (default 3).
 
 With SOURCE_DATE_EPOCH, two builds of one commit with one Python are the same bytes: the sdist, and the wheel without
 compiled files. setuptools takes that time for the entries of a wheel alone: owners, modes and the times in an sdist are
@@ -30,6 +31,7 @@ COMPILED = [f"src/rota/protocol/records/{name}.py" for name in ("fast", "consume
 # module's name that loads it
 LIBRARY = "rota.protocol.records.compiled"
 COMPILE_MODE = os.environ.get("ROTA_COMPILE", "")
+OPTIMIZATION = os.environ.get("ROTA_OPTIMIZE", "3")
 SOURCE_DATE_EPOCH = os.environ.get("SOURCE_DATE_EPOCH")  # seconds since 1970, as reproducible-builds.org defines it
 MODE, MODE_EXECUTABLE = 0o644, 0o755
 
@@ -63,7 +65,9 @@ def extensions() -> list[Extension]:
     try:
         from mypyc.build import mypycify
 
-        extensions: list[Extension] = mypycify([*COMPILED, "--explicit-package-bases"], group_name=LIBRARY)
+        extensions: list[Extension] = mypycify(
+            [*COMPILED, "--explicit-package-bases"], group_name=LIBRARY, opt_level=OPTIMIZATION
+        )
     except (SystemExit, Exception) as failure:  # mypyc raises SystemExit for errors in the source
         if COMPILE_MODE == "1":
             raise

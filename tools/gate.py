@@ -79,7 +79,7 @@ def run_with_kafka(arguments: list[str], absent: Sequence[str]) -> int:
 def run_beside_kafka(arguments: list[str]) -> int:
     """Run pytest while a Kafka broker runs; returns its exit code. Raises Missing, CalledProcessError, TimeoutError."""
     libs = jars.fetch()
-    address = broker.start()
+    address = broker.start(options=jars.QUICK)
     try:
         variables = {"ROTA_PEER": address, "ROTA_PEER_DATA": str(jars.home() / "data"), "ROTA_KAFKA_LIBS": str(libs)}
         return run_pytest(arguments, variables)

@@ -8,10 +8,9 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from tools.peer.jars import home, java, lib, only_one, program
+from tools.peer.jars import QUICK, home, java, lib, only_one, program
 
 FOLDERS = Path(__file__).with_name("java"), Path(__file__).parents[1] / "client" / "java"
-QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")  # for a Java that lives for seconds
 
 
 def command(name: str, *arguments: str) -> list[str]:

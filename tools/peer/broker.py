@@ -8,9 +8,10 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from tools.peer.jars import Missing, fetch, home, java
+from tools.peer.jars import QUICK, Missing, fetch, home, java
 
 CLUSTER_ID = "cm90YS1wZWVyLWNsdXN0ZX"
 START_S = 60.0
@@ -44,18 +45,22 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def start(port: int | None = None) -> str:
-    """Start with empty data; returns HOST:PORT when it accepts connections. Raises Missing or TimeoutError."""
+def start(port: int | None = None, *, options: Sequence[str] = ()) -> str:
+    """Start with empty data; returns HOST:PORT when it accepts connections. Raises Missing or TimeoutError.
+
+    `options` are for Java: benchmarks run it as it is, tests with QUICK.
+    """
     if pid() is not None:
         raise Missing("a Kafka broker is running already: python -m tools.peer stop")
     fetch()
     port = port or free_port()
     config = _write_config(port)
     with (home() / "format.log").open("wb") as log:
-        formatted = java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(config))
+        formatted = java(*QUICK, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(config))
         subprocess.run(formatted, check=True, stdout=log, stderr=log)
     with (home() / "broker.log").open("wb") as log:
-        command = java("kafka.Kafka", str(config), heap=os.environ.get("ROTA_PEER_HEAP", HEAP), quiet="warn")
+        heap = os.environ.get("ROTA_PEER_HEAP", HEAP)
+        command = java(*options, "kafka.Kafka", str(config), heap=heap, quiet="warn")
         process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
     _pid_file().write_text(str(process.pid))
     wait_until_it_listens(port, process)

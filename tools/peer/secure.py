@@ -18,7 +18,7 @@ from typing import Final, Self
 
 from tools.peer.broker import CLUSTER_ID, SETTINGS, STOP_S, free_port, wait_until_it_listens
 from tools.peer.certificates import Authority
-from tools.peer.jars import fetch, java
+from tools.peer.jars import QUICK, fetch, java
 
 HEAP: Final = "512m"
 USER: Final = "alice"
@@ -92,9 +92,11 @@ class SecureKafka(SecureListeners):
                 for mechanism in MECHANISMS[1:]
                 for part in ("--add-scram", f"{mechanism}=[name={USER},password={PASSWORD}]")
             )
-            formatted = java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(config), *scram)
+            formatted = java(*QUICK, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(config), *scram)
             subprocess.run(formatted, check=True, stdout=log, stderr=log)
-            command = java("kafka.Kafka", str(config), heap=os.environ.get("ROTA_PEER_HEAP", HEAP), quiet="warn")
+            command = java(
+                *QUICK, "kafka.Kafka", str(config), heap=os.environ.get("ROTA_PEER_HEAP", HEAP), quiet="warn"
+            )
             self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         try:
             for port in self.ports.values():
