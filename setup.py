@@ -13,6 +13,7 @@ from __future__ import annotations
 import gzip
 import os
 import stat
+import sys
 import tarfile
 import zipfile
 from hashlib import sha256
@@ -32,6 +33,7 @@ COMPILED = [f"src/rota/protocol/records/{name}.py" for name in ("fast", "consume
 LIBRARY = "rota.protocol.records.compiled"
 COMPILE_MODE = os.environ.get("ROTA_COMPILE", "")
 OPTIMIZATION = os.environ.get("ROTA_OPTIMIZE", "3")
+METADATA_COMMANDS = {"egg_info", "dist_info"}
 SOURCE_DATE_EPOCH = os.environ.get("SOURCE_DATE_EPOCH")  # seconds since 1970, as reproducible-builds.org defines it
 MODE, MODE_EXECUTABLE = 0o644, 0o755
 
@@ -58,7 +60,9 @@ class BuildAllOrNone(build_ext):
 
 
 def extensions() -> list[Extension]:
-    """The library and its shims; an empty list where mypyc cannot make them."""
+    """The library and its shims; an empty list where mypyc cannot make them, and for commands that write metadata."""
+    if METADATA_COMMANDS & set(sys.argv[1:2]):
+        return []  # pip asks for metadata twice before it builds
     if COMPILE_MODE == "0":
         remove_old_builds()
         return []

@@ -26,6 +26,13 @@ except ImportError as error:
     print(error)
 """
 
+RUN_WITHOUT_MYPYC = """
+import runpy, sys
+sys.modules["mypyc"] = sys.modules["mypyc.build"] = None
+sys.argv = ["setup.py", *sys.argv[1:]]
+runpy.run_path("setup.py")
+"""
+
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -87,3 +94,17 @@ def test_one_source_with_and_without_a_compiler(tree: Path) -> None:
 
     done = build(tree, CC="/bin/false", ROTA_COMPILE="1")
     assert done.returncode != 0, "ROTA_COMPILE=1 makes the failure an error"
+
+
+@pytest.mark.parametrize(("command", "compiles"), [("egg_info", False), ("dist_info", False), ("build_ext", True)])
+def test_metadata_are_written_without_mypyc(tree: Path, command: str, compiles: bool) -> None:
+    """pip calls setup.py for metadata twice before it builds, and mypyc takes seconds each time."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_WITHOUT_MYPYC, command],
+        cwd=tree,
+        env=os.environ | {"ROTA_COMPILE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode != 0) == compiles, done.stderr
