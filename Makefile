@@ -8,7 +8,7 @@ SUITES ?=
 # the tests start hundreds of Python processes: without bytecode each of them compiles what it imports
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test tests soak lint types interop bench sim docs site clean
+.PHONY: demo test tests soak lint types interop bench bench-check sim docs site clean
 
 # One environment that grows: each step installs only what it adds. The packages of the demo need no compiler; the
 # tests compile the record codecs where there is one.
@@ -65,7 +65,12 @@ interop: $(TESTED)
 
 bench: $(TESTED)
 	$(PY) -m benchmarks
+	$(PY) -m benchmarks.tls
 	$(PY) -m benchmarks.spark
+
+# fails if a row is slower than in an earlier release by more than a tenth: make bench-check AGAINST=WHEEL-OR-COMMIT
+bench-check: $(TESTED)
+	$(PY) -m benchmarks.check $(AGAINST)
 
 sim: $(TESTED)
 	PYTHONHASHSEED=0 $(PY) -m pytest tests/simulation -q --rota-seed $(SEED)

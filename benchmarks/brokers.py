@@ -61,16 +61,23 @@ def first_answer(address: str, began: float) -> float:
 
 
 @contextlib.contextmanager
-def rota(*options: str) -> Iterator[Running]:
-    """Rota on a disk, in a fresh folder."""
+def rota(
+    *options: str, packages: Path | None = None, address: str | None = None, listen: bool = True
+) -> Iterator[Running]:
+    """Rota on a disk, in a fresh folder. `packages` is the folder of another release; None: this one.
+
+    Without `listen` the options name the listeners; one of them, in plain text, is at `address`.
+    """
     with tempfile.TemporaryDirectory(prefix="rota-bench-") as folder:
-        address = f"127.0.0.1:{free_port()}"
-        command = [str(Path(sys.executable).with_name("rota")), "serve", "--data", folder, "--listen", address]
+        address = address or f"127.0.0.1:{free_port()}"
+        command = [str(Path(sys.executable).with_name("rota")), "serve", "--data", folder]
+        command += ["--listen", address] if listen else []
+        environment = {**os.environ, **({} if packages is None else {"PYTHONPATH": str(packages)})}
         for name, value in PROPERTIES.items():
             command += ["--set", f"{name}={value}"]
         began = time.perf_counter()
         with open(os.devnull, "wb") as nowhere:
-            process = subprocess.Popen([*command, *options], stderr=nowhere, stdout=nowhere)
+            process = subprocess.Popen([*command, *options], stderr=nowhere, stdout=nowhere, env=environment)
         try:
             yield Running(address, process.pid, first_answer(address, began))
         finally:

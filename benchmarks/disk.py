@@ -1,7 +1,8 @@
 """Heartbeats while the broker has much to do: `python -m benchmarks.disk [--mb 1000] [--partitions 10000]`.
 
 One member sends a heartbeat every few ms on a connection of its own; the table shows how long answers take while the
-broker is idle, while it creates and deletes a topic of that many partitions, while it compacts a topic of that size,
+broker is idle, while it creates and deletes a topic of that many partitions, while two producers send as fast as it
+answers, while it compacts a topic of that size,
 and while a consumer reads a topic of that size that is not in the page cache. Sizes of a tenth show whether it works;
 the goal is about 1,000 MB. `--mb 0` leaves the compaction and the scan out.
 """
@@ -10,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +25,7 @@ from rich.table import Table
 
 from benchmarks.brokers import Running, rota
 from benchmarks.groups import find_coordinator, settled
-from benchmarks.rows import HEARTBEAT_VERSION, PRODUCE_VERSION, _fetch, _next_offset
+from benchmarks.rows import HEARTBEAT_VERSION, PRODUCE_VERSION, _fetch, _next_offset, unique
 from benchmarks.wire import Wire
 from rota.protocol.messages.create_topics import (
     CreatableTopic,
@@ -53,6 +56,7 @@ def main() -> None:
         wide = arguments.partitions
         add(table, f"a creation of {wide:,} partitions", beats.during(lambda: create(broker.address, "wide", {}, wide)))
         add(table, f"a deletion of {wide:,} partitions", beats.during(lambda: delete(broker.address, "wide")))
+        add(table, "two producers at full speed", beats.during(lambda: produce_twice(broker.address, 5.0)))
         if arguments.mb:
             time_disk(broker, beats, arguments, table)
     Console().print(table)
@@ -70,6 +74,19 @@ def time_disk(broker: Running, beats: Beats, arguments: argparse.Namespace, tabl
     before_bytes = size_bytes(broker, "compacted")
     timed = beats.during(lambda: await_compaction(broker, "compacted", before_bytes // 2, arguments.seconds))
     add(table, f"a compaction of {arguments.mb} MB (at most {arguments.seconds:.0f} s of it)", timed)
+
+
+def produce_twice(address: str, seconds: float) -> None:
+    """Two producers, each a process that sends 64 KB batches of 100-byte records, five at once, acks=all."""
+    topics = [unique("filled") for _ in range(2)]
+    for topic in topics:
+        create(address, topic, {})
+    code = (
+        "import sys; from benchmarks.rows import produce_for; "
+        "produce_for(*sys.argv[1:3], 100, 64_000, 5, float(sys.argv[3]))"
+    )
+    started = [subprocess.Popen([sys.executable, "-c", code, address, topic, str(seconds)]) for topic in topics]
+    assert [process.wait() for process in started] == [0, 0]
 
 
 class Beats:

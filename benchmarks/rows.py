@@ -202,23 +202,28 @@ def consume(record_bytes: int, batch_bytes: int, total_bytes: int = 400_000_000)
     def measure(address: str) -> float:
         topic = unique("consumed")
         create(address, topic, 1)
-        _fill(address, topic, record_bytes, batch_bytes, total_bytes)
+        fill(address, topic, record_bytes, batch_bytes, total_bytes)
         wire = Wire(address)
-        end = _fetch(wire, topic, 0, 1)[1]
-        offset = got = 0
-        began = time.perf_counter()
-        while offset < end:
-            records, _ = _fetch(wire, topic, offset, 1 << 20)
-            got += len(records)
-            offset = _next_offset(records)
-        took = time.perf_counter() - began
+        figure = read_all(wire, topic)
         wire.close()
-        return got / took / 1e6
+        return figure
 
     return measure
 
 
-def _fill(address: str, topic: str, record_bytes: int, batch_bytes: int, total_bytes: int) -> None:
+def read_all(wire: Wire, topic: str) -> float:
+    """Read partition 0 from the first offset to the last; return MB of batches a second."""
+    end = _fetch(wire, topic, 0, 1)[1]
+    offset = got = 0
+    began = time.perf_counter()
+    while offset < end:
+        records, _ = _fetch(wire, topic, offset, 1 << 20)
+        got += len(records)
+        offset = _next_offset(records)
+    return got / (time.perf_counter() - began) / 1e6
+
+
+def fill(address: str, topic: str, record_bytes: int, batch_bytes: int, total_bytes: int) -> None:
     records, _ = batch(record_bytes, batch_bytes)
     request = ProduceRequest(
         acks=1,

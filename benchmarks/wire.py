@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 from typing import Any, TypeVar
 
@@ -23,10 +24,12 @@ def frame(message: Any, version: int, correlation_id: int = 1) -> bytes:
 class Wire:
     """One blocking connection that asks one question at a time."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, tls: ssl.SSLContext | None = None) -> None:
         host, _, port = address.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), CONNECT_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_hostname=host)
         self.socket.settimeout(60)
 
     def send(self, message: Any, version: int) -> None:
