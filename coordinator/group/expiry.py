@@ -47,11 +47,14 @@ def delete(group: ClassicGroup, event: DeleteGroup, step: Step) -> None:
 
 
 def topics_deleted(group: ClassicGroup, event: TopicsDeleted, step: Step) -> None:
-    """Remove the offsets of deleted topics."""
-    deleted = event.topic_ids
+    """Remove the offsets of deleted topics.
+
+    A tombstone is for the committed and the pending offset of a partition: there is none while one is of a new topic.
+    """
     committed = [*group.offsets.items(), *(group.pending.items() if group.pending else ())]
-    gone = [key for key, value in committed if key[0] in deleted and _is_of(key, value, event)]
-    _drop(group, list(dict.fromkeys(gone)), step)
+    named = [(key, _is_of(key, value, event)) for key, value in committed if key[0] in event.topic_ids]
+    kept = {key for key, is_deleted in named if not is_deleted}
+    _drop(group, list(dict.fromkeys(key for key, _ in named if key not in kept)), step)
 
 
 def _is_of(key: tuple[str, int], value: OffsetValue, event: TopicsDeleted) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.coordinator.group.events import OffsetRecord, OffsetValue
+from rota.coordinator.group.events import OffsetRecord, OffsetValue, TopicsDeleted
 from rota.coordinator.group.machine import Group, GroupConfig
 
 KEYS = (("t", 0), ("t", 1))
@@ -50,5 +51,44 @@ def test_the_last_record_that_counts_wins(script: list[tuple[str, int, tuple[str
         assert group.is_vacant == (not expected and not unstable and not group.had_offsets)
 
 
-def value(offset: int) -> OffsetValue:
-    return OffsetValue(offset, -1, "", 0, None, None)
+def value(offset: int, topic_id: bytes | None = None) -> OffsetValue:
+    return OffsetValue(offset, -1, "", 0, None, topic_id)
+
+
+OLD, NEW = b"o" * 16, b"n" * 16
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+@pytest.mark.parametrize("is_new_pending", [True, False])
+def test_a_deleted_topic_takes_no_offset_of_the_new_topic_of_its_name_along(
+    is_new_pending: bool, is_commit: bool
+) -> None:
+    """XL6. One of the two offsets is committed, the other is that of a transaction."""
+    group = Group("g", GroupConfig())
+
+    def commit_plainly(topic_id: bytes) -> None:
+        group.replay_offsets([OffsetRecord("g", "t", 0, value(1, topic_id))])
+
+    def commit_in_transaction(topic_id: bytes) -> None:
+        group.replay_in_transaction(5, [OffsetRecord("g", "t", 0, value(2, topic_id))])
+
+    first, second = (
+        (commit_plainly, commit_in_transaction) if is_new_pending else (commit_in_transaction, commit_plainly)
+    )
+    first(OLD)
+    second(NEW)
+    group.step(TopicsDeleted({"t": frozenset({OLD})}, 0), 0, 0)
+    group.end_transaction(5, is_commit=is_commit)
+    found = group.offsets.get(("t", 0))
+    if not is_new_pending:
+        assert found == value(1, NEW)
+    elif is_commit:
+        assert found == value(2, NEW)
+
+
+def test_a_deleted_topic_takes_its_pending_offset_along() -> None:
+    group = Group("g", GroupConfig())
+    group.replay_in_transaction(5, [OffsetRecord("g", "t", 0, value(2, OLD))])
+    group.step(TopicsDeleted({"t": frozenset({OLD})}, 0), 0, 0)
+    group.end_transaction(5, is_commit=True)
+    assert not group.offsets
