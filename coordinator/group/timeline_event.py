@@ -46,8 +46,7 @@ TYPES: Final[Mapping[str, EventType]] = {
     notes.OFFSETS_EXPIRED: EventType.OFFSETS_EXPIRED,
     notes.DELETED: EventType.DELETED,
 }
-TEXTS: Final = ("state", "reason", "operation", "protocol", "leader")
-NUMBERS: Final = ("generation", "count")
+COPIED: Final = ("state", "reason", "client_reason", "operation", "protocol", "leader", "generation", "count")
 
 
 def event_of(note: Note, time_ms: int, broker: int) -> GroupEvent | None:
@@ -55,17 +54,20 @@ def event_of(note: Note, time_ms: int, broker: int) -> GroupEvent | None:
     event_type = TYPES.get(note.event)
     if event_type is None:
         return None
-    values: dict[str, Any] = {name: note.fields.get(name) or "" for name in TEXTS}
-    values |= {name: note.fields[name] for name in NUMBERS if name in note.fields}
-    values["client_reason"] = note.fields.get("client_reason")
-    if isinstance(note.fields.get("members"), int):
-        values["member_count"] = note.fields["members"]
-    if "offsets" in note.fields:
-        values["count"] = note.fields["offsets"]
+    fields = note.fields
+    values: dict[str, Any] = {name: fields[name] for name in COPIED if fields.get(name) is not None}
+    if isinstance(fields.get("members"), int):
+        values["member_count"] = fields["members"]
+    if "offsets" in fields:
+        values["count"] = fields["offsets"]
     values |= note.timeline
-    values = {name: _cut(value) for name, value in values.items()}
-    values["members"] = _members(values.get("members", ()))
-    values["moves"] = tuple(_move(move) for move in values.get("moves", ()))
+    for name, value in values.items():
+        if type(value) is str and len(value) > TEXT_CHARS_MAX:
+            values[name] = _cut(value)  # of a name that is there: the loop goes on
+    if "members" in values:
+        values["members"] = _members(values["members"])
+    if "moves" in values:
+        values["moves"] = tuple(map(_move, values["moves"]))
     return GroupEvent(time_ms=time_ms, type=event_type, broker=broker, **values)
 
 
@@ -76,15 +78,19 @@ def _cut(value: Any) -> Any:
 
 
 def _members(members: Sequence[EventMember]) -> tuple[EventMember, ...]:
-    return tuple(
-        replace(
-            member,
-            member_id=_cut(member.member_id),
-            instance_id=_cut(member.instance_id),
-            client_id=_cut(member.client_id),
-            client_host=_cut(member.client_host),
-        )
-        for member in members[:MEMBERS_MAX]
+    return tuple([_member(member) for member in members[:MEMBERS_MAX]])
+
+
+def _member(member: EventMember) -> EventMember:
+    texts = (member.member_id, member.instance_id or "", member.client_id, member.client_host)
+    if max(map(len, texts)) <= TEXT_CHARS_MAX:
+        return member
+    return replace(
+        member,
+        member_id=_cut(member.member_id),
+        instance_id=_cut(member.instance_id),
+        client_id=_cut(member.client_id),
+        client_host=_cut(member.client_host),
     )
 
 
@@ -94,8 +100,15 @@ def _move(move: Move) -> Move:
 
 def brief(note: Note) -> Note:
     """Return the note, for the log: texts are cut to TEXT_CHARS_MAX, of a list MEMBERS_MAX are named."""
-    fields = {name: _brief(value) for name, value in note.fields.items()}
-    return note if fields == note.fields else Note(note.event, fields)
+    if all(_is_brief(value) for value in note.fields.values()):
+        return note
+    return Note(note.event, {name: _brief(value) for name, value in note.fields.items()})
+
+
+def _is_brief(value: Any) -> bool:
+    if type(value) is str:
+        return len(value) <= TEXT_CHARS_MAX
+    return not isinstance(value, (str, list))
 
 
 def _brief(value: Any) -> Any:

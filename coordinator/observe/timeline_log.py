@@ -1,10 +1,12 @@
 """Keeps the timelines in the compacted topic `__rota_group_timeline`, so that they outlive broker and coordinator.
 
-The runtime hosts a GroupTimeline as it hosts groups: loaded from the partition in slices, written in one batch per loop
-tick and partition, in the leader epoch of that partition.
+The runtime hosts a GroupTimeline as it hosts groups: loaded from the partition in slices, written in one batch for
+each partition after some turns of the loop, in the leader epoch of that partition.
 
 Laws
     TL1 No reply waits for the timeline, and no failure of it reaches a group.
+    TL10 An event is written a few turns of the loop after its tick, with the events of those turns: while groups
+        rebalance all the time, a write for each event would cost more than the event. A stop writes all events.
     TL2 While the partition is not led here, or is still being read, events wait in memory: PENDING_MAX events and
         PENDING_BYTES_MAX bytes of all groups. Beyond that the oldest of the partition with the most events are dropped
         and counted. They are written, PENDING_SLICE of them in a loop tick, as soon as this broker leads the partition
@@ -35,6 +37,7 @@ from rota.protocol.group_timeline import GroupEvent, decode_value, encode_value
 
 log = structlog.get_logger("rota.timeline")
 
+FLUSH_CALLS: Final = 8  # of the tick queue until events are written, two in a turn; an idle loop's take 0.2 ms in all
 PENDING_MAX: Final = 4_096  # events that wait until their partition can be written
 PENDING_BYTES_MAX: Final = 8 * 1024 * 1024
 PENDING_SLICE: Final = 8  # an event of 100 members takes a few hundred microseconds
@@ -126,6 +129,25 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
 
     def _shard(self, group_id: str) -> Shard[GroupTimeline]:
         return self.shards[shard_of(group_id, len(self.shards))]
+
+    # ---- writes
+
+    def schedule_flush(self, shard: Shard[GroupTimeline]) -> None:
+        """Write the events of this shard after FLUSH_CALLS calls of the tick queue."""
+        if not self._unflushed:
+            self._tick_queue(partial(self._flush_after, FLUSH_CALLS))
+        self._unflushed.append(shard)
+
+    def _flush_after(self, calls: int) -> None:
+        if calls == 0 or not self._unflushed:
+            self.flush()
+        else:
+            self._tick_queue(partial(self._flush_after, calls - 1))
+
+    def resign(self, index: int, epoch: int | None = None) -> None:
+        """Stop leading or following, see the runtime; what can still be written is written before."""
+        self.flush()
+        super().resign(index, epoch)
 
     # ---- events that wait
 

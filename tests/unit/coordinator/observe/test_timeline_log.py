@@ -9,7 +9,7 @@ import pytest
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.observe import timeline, timeline_log
-from rota.coordinator.observe.timeline_log import TimelineLog
+from rota.coordinator.observe.timeline_log import FLUSH_CALLS, TimelineLog
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.runtime.coordinator import RELOAD_AFTER_MS
 from rota.coordinator.runtime.routing import shard_of
@@ -83,14 +83,33 @@ def test_events_outlive_a_restart() -> None:
     assert again.log.groups() == ["g"]
 
 
-def test_the_events_of_one_tick_are_one_batch() -> None:
+def test_tl10_the_events_of_some_turns_are_one_batch() -> None:
     world = World().lead()
-    for time_ms in range(5):
+    for time_ms in range(FLUSH_CALLS):
         world.add("g", time_ms)
+        world.turn()
     assert world.partitions[0].log.log_end_offset == 0
-    world.tick()
-    (data,) = [world.partitions[0].log.read(0, 1 << 20)]
+    world.turn()
+    assert world.partitions[0].log.log_end_offset == FLUSH_CALLS
+    assert not world.calls
+    data = world.partitions[0].log.read(0, 1 << 20)
     assert len(data) == int.from_bytes(data[8:12]) + 12
+
+
+def test_tl10_events_are_written_before_their_partition_is_given_up() -> None:
+    world = World().lead()
+    world.add("g", 1)
+    world.log.resign(0)
+    assert World(world.partitions).lead().times("g") == [1]
+
+
+def test_tl10_a_failing_log_is_given_up_all_the_same() -> None:
+    world = World().lead()
+    world.add("g", 1)
+    world.fails = True
+    world.log.resign(0)
+    assert len(world.timers) == 0  # no reload
+    assert world.times("g") == []
 
 
 def test_tl2_events_wait_until_their_partition_was_read() -> None:
