@@ -16,7 +16,7 @@ from typing import Final
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.group import limits_of
 from rota.coordinator.consumer_group.assignors import ASSIGNORS
-from rota.coordinator.consumer_group.settings import ConsumerGroupSettings, Environment
+from rota.coordinator.consumer_group.settings import ConsumerGroupSettings, Environment, MigrationPolicy
 from rota.coordinator.consumer_group.topics import TopicMetadata
 from rota.coordinator.metadata.changes import (
     BrokersChanged,
@@ -130,6 +130,7 @@ def _defaults(config: BrokerConfig) -> ConsumerGroupSettings:
         config.group_consumer_max_size,
         config.group_consumer_assignors,
         config.message_max_bytes,
+        config.group_consumer_migration_policy,
     )
 
 
@@ -141,6 +142,7 @@ def _settings(
     size_max: int,
     assignors: tuple[str, ...],
     record_bytes_max: int,
+    migration: str,
 ) -> ConsumerGroupSettings:
     return ConsumerGroupSettings(
         session_ms=session_ms,
@@ -149,6 +151,7 @@ def _settings(
         size_max=size_max,
         assignors=tuple(name for name in map(_assignor, assignors) if name in ASSIGNORS) or tuple(ASSIGNORS),
         record_bytes_max=record_bytes_max,
+        migration=MigrationPolicy(migration),
     )
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.group.events import InstanceId, MemberId
+from rota.coordinator.group.events import Heartbeat, InstanceId, MemberId
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
@@ -18,8 +19,8 @@ _NONE: Final = ErrorCode.NONE  # bound once: looking a member of an enum up take
 _ALIVE: Final = HeartbeatResponse(error_code=_NONE)  # shared: nothing changes a reply once it is made
 
 
-def heartbeat(node: Node, call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
-    """Extend the member's session. Calls the group directly: a heartbeat has no event and no effects."""
+def heartbeat(node: Node, call: Call, request: HeartbeatRequest) -> HeartbeatResponse | DelayedReply[HeartbeatResponse]:
+    """Extend the member's session. Calls a classic group directly: its heartbeat has no event and no effects."""
     group_id = request.group_id
     if not group_id:
         return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
@@ -30,16 +31,19 @@ def heartbeat(node: Node, call: Call, request: HeartbeatRequest) -> HeartbeatRes
     group = shard.machines.get(group_id)
     if group is None:
         return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
-    instance_id = request.group_instance_id
-    code = group.heartbeat(
-        MemberId(request.member_id),
-        None if instance_id is None else InstanceId(instance_id),
-        request.generation_id,
-        node.now_ms(),
-    )
+    member_id = MemberId(request.member_id)
+    instance_id = None if request.group_instance_id is None else InstanceId(request.group_instance_id)
+    if group.consumer is not None:
+        event = Heartbeat(shard.token(), member_id, instance_id, request.generation_id)
+        delayed_reply: DelayedReply[ErrorCode] = shard.submit(group, event, lambda code: code)
+        return delayed_reply.map(_response)
+    code = group.heartbeat(member_id, instance_id, request.generation_id, node.now_ms())
     if code is _NONE:
         return _ALIVE
     if code is ErrorCode.FENCED_INSTANCE_ID:
-        member_id, holder = MemberId(request.member_id), InstanceId(instance_id or "")
-        shard.perform(group, group.fenced_heartbeat(member_id, holder, node.now_ms(), node.wall_ms()))
+        shard.perform(group, group.fenced_heartbeat(member_id, instance_id, node.now_ms(), node.wall_ms()))
+    return HeartbeatResponse(error_code=code)
+
+
+def _response(code: ErrorCode) -> HeartbeatResponse:
     return HeartbeatResponse(error_code=code)

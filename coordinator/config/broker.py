@@ -62,6 +62,7 @@ class BrokerConfig:
     group_consumer_assignment_interval_ms: int
     group_consumer_assignors: tuple[str, ...]
     group_consumer_max_size: int
+    group_consumer_migration_policy: str
     offsets_topic_num_partitions: int
     offsets_topic_replication_factor: int
     offsets_topic_segment_bytes: int

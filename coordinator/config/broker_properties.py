@@ -100,6 +100,14 @@ _GROUPS = (
         1,
     ),
     _D(
+        "group.consumer.migration.policy",
+        _T.STRING,
+        "bidirectional",
+        "Which groups with members may change their type: upgrade, from classic to consumer, when a member of the "
+        "consumer protocol joins; downgrade, when the last one leaves; bidirectional; disabled.",
+        choices=("disabled", "downgrade", "upgrade", "bidirectional"),
+    ),
+    _D(
         "group.max.size",
         _T.INT,
         _NO_COUNT,

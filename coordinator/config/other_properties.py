@@ -143,7 +143,6 @@ _NEWER_GROUPS = """
 group.consumer.max.assignment.interval.ms INT 15000
 group.consumer.max.heartbeat.interval.ms INT 15000
 group.consumer.max.session.timeout.ms INT 60000
-group.consumer.migration.policy STRING bidirectional
 group.consumer.min.assignment.interval.ms INT 0
 group.consumer.min.heartbeat.interval.ms INT 5000
 group.consumer.min.session.timeout.ms INT 45000

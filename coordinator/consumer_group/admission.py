@@ -24,21 +24,18 @@ class Admitted:
 
 def admit(group: ConsumerGroup, event: ConsumerHeartbeat) -> Admitted | HeartbeatReply:
     """Return the member of a heartbeat (a new one when it joins), or the refusal."""
-    refused = _full(group, event)
-    if refused is not None:
-        return refused
+    if is_full(group, event.member_id, event.instance_id):
+        text = f"The consumer group has reached its maximum capacity of {group.settings.size_max} members."
+        return refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, text)
     if event.instance_id is None:
         return _dynamic(group, event)
     return _joining_static(group, event) if event.member_epoch == 0 else known_static(group, event)
 
 
-def _full(group: ConsumerGroup, event: ConsumerHeartbeat) -> HeartbeatReply | None:
-    size_max = group.settings.size_max
-    is_known = event.member_id in group.members or event.instance_id in group.instances
-    if is_known or len(group.members) < size_max:
-        return None
-    text = f"The consumer group has reached its maximum capacity of {size_max} members."
-    return refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, text)
+def is_full(group: ConsumerGroup, member_id: str, instance_id: str | None) -> bool:
+    """Return whether this member would be one too many."""
+    is_known = member_id in group.members or instance_id in group.instances
+    return not is_known and len(group.members) >= group.settings.size_max
 
 
 def _dynamic(group: ConsumerGroup, event: ConsumerHeartbeat) -> Admitted | HeartbeatReply:

@@ -1,33 +1,210 @@
 """Requests of the classic protocol to a group of the consumer protocol that has members.
 
+A member of the classic protocol is served beside the others: its generation is its member epoch, JoinGroup is its
+heartbeat with a subscription and is answered at once, SyncGroup reads its assignment, and Heartbeat tells it to join
+again when there is something to do.
+
 Laws
-    G3  A classic member cannot join members of the consumer protocol, and what such a member has no part in is unknown
-        to it: the request changes nothing.
+    G3   A request that is refused changes nothing.
+    CG14 A classic member is told REBALANCE_IN_PROGRESS exactly while a JoinGroup would change what it has: its target
+         is of a newer epoch, it has partitions to revoke, or all that it waits for is free. It joins within its
+         rebalance timeout from then, and sends SyncGroup within it, or is removed.
     An administrator's LeaveGroup removes members of the consumer protocol, too.
 """
 
 from __future__ import annotations
 
-from rota.coordinator.consumer_group import notes
-from rota.coordinator.consumer_group.leave import remove_members
-from rota.coordinator.consumer_group.member import Member
+from dataclasses import dataclass, replace
+
+from rota.coordinator.consumer_group import notes, records
+from rota.coordinator.consumer_group.admission import is_full
+from rota.coordinator.consumer_group.embedded_protocol import owned_partitions, write_assignment
+from rota.coordinator.consumer_group.leave import Removal, Remove
+from rota.coordinator.consumer_group.member import ClassicMember, Member, MemberState
+from rota.coordinator.consumer_group.settings import MigrationPolicy
 from rota.coordinator.consumer_group.state import ConsumerGroup
+from rota.coordinator.consumer_group.steps import (
+    await_join,
+    await_sync,
+    cancel_rebalance_timer,
+    refresh_session,
+    synced,
+)
+from rota.coordinator.consumer_group.subscription import Change, reconciled, replace_static, take_in
 from rota.coordinator.group.effects import Joined, Left, Step, Synced
-from rota.coordinator.group.events import InstanceId, Join, Leave, Leaver, MemberId, Sync
+from rota.coordinator.group.events import Heartbeat, InstanceId, Join, Leave, Leaver, MemberId, Sync
+from rota.coordinator.group.state import GroupConfig
+from rota.protocol.consumer_protocol import PROTOCOL_TYPE, Subscription, decode_subscription
 from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import Trigger
+from rota.protocol.wire import DecodeError
+
+# ---- JoinGroup
 
 
-def join(event: Join, step: Step) -> None:
-    """Refuse a classic member: members of both protocols are not served in one group."""
-    step.refuse(event.token, Joined(member_id=event.member_id, error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joining:
+    """A JoinGroup that was checked. `replaces` is the static member whose instance it takes."""
+
+    event: Join
+    before: Member
+    replaces: Member | None
+    subscription: Subscription
 
 
-def sync(event: Sync, step: Step) -> None:
-    step.refuse(event.token, Synced(error=ErrorCode.UNKNOWN_MEMBER_ID))
+def check_join(group: ConsumerGroup, event: Join, config: GroupConfig) -> Joining | Joined:
+    """Return the member that joins, or the refusal."""
+    member_id = event.member_id or event.fresh_id
+    if not config.session_min_ms <= event.session_ms <= config.session_max_ms:
+        return _refused(event, ErrorCode.INVALID_SESSION_TIMEOUT)
+    if group.settings.migration is MigrationPolicy.DISABLED:
+        return _refused(event, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if is_full(group, member_id, event.instance_id):
+        return _refused(event, ErrorCode.GROUP_MAX_SIZE_REACHED)
+    if event.protocol_type != PROTOCOL_TYPE or not group.supports_classic(proto.name for proto in event.protocols):
+        return _refused(event, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if event.requires_known_id and not event.member_id and event.instance_id is None:
+        return Joined(member_id=event.fresh_id, error=ErrorCode.MEMBER_ID_REQUIRED)
+    holder = None if event.instance_id is None else group.by_instance(event.instance_id)
+    if event.instance_id is not None and event.member_id:
+        error = _check_instance(holder, event.member_id)
+        if error is not ErrorCode.NONE:
+            return _refused(event, error)
+    try:
+        subscription = decode_subscription(event.protocols[0].metadata)
+    except DecodeError:
+        return _refused(event, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    replaces = None if event.member_id else holder
+    before = holder or group.members.get(member_id) or Member(member_id=member_id)
+    joining = Joining(event=event, before=before, replaces=replaces, subscription=subscription)
+    if before.state is MemberState.UNKNOWN and subscription.owned_partitions:
+        return _refused(event, ErrorCode.FENCED_MEMBER_EPOCH)
+    if not records.fits(records.member(group.group_id, _member(before, joining)), group.settings.record_bytes_max):
+        return _refused(event, ErrorCode.UNKNOWN_SERVER_ERROR)
+    return joining
 
 
-def leave(group: ConsumerGroup, event: Leave, step: Step) -> None:
+def _refused(event: Join, error: ErrorCode) -> Joined:
+    return Joined(member_id=event.member_id, error=error)
+
+
+def _check_instance(holder: Member | None, member_id: MemberId) -> ErrorCode:
+    if holder is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    return ErrorCode.NONE if holder.member_id == member_id else ErrorCode.FENCED_INSTANCE_ID
+
+
+def record_join(group: ConsumerGroup, joining: Joining, step: Step) -> tuple[Member, bool]:
+    """Take the member in; return it, and whether its subscription changed."""
+    event, before = joining.event, joining.before
+    if joining.replaces is not None:
+        before = replace_static(group, joining.replaces, event.fresh_id, step)
+    cancel_rebalance_timer(group, before.member_id, step)
+    member = _member(before, joining)
+    change = Change(before=before, after=member, replaces=joining.replaces)
+    return member, take_in(group, change, step)
+
+
+def _member(before: Member, joining: Joining) -> Member:
+    event, subscription = joining.event, joining.subscription
+    return replace(
+        before,
+        instance_id=before.instance_id if event.instance_id is None else event.instance_id,
+        rack_id=subscription.rack_id or before.rack_id,
+        rebalance_ms=event.rebalance_ms,
+        topic_names=frozenset(subscription.topics),
+        regex="",
+        client_id=event.client_id,
+        client_host=event.client_host,
+        classic=ClassicMember(event.session_ms, tuple((proto.name, proto.metadata) for proto in event.protocols)),
+    )
+
+
+def advance(group: ConsumerGroup, joining: Joining, member: Member, step: Step, *, has_changed: bool) -> Member:
+    """Move the member towards its target."""
+    owned = owned_partitions(joining.subscription, group.topics)
+    return reconciled(group, member, owned, step, has_subscription_changed=has_changed)
+
+
+def start_timers(group: ConsumerGroup, member: Member, step: Step) -> None:
+    """Restart the session of a member whose JoinGroup is answered; its SyncGroup has to come."""
+    refresh_session(group, member.member_id, step)
+    await_sync(group, member, step)
+
+
+def joined(member: Member) -> Joined:
+    """Return the answer: there is no leader, and the assignor that the member prefers stands for the group's."""
+    assert member.classic is not None
+    return Joined(
+        member_id=MemberId(member.member_id),
+        generation=member.epoch,
+        protocol_type=PROTOCOL_TYPE,
+        protocol=member.classic.preferred[0],
+    )
+
+
+# ---- SyncGroup and Heartbeat
+
+
+def sync(group: ConsumerGroup, event: Sync, step: Step) -> None:
+    """Answer with what the member owns now."""
+    member = _known(group, event)
+    if isinstance(member, ErrorCode):
+        step.refuse(event.token, Synced(error=member))
+        return
+    assert member.classic is not None
+    protocol, subscription = member.classic.preferred
+    is_other = event.protocol_type not in (None, PROTOCOL_TYPE) or event.protocol not in (None, protocol)
+    if is_other:
+        step.refuse(event.token, Synced(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+    elif group.target_epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        await_join(group, member, step)
+        step.refuse(event.token, Synced(error=ErrorCode.REBALANCE_IN_PROGRESS))
+    else:
+        synced(group, member.member_id, step)
+        refresh_session(group, member.member_id, step)
+        assignment = write_assignment(member.assigned, group.topics, subscription)
+        body = Synced(protocol_type=event.protocol_type, protocol=event.protocol, assignment=assignment)
+        step.reply(event.token, body)
+
+
+def heartbeat(group: ConsumerGroup, event: Heartbeat, step: Step) -> None:
+    """Extend the session; CG14."""
+    member = _known(group, event)
+    if isinstance(member, ErrorCode):
+        step.refuse(event.token, member)
+        return
+    refresh_session(group, member.member_id, step)
+    code = ErrorCode.NONE
+    if _has_to_join(group, member):
+        code = ErrorCode.REBALANCE_IN_PROGRESS
+        await_join(group, member, step)
+    step.refuse(event.token, code)
+
+
+def _known(group: ConsumerGroup, event: Sync | Heartbeat) -> Member | ErrorCode:
+    """Return the classic member of a request in its generation, or the refusal."""
+    instance_id = event.instance_id
+    member = group.members.get(event.member_id) if instance_id is None else group.by_instance(instance_id)
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if member.member_id != event.member_id:
+        return ErrorCode.FENCED_INSTANCE_ID
+    if member.classic is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    return member if member.epoch == event.generation else ErrorCode.ILLEGAL_GENERATION
+
+
+def _has_to_join(group: ConsumerGroup, member: Member) -> bool:
+    if member.epoch < group.target_epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
+        return True
+    return member.state is MemberState.UNRELEASED_PARTITIONS and not group.waits_for_partitions(member)
+
+
+# ---- LeaveGroup
+
+
+def leave(group: ConsumerGroup, event: Leave, step: Step, remove: Remove) -> None:
     """Remove the members that the request names; one answer for each."""
     removed: dict[str, Member] = {}
     answers = tuple(_leaver(group, leaver, removed) for leaver in event.leavers)
@@ -35,7 +212,7 @@ def leave(group: ConsumerGroup, event: Leave, step: Step) -> None:
         notes.left(group, member, step)
     if removed:
         reason = f"explicit `LeaveGroup` request for ({', '.join(removed)}) members."
-        remove_members(group, removed.values(), step, reason, Trigger.MEMBER_LEFT)
+        remove(Removal(tuple(removed.values()), reason, Trigger.MEMBER_LEFT), step)
     step.reply(event.token, Left(ErrorCode.NONE, answers))
 
 

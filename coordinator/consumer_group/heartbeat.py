@@ -10,26 +10,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota.coordinator.consumer_group import notes, records, regexes
+from rota.coordinator.consumer_group import records, regexes
 from rota.coordinator.consumer_group.admission import Admitted, admit
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, refusal
 from rota.coordinator.consumer_group.member import Member, MemberState
-from rota.coordinator.consumer_group.reconciliation import Target, reconcile
-from rota.coordinator.consumer_group.state import NO_TARGET, NO_VERSION, ConsumerGroup
-from rota.coordinator.consumer_group.steps import (
-    answer,
-    bump_epoch,
-    cancel_timers,
-    record,
-    refresh_session,
-    refuse,
-    set_rebalance_timer,
-)
-from rota.coordinator.consumer_group.target import is_whole, update_target
-from rota.coordinator.consumer_group.topics import metadata_hash
+from rota.coordinator.consumer_group.state import ConsumerGroup
+from rota.coordinator.consumer_group.steps import answer, cancel_classic_timers, refresh_session, refuse
+from rota.coordinator.consumer_group.subscription import Change, reconciled, replace_static, take_in
+from rota.coordinator.consumer_group.target import update_target
 from rota.coordinator.group.effects import Step
 from rota.protocol.errors import ErrorCode
-from rota.protocol.group_timeline import Trigger
 
 UNKNOWN_STATE = (
     "The consumer group member is in a unknown state. The member must abandon all its partitions and rejoin."
@@ -38,18 +28,24 @@ UNKNOWN_STATE = (
 
 def heartbeat(group: ConsumerGroup, event: ConsumerHeartbeat, step: Step) -> None:
     """Handle a heartbeat of a member that joins or stays."""
+    checked = check(group, event)
+    if isinstance(checked, Admitted):
+        accept(group, event, checked, step)
+    else:
+        refuse(step, event.token, checked)
+
+
+def check(group: ConsumerGroup, event: ConsumerHeartbeat) -> Admitted | HeartbeatReply:
+    """Return the member of the heartbeat, or the refusal."""
     admitted = admit(group, event)
-    if isinstance(admitted, Admitted):
-        invalid = (
-            regexes.check(group, admitted.member, event.regex)
-            or _of_unknown_state(admitted.member, event)
-            or _too_large(group, admitted.member, event)
-        )
-        if invalid is None:
-            _accept(group, event, admitted, step)
-            return
-        admitted = invalid
-    refuse(step, event.token, admitted)
+    if isinstance(admitted, HeartbeatReply):
+        return admitted
+    refused = (
+        regexes.check(group, admitted.member, event.regex)
+        or _of_unknown_state(admitted.member, event)
+        or _too_large(group, admitted.member, event)
+    )
+    return admitted if refused is None else refused
 
 
 def _of_unknown_state(member: Member, event: ConsumerHeartbeat) -> HeartbeatReply | None:
@@ -69,29 +65,18 @@ def _too_large(group: ConsumerGroup, member: Member, event: ConsumerHeartbeat) -
     return HeartbeatReply(error=ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def _accept(group: ConsumerGroup, event: ConsumerHeartbeat, admitted: Admitted, step: Step) -> None:
+def accept(group: ConsumerGroup, event: ConsumerHeartbeat, admitted: Admitted, step: Step) -> None:
+    """Take a heartbeat in that was checked, and answer it."""
     before = admitted.member
     if admitted.replaces is not None:
-        before = _replace_static(group, event, admitted.replaces, step)
-    is_new = before.member_id not in group.members
+        before = replace_static(group, admitted.replaces, event.member_id, step)
+    if before.classic is not None:
+        cancel_classic_timers(group, before.member_id, step)
     member = _updated(before, event)
-    if member != before:
-        record(group, records.member(group.group_id, member), step)
-    if is_new or admitted.replaces is not None:
-        notes.joined(group, member, step, replaces=admitted.replaces)
-    has_new_names = member.topic_names != before.topic_names
-    regex_change = regexes.update(group, before, member, event, step)
-    if has_new_names or regex_change is regexes.Change.RESOLVED:
-        trigger = Trigger.MEMBER_JOINED if is_new else Trigger.METADATA_CHANGED
-        bump_epoch(group, step, _reason(member, is_new=is_new), trigger, (member,))
-    elif group.topics_version != group.topics.version:
-        _look_at_topics(group, step)
-    group.topics_version = group.topics.version
-    if group.has_partition_metadata:
-        record(group, records.removed_partition_metadata(group.group_id), step)
+    change = Change(before=before, after=member, replaces=admitted.replaces, describes=event.describes)
+    has_changed = take_in(group, change, step)
     update_target(group, step)
-    has_changed = has_new_names or regex_change is not regexes.Change.NONE
-    after = _reconciled(group, member, event, step, has_subscription_changed=has_changed)
+    after = reconciled(group, member, event.owned, step, has_subscription_changed=has_changed)
     refresh_session(group, after.member_id, step)
     shows = event.member_epoch == 0 or event.is_full or after.assigned != before.assigned
     reply = HeartbeatReply(
@@ -101,19 +86,6 @@ def _accept(group: ConsumerGroup, event: ConsumerHeartbeat, admitted: Admitted, 
         assignment=after.assigned if shows else None,
     )
     answer(step, event.token, reply)
-
-
-def _replace_static(group: ConsumerGroup, event: ConsumerHeartbeat, holder: Member, step: Step) -> Member:
-    """Give the instance, with all that its member had, to the member that joins."""
-    member = replace(holder, member_id=event.member_id, epoch=0, previous_epoch=0)
-    target = group.targets.get(holder.member_id, NO_TARGET)
-    cancel_timers(group, holder.member_id, step)
-    for tombstone in records.removed_member(group.group_id, holder.member_id):
-        record(group, tombstone, step)
-    record(group, records.member(group.group_id, member), step)
-    record(group, records.target(group.group_id, member.member_id, target), step)
-    record(group, records.current(group.group_id, member), step)
-    return member
 
 
 def _updated(member: Member, event: ConsumerHeartbeat) -> Member:
@@ -129,43 +101,3 @@ def _updated(member: Member, event: ConsumerHeartbeat) -> Member:
         client_host=event.client_host,
         classic=None,
     )
-
-
-def _reason(member: Member, *, is_new: bool) -> str:
-    what = "joins the consumer group" if is_new else "updated its subscription"
-    return f"Member {member.member_id} {what}."
-
-
-def _look_at_topics(group: ConsumerGroup, step: Step) -> None:
-    """Bump the epoch when topics that members subscribe to have changed since they were looked at.
-
-    CG13. Also, once after loading, when the target has not all members and partitions.
-    """
-    is_first = group.topics_version == NO_VERSION
-    if metadata_hash(group.subscribed_topics(), group.topics) != group.metadata_hash:
-        reason = "Subscribed topics changed" + (" before the group was loaded." if is_first else ".")
-        bump_epoch(group, step, reason, Trigger.TOPICS_CHANGED)
-    elif not group.is_target_checked and group.target_epoch == group.epoch and not is_whole(group):
-        bump_epoch(group, step, "The log of the group ended within a step.", Trigger.LOADED_UNASSIGNED)
-    group.is_target_checked = True
-
-
-def _reconciled(
-    group: ConsumerGroup, member: Member, event: ConsumerHeartbeat, step: Step, *, has_subscription_changed: bool
-) -> Member:
-    """Move the member towards its target assignment."""
-    if not has_subscription_changed and member.is_reconciled_to(group.target_epoch):
-        return member
-    topics = (group.topics.get(name) for name in group.topics_of(member))
-    target = Target(
-        epoch=group.target_epoch,
-        partitions=group.targets.get(member.member_id, NO_TARGET),
-        topic_ids=frozenset(topic.topic_id for topic in topics if topic is not None),
-        is_owned=lambda topic_id, index: (topic_id, index) in group.owners,
-        has_subscription_changed=has_subscription_changed,
-    )
-    after = reconcile(member, target, event.owned)
-    if after != member:
-        record(group, records.current(group.group_id, after), step)
-        set_rebalance_timer(group, after, step)
-    return after

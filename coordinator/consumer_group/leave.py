@@ -7,16 +7,15 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from rota.coordinator.consumer_group import notes, records
+from rota.coordinator.consumer_group import notes, records, steps
 from rota.coordinator.consumer_group.admission import Admitted, known_static, unknown
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply
 from rota.coordinator.consumer_group.member import STATIC_LEFT_EPOCH, Member, MemberState, Owned
 from rota.coordinator.consumer_group.state import ConsumerGroup
 from rota.coordinator.consumer_group.steps import (
-    REBALANCE,
     SESSION,
     answer,
     bump_epoch,
@@ -29,7 +28,19 @@ from rota.coordinator.group.effects import Step
 from rota.protocol.group_timeline import Trigger
 
 
-def leave(group: ConsumerGroup, event: ConsumerHeartbeat, step: Step) -> None:
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Members that leave at once. `reason` and `trigger` are those of the rebalance."""
+
+    members: tuple[Member, ...]
+    reason: str
+    trigger: str
+
+
+Remove = Callable[[Removal, Step], None]  # removes members; the group may become a classic one by it
+
+
+def leave(group: ConsumerGroup, event: ConsumerHeartbeat, step: Step, remove: Remove) -> None:
     """Handle a heartbeat with epoch -1 or -2."""
     admitted = _member(group, event)
     if isinstance(admitted, HeartbeatReply):
@@ -40,7 +51,7 @@ def leave(group: ConsumerGroup, event: ConsumerHeartbeat, step: Step) -> None:
     else:
         notes.left(group, admitted.member, step)
         reason = f"Member {event.member_id} left the consumer group."
-        remove_members(group, (admitted.member,), step, reason, Trigger.MEMBER_LEFT)
+        remove(Removal((admitted.member,), reason, Trigger.MEMBER_LEFT), step)
     answer(step, event.token, HeartbeatReply(member_id=event.member_id, member_epoch=event.member_epoch))
 
 
@@ -60,9 +71,9 @@ def _with_epoch_0(owned: Owned) -> Owned:
     return {topic_id: dict.fromkeys(indexes, 0) for topic_id, indexes in owned.items()}
 
 
-def remove_members(group: ConsumerGroup, members: Iterable[Member], step: Step, reason: str, trigger: str) -> None:
+def remove_members(group: ConsumerGroup, removal: Removal, step: Step) -> None:
     """Remove members and bump the epoch."""
-    removed = tuple(members)
+    removed = removal.members
     for member in removed:
         for tombstone in records.removed_member(group.group_id, member.member_id):
             record(group, tombstone, step)
@@ -70,41 +81,57 @@ def remove_members(group: ConsumerGroup, members: Iterable[Member], step: Step, 
     for expression in dict.fromkeys(member.regex for member in removed if member.regex):
         if expression not in group.expressions:
             record(group, records.removed_regex(group.group_id, expression), step)
-    bump_epoch(group, step, reason, trigger, removed)
+    bump_epoch(group, step, removal.reason, removal.trigger, removed)
     if not group.members:
         notes.empty(group, step)
 
 
-def timer_fired(group: ConsumerGroup, key: str, step: Step) -> None:
-    """A session or a rebalance timeout is over."""
-    if key.startswith(SESSION):
-        _session_ended(group, key.removeprefix(SESSION), step)
-    elif key.startswith(REBALANCE):
-        _revocation_ended(group, key.removeprefix(REBALANCE), step)
+def timer_fired(group: ConsumerGroup, key: str, step: Step, remove: Remove) -> None:
+    """A timeout of a member is over: of its session, of its revocation, of its JoinGroup or its SyncGroup."""
+    kind, _, member_id = key.partition(":")
+    member = group.members.get(member_id)
+    match f"{kind}:":
+        case steps.SESSION:
+            late = _session_ended(group, member_id, step)
+        case steps.REBALANCE:
+            late = _revocation_ended(group, member_id)
+        case steps.JOIN:
+            late = _take(group.joining, member_id, "the classic member failed to join within the rebalance timeout")
+        case steps.SYNC:
+            late = _take(group.syncing, member_id, "the member failed to sync within timeout")
+        case _:
+            late = None
+    if member is not None and late is not None:
+        reason = f"Member {member_id} fenced from the group because {late}."
+        notes.failed(group, member, reason, step)
+        remove(Removal((member,), reason, Trigger.MEMBER_EXPIRED), step)
 
 
-def _session_ended(group: ConsumerGroup, member_id: str, step: Step) -> None:
-    group.armed.pop(member_id, None)
-    member, deadline_ms = group.members.get(member_id), group.deadlines.get(member_id)
-    if member is None or deadline_ms is None:
-        return
-    if deadline_ms > step.now_ms:
-        group.armed[member_id] = deadline_ms
-        step.arm(SESSION + member_id, deadline_ms)
-    else:
-        _fail(group, member, f"Member {member_id} fenced from the group because the member session expired.", step)
-
-
-def _revocation_ended(group: ConsumerGroup, member_id: str, step: Step) -> None:
+def _revocation_ended(group: ConsumerGroup, member_id: str) -> str | None:
     epoch, member = group.revoking.pop(member_id, None), group.members.get(member_id)
-    if member is not None and member.epoch == epoch:
-        what = f"it failed to transition from epoch {epoch} within {member.rebalance_ms}ms."
-        _fail(group, member, f"Member {member_id} fenced from the group because {what}", step)
+    if member is None or member.epoch != epoch:
+        return None
+    return f"it failed to transition from epoch {epoch} within {member.rebalance_ms}ms"
 
 
-def _fail(group: ConsumerGroup, member: Member, reason: str, step: Step) -> None:
-    notes.failed(group, member, reason, step)
-    remove_members(group, (member,), step, reason, Trigger.MEMBER_EXPIRED)
+def _take(members: set[str], member_id: str, reason: str) -> str | None:
+    if member_id not in members:
+        return None
+    members.remove(member_id)
+    return reason
+
+
+def _session_ended(group: ConsumerGroup, member_id: str, step: Step) -> str | None:
+    """Return the reason when the session is over; arm the timer again when it was prolonged."""
+    group.armed.pop(member_id, None)
+    deadline_ms = group.deadlines.get(member_id)
+    if deadline_ms is None:
+        return None
+    if deadline_ms <= step.now_ms:
+        return "the member session expired"
+    group.armed[member_id] = deadline_ms
+    step.arm(SESSION + member_id, deadline_ms)
+    return None
 
 
 def restart_timers(group: ConsumerGroup, step: Step) -> None:

@@ -8,21 +8,24 @@ Laws
     G1  `replay` alone writes the durable state, in normal work as on loading.
     G3  A request of the other protocol changes nothing and gets its code.
     CG11 A group is of one type; an Empty group of one type becomes one of the other when a member of that joins.
+    A group with members changes its type as `upgrade` and `downgrade` have it, in one batch of records.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from rota.coordinator.consumer_group import classic_requests, leave, notes, offsets, regexes
+from rota.coordinator.consumer_group import classic_requests, downgrade, leave, notes, offsets, regexes, upgrade
+from rota.coordinator.consumer_group.admission import Admitted
 from rota.coordinator.consumer_group.description import ConsumerDescription, describe
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, refusal
-from rota.coordinator.consumer_group.heartbeat import heartbeat
+from rota.coordinator.consumer_group.heartbeat import accept, check, heartbeat
 from rota.coordinator.consumer_group.records import ConsumerRecord
 from rota.coordinator.consumer_group.settings import Environment
 from rota.coordinator.consumer_group.state import ConsumerGroup, ConsumerGroupState
 from rota.coordinator.consumer_group.steps import refuse
-from rota.coordinator.group import expiry
+from rota.coordinator.consumer_group.target import update_target
+from rota.coordinator.group import expiry, rebalance
 from rota.coordinator.group import notes as group_notes
 from rota.coordinator.group.commit import drop_unless_subscribed
 from rota.coordinator.group.effects import (
@@ -31,6 +34,7 @@ from rota.coordinator.group.effects import (
     AppendInTransaction,
     Effect,
     GroupRecord,
+    Joined,
     OffsetRecord,
     OffsetsDropped,
     Reply,
@@ -42,19 +46,19 @@ from rota.coordinator.group.events import (
     DropOffsets,
     ExpireOffsets,
     Heartbeat,
-    InstanceId,
     Join,
     Leave,
-    MemberId,
     Sync,
     TimerFired,
     TransactionalCommit,
 )
 from rota.coordinator.group.machine import Group
+from rota.coordinator.group.members import Members
 from rota.coordinator.group.state import GroupConfig, Summary
 from rota.coordinator.group.transitions import GroupState
 from rota.protocol.consumer_group_records import EpochKey
 from rota.protocol.errors import ErrorCode
+from rota.protocol.group_timeline import Trigger
 
 CONSUMER: Final = "consumer"  # the type of the group, and its protocol type
 
@@ -83,49 +87,57 @@ class HostedGroup(Group):
             step.effects += super().step(event, now_ms, wall_ms)
         return step.effects
 
-    def heartbeat(self, member_id: MemberId, instance_id: InstanceId | None, generation: int, now_ms: int) -> ErrorCode:
-        """Decide on a Heartbeat of the classic protocol; members of the consumer protocol have their own."""
-        if self.consumer is not None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        return super().heartbeat(member_id, instance_id, generation, now_ms)
-
     def _consumer_heartbeat(self, event: ConsumerHeartbeat, step: Step) -> None:
         group = self.consumer
         if group is None:
             self._join_as_consumer(event, step)
         elif event.member_epoch < 0:
-            leave.leave(group, event, step)
+            leave.leave(group, event, step, self._remove)
         else:
             heartbeat(group, event, step)
 
     def _join_as_consumer(self, event: ConsumerHeartbeat, step: Step) -> None:
-        """CG11. The first member of the consumer protocol; an Empty classic group ends before its first record."""
-        refused = self._refuse_consumer(event)
-        if refused is not None:
-            refuse(step, event.token, refused)
+        """CG11, CG12. The first member of the consumer protocol: the classic group ends before its first record."""
+        first = Step(step.now_ms, step.wall_ms)
+        checked = self._consumer_group(event, first)
+        if isinstance(checked, HeartbeatReply):
+            refuse(step, event.token, checked)
             return
-        group, first = ConsumerGroup(self.group_id, self.environment), Step(step.now_ms, step.wall_ms)
-        heartbeat(group, event, first)
-        if group.members:
-            if not self.is_vacant:
-                self._end_classic(step)
-            self.consumer = group
+        group, admitted = checked
+        if not self.is_vacant:
+            self._end_classic(step)
+        self.consumer = group
         step.effects += first.effects
+        accept(group, event, admitted, step)
 
-    def _refuse_consumer(self, event: ConsumerHeartbeat) -> HeartbeatReply | None:
-        if event.member_epoch == 0 and self.state is GroupState.EMPTY:
-            return None
-        if self.is_vacant or self.state is GroupState.DEAD:
+    def _consumer_group(self, event: ConsumerHeartbeat, first: Step) -> tuple[ConsumerGroup, Admitted] | HeartbeatReply:
+        """Return the group that the member joins, with its records in `first`, or the refusal."""
+        if event.member_epoch != 0 or self.state is GroupState.DEAD:
+            is_unknown = self.is_vacant or self.state is GroupState.DEAD
             subject = "Group" if event.member_epoch < 0 else "Consumer group"
-            text = f"{subject} {self.group_id} not found."
-        elif event.member_epoch != 0:
-            text = f"Group {self.group_id} is not a consumer group."
-        else:
-            text = f"Cannot upgrade classic group {self.group_id} to consumer group because online upgrade is disabled."
-        return refusal(ErrorCode.GROUP_ID_NOT_FOUND, text)
+            unknown = f"{subject} {self.group_id} not found."
+            text = unknown if is_unknown else f"Group {self.group_id} is not a consumer group."
+            return refusal(ErrorCode.GROUP_ID_NOT_FOUND, text)
+        try:
+            group = self._converted(first)
+        except upgrade.CannotUpgrade as refused:
+            return refusal(ErrorCode.GROUP_ID_NOT_FOUND, str(refused))
+        checked = check(group, event)
+        return checked if isinstance(checked, HeartbeatReply) else (group, checked)
+
+    def _converted(self, first: Step) -> ConsumerGroup:
+        """Return a new group, with the members of the classic one. Raises CannotUpgrade."""
+        if self.state is GroupState.EMPTY:
+            return ConsumerGroup(self.group_id, self.environment)
+        upgrade.check(self, self.environment.settings(self.group_id))
+        return upgrade.convert(self, self.environment, first)
 
     def _end_classic(self, step: Step) -> None:
+        """Forget the classic group; its members join again in the group of the consumer protocol."""
         expiry.forget_pending(self, step)
+        if self.state is not GroupState.EMPTY:
+            step.note(group_notes.UPGRADED, self.fields(generation=self.generation, members=len(self.members)))
+            rebalance.release(self, step)
         record = GroupRecord(self.group_id, None)
         super().replay(record)
         step.effects.append(Append(record))
@@ -140,16 +152,16 @@ class HostedGroup(Group):
             case TimerFired():
                 self._timer_fired_as_consumer(group, event.key, step)
             case Join() if group.state is not ConsumerGroupState.EMPTY:
-                classic_requests.join(event, step)
+                self._classic_join(group, event, step)
             case Join():
                 self._end_consumer(step)
                 return False
             case Sync():
-                classic_requests.sync(event, step)
+                classic_requests.sync(group, event, step)
             case Heartbeat():
-                step.refuse(event.token, ErrorCode.UNKNOWN_MEMBER_ID)
+                classic_requests.heartbeat(group, event, step)
             case Leave():
-                classic_requests.leave(group, event, step)
+                classic_requests.leave(group, event, step, self._remove)
             case DropOffsets():
                 answers = drop_unless_subscribed(self, event.partitions, group.is_subscribed_to, step)
                 step.reply(event.token, OffsetsDropped(ErrorCode.NONE, answers))
@@ -165,7 +177,61 @@ class HostedGroup(Group):
         if key == regexes.RESOLVE:
             regexes.resolve(group, step)
         else:
-            leave.timer_fired(group, key, step)
+            leave.timer_fired(group, key, step, self._remove)
+
+    # ---- members of the classic protocol in a group of the consumer protocol
+
+    def _classic_join(self, group: ConsumerGroup, event: Join, step: Step) -> None:
+        """Answer at once; a classic member that replaces the last one of the consumer protocol ends the group."""
+        joining = classic_requests.check_join(group, event, self.config)
+        if isinstance(joining, Joined):
+            step.refuse(event.token, joining)
+            return
+        size_max, replaced = self.config.group_size_max, joining.replaces
+        is_last = replaced is not None and downgrade.is_due_when_replaced(group, replaced, size_max)
+        member, has_changed = classic_requests.record_join(group, joining, step)
+        is_stale = group.target_epoch < group.epoch
+        if not is_last:
+            update_target(group, step)
+        if not (is_last and is_stale):
+            member = classic_requests.advance(group, joining, member, step, has_changed=has_changed)
+        reason = f"Downgrade group {self.group_id} from consumer to classic with stale assignment."
+        removal = leave.Removal((), reason, Trigger.STATIC_MEMBER_REPLACED)
+        if not (is_last and self._downgrade(group, removal, step, has_to_rebalance=is_stale)):
+            classic_requests.start_timers(group, member, step)
+        step.reply(event.token, classic_requests.joined(member))
+
+    def _remove(self, removal: leave.Removal, step: Step) -> None:
+        """Remove members; CG13 when only members of the classic protocol stay."""
+        group = self.consumer
+        assert group is not None
+        if downgrade.is_due(group, removal.members, self.config.group_size_max):
+            reason = f"Downgrade group {self.group_id} from consumer to classic for member leaving."
+            with_reason = leave.Removal(removal.members, reason, removal.trigger)
+            if self._downgrade(group, with_reason, step, has_to_rebalance=True):
+                return
+        leave.remove_members(group, removal, step)
+
+    def _downgrade(self, group: ConsumerGroup, removal: leave.Removal, step: Step, *, has_to_rebalance: bool) -> bool:
+        """CG13. Return False, and change nothing, when the record of the classic group would be too large (CO3)."""
+        members, generation = downgrade.members_of(group, removal.members), group.epoch
+        assigned = {member.member_id: member.assignment for member in members}
+        self.members = members
+        size = members.record_bytes + sum(map(len, assigned.values()))
+        if not self.fits_in_record(size, protocol_type=CONSUMER):
+            self.members = Members()
+            return False
+        offsets.remove(group, step)
+        self.consumer, self.assigned = None, assigned
+        self.begin_stable(CONSUMER, step.wall_ms)
+        self.record_group(self.value(generation=generation, assigned=True), step)
+        for member in members:
+            self.keep_alive(member, step)
+        step.note(group_notes.DOWNGRADED, self.fields(generation=generation, members=len(members)))
+        if has_to_rebalance:
+            named = tuple(member.as_event_member() for member in removal.members)
+            rebalance.prepare(self, step, removal.reason, trigger=removal.trigger, members=named)
+        return True
 
     # ---- offsets
 

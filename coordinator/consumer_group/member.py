@@ -30,7 +30,16 @@ class ClassicMember:
     """What only a member of the classic protocol has."""
 
     session_ms: int
-    protocols: tuple[tuple[str, bytes], ...]
+    protocols: tuple[tuple[str, bytes], ...]  # assignors with its subscription, the preferred one first
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.protocols)
+
+    @property
+    def preferred(self) -> tuple[str, bytes]:
+        """Return the assignor that JoinGroup is answered with, and its subscription."""
+        return self.protocols[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

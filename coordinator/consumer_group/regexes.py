@@ -11,11 +11,12 @@ Laws
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Final
 
 from rota.coordinator.consumer_group import notes, records
-from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, refusal
+from rota.coordinator.consumer_group.events import HeartbeatReply, refusal
 from rota.coordinator.consumer_group.member import Member
 from rota.coordinator.consumer_group.regular_expression import InvalidExpression, compile_expression
 from rota.coordinator.consumer_group.resolution import Resolution
@@ -50,8 +51,13 @@ def check(group: ConsumerGroup, member: Member, expression: str | None) -> Heart
     return None
 
 
-def update(group: ConsumerGroup, before: Member, member: Member, event: ConsumerHeartbeat, step: Step) -> Change:
-    """Forget what nobody uses any more, and let the expressions be resolved when they have to be."""
+def update(
+    group: ConsumerGroup, before: Member, member: Member, describes: Callable[[str], bool] | None, step: Step
+) -> Change:
+    """Forget what nobody uses any more, and let the expressions be resolved when they have to be.
+
+    `describes` tells which topics the client may see; None: this request lets nothing be resolved.
+    """
     change, is_new = Change.NONE, False
     if member.regex != before.regex:
         if before.regex and before.regex not in group.expressions:
@@ -59,8 +65,8 @@ def update(group: ConsumerGroup, before: Member, member: Member, event: Consumer
         is_new = bool(member.regex) and group.expressions[member.regex] == 1
         is_resolved = not member.regex or (not is_new and member.regex in group.regexes)
         change = Change.RESOLVED if is_resolved else Change.CHANGED
-    if (is_new or group.expressions) and _is_due(group, step.wall_ms, is_new=is_new):
-        group.describes = event.describes
+    if describes is not None and _is_due(group, step.wall_ms, is_new=is_new):
+        group.describes = describes
         step.arm(RESOLVE, step.now_ms)
     return change
 

@@ -4,11 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final
 
 from rota.coordinator.consumer_group.topics import TopicDirectory, TopicMetadata
 
 INT32_MAX: Final = 2**31 - 1
+
+
+class MigrationPolicy(Enum):
+    """Which groups with members may change their type; the value is that of the broker's property."""
+
+    BIDIRECTIONAL = "bidirectional"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    DISABLED = "disabled"
+
+    @property
+    def upgrades(self) -> bool:
+        """Return whether a classic group may become one of the consumer protocol."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
+
+    @property
+    def downgrades(self) -> bool:
+        """Return whether a group of the consumer protocol may become a classic one."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +42,7 @@ class ConsumerGroupSettings:
     assignors: tuple[str, ...] = ("uniform", "range")
     regex_refresh_ms: int = 600_000
     record_bytes_max: int = 1_048_588  # message.max.bytes: what the offsets topic takes as one batch
+    migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
 
 
 class NoTopics:

@@ -9,7 +9,7 @@ Laws
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
@@ -67,6 +67,8 @@ class ConsumerGroup:
     names: Counter[str] = field(default_factory=Counter)  # members by topic name
     expressions: Counter[str] = field(default_factory=Counter)  # members by regular expression
     assignors: Counter[str] = field(default_factory=Counter)
+    classic_protocols: Counter[str] = field(default_factory=Counter)  # members of the classic protocol by assignor
+    classic_count: int = 0  # members of the classic protocol
     # soft: lost in a crash
     topics_version: int = NO_VERSION  # of the topics that `metadata_hash` was compared with
     deadlines: dict[str, int] = field(default_factory=dict)  # ends of sessions by member id, in elapsed time
@@ -74,6 +76,8 @@ class ConsumerGroup:
     revoking: dict[str, int] = field(default_factory=dict)  # epochs of members with a rebalance timer
     is_target_checked: bool = True  # False after loading: the log may end within a step
     assigning_ms: int = 0  # when the group epoch was bumped, in elapsed time
+    joining: set[str] = field(default_factory=set)  # ids of classic members that have to send JoinGroup
+    syncing: set[str] = field(default_factory=set)  # ids of classic members that have to send SyncGroup
     resolved_version: int = NO_VERSION  # `created_version` of the topics when the expressions were resolved
     describes: Callable[[str], bool] | None = None  # of the client for which expressions are about to be resolved
     resolution: Resolution | None = None  # that has begun
@@ -141,10 +145,12 @@ class ConsumerGroup:
             self.instances[member.instance_id] = member.member_id
 
     def _count(self, member: Member, number: int) -> None:
+        self.classic_count += number * (member.classic is not None)
         for counter, keys in (
             (self.names, member.topic_names),
             (self.expressions, (member.regex,) if member.regex else ()),
             (self.assignors, (member.assignor,) if member.assignor else ()),
+            (self.classic_protocols, frozenset(member.classic.names) if member.classic else ()),
         ):
             for key in keys:
                 counter[key] += number
@@ -200,6 +206,18 @@ class ConsumerGroup:
     def by_instance(self, instance_id: str) -> Member | None:
         """Return the static member of that instance."""
         return self.members.get(self.instances.get(instance_id, ""))
+
+    def supports_classic(self, names: Iterable[str]) -> bool:
+        """Return whether all members of the classic protocol support one of these assignors."""
+        return any(self.classic_protocols[name] == self.classic_count for name in names)
+
+    def waits_for_partitions(self, member: Member) -> bool:
+        """Return whether another member still owns a partition that this one is to get."""
+        return any(
+            (topic_id, index) in self.owners and index not in member.assigned.get(topic_id, ())
+            for topic_id, indexes in self.targets.get(member.member_id, NO_TARGET).items()
+            for index in indexes
+        )
 
     def _used_regexes(self) -> Iterator[str]:
         return (expression for expression in self.regexes if expression in self.expressions)

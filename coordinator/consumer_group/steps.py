@@ -15,6 +15,8 @@ from rota.coordinator.runtime.contract import Token
 
 SESSION: Final = "session:"  # the key of a timer: this and the member id
 REBALANCE: Final = "rebalance:"
+JOIN: Final = "join:"  # of a member of the classic protocol that has to join again
+SYNC: Final = "sync:"  # of one whose JoinGroup was answered
 
 
 def record(group: ConsumerGroup, of: ConsumerRecord, step: Step) -> None:
@@ -45,7 +47,8 @@ def bump_epoch(group: ConsumerGroup, step: Step, reason: str, trigger: str, memb
 
 def refresh_session(group: ConsumerGroup, member_id: str, step: Step) -> None:
     """Restart a member's session; its timer is moved only if it would fire too late."""
-    deadline_ms = step.now_ms + group.settings.session_ms
+    classic = group.members[member_id].classic
+    deadline_ms = step.now_ms + (group.settings.session_ms if classic is None else classic.session_ms)
     group.deadlines[member_id] = deadline_ms
     if group.armed.get(member_id, deadline_ms + 1) > deadline_ms:
         group.armed[member_id] = deadline_ms
@@ -59,8 +62,13 @@ def set_rebalance_timer(group: ConsumerGroup, member: Member, step: Step) -> Non
     if member.state is MemberState.UNREVOKED_PARTITIONS:
         group.revoking[member.member_id] = member.epoch
         step.arm(REBALANCE + member.member_id, step.now_ms + member.rebalance_ms)
-    elif group.revoking.pop(member.member_id, None) is not None:
-        step.disarm(REBALANCE + member.member_id)
+    else:
+        cancel_rebalance_timer(group, member.member_id, step)
+
+
+def cancel_rebalance_timer(group: ConsumerGroup, member_id: str, step: Step) -> None:
+    if group.revoking.pop(member_id, None) is not None:
+        step.disarm(REBALANCE + member_id)
 
 
 def cancel_timers(group: ConsumerGroup, member_id: str, step: Step) -> None:
@@ -68,5 +76,34 @@ def cancel_timers(group: ConsumerGroup, member_id: str, step: Step) -> None:
     group.deadlines.pop(member_id, None)
     if group.armed.pop(member_id, None) is not None:
         step.disarm(SESSION + member_id)
-    if group.revoking.pop(member_id, None) is not None:
-        step.disarm(REBALANCE + member_id)
+    cancel_rebalance_timer(group, member_id, step)
+    cancel_classic_timers(group, member_id, step)
+
+
+def await_join(group: ConsumerGroup, member: Member, step: Step) -> None:
+    """A member of the classic protocol has to join again within its rebalance timeout, unless it has to already."""
+    if member.member_id not in group.joining:
+        group.joining.add(member.member_id)
+        step.arm(JOIN + member.member_id, step.now_ms + member.rebalance_ms)
+
+
+def await_sync(group: ConsumerGroup, member: Member, step: Step) -> None:
+    """A member of the classic protocol that has joined sends its SyncGroup within its rebalance timeout."""
+    cancel_classic_timers(group, member.member_id, step)
+    group.syncing.add(member.member_id)
+    step.arm(SYNC + member.member_id, step.now_ms + member.rebalance_ms)
+
+
+def synced(group: ConsumerGroup, member_id: str, step: Step) -> None:
+    """A member of the classic protocol has its assignment."""
+    if member_id in group.syncing:
+        group.syncing.remove(member_id)
+        step.disarm(SYNC + member_id)
+
+
+def cancel_classic_timers(group: ConsumerGroup, member_id: str, step: Step) -> None:
+    """Forget the timers that only a member of the classic protocol has."""
+    if member_id in group.joining:
+        group.joining.remove(member_id)
+        step.disarm(JOIN + member_id)
+    synced(group, member_id, step)

@@ -33,3 +33,5 @@ FENCED: Final = "Static member is fenced by another member of its instance"  # m
 LOADED: Final = "Loaded group"  # state, generation, members
 OFFSETS_EXPIRED: Final = "Offsets of the group expired"  # offsets
 DELETED: Final = "Group was deleted"  # offsets
+UPGRADED: Final = "Classic group becomes a group of the consumer protocol"  # state, generation, members
+DOWNGRADED: Final = "Group of the consumer protocol becomes a classic group"  # state, generation, members

@@ -15,7 +15,7 @@ from typing import Final
 
 from rota.coordinator.group import notes
 from rota.coordinator.group.effects import Joined, Step, Synced
-from rota.coordinator.group.members import Member
+from rota.coordinator.group.members import UNARMED, Member
 from rota.coordinator.group.state import ClassicGroup, InitialDelay
 from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
@@ -153,6 +153,23 @@ def _refuse_syncs(group: ClassicGroup, step: Step) -> None:
     if group.state is not GroupState.COMPLETING:
         return
     refuse_waiting_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, step)
+
+
+def release(group: ClassicGroup, step: Step) -> None:
+    """Forget all members: they are those of another group from now on, which they have to join again."""
+    for member in group.members:
+        token = group.members.take_join(member)
+        if token is not None:
+            step.refuse(token, Joined(member_id=member.member_id, error=ErrorCode.REBALANCE_IN_PROGRESS))
+        if member.sync is not None:
+            step.refuse(member.sync, Synced(error=ErrorCode.REBALANCE_IN_PROGRESS))
+        if member.armed_ms != UNARMED:
+            step.disarm(member.timer)
+    if group.state is GroupState.PREPARING:
+        step.disarm(JOIN)
+    elif group.members.unsynced:
+        step.disarm(SYNC)
+    group.end_members()
 
 
 def refuse_waiting_syncs(group: ClassicGroup, error: ErrorCode, step: Step) -> None:

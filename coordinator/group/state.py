@@ -3,7 +3,8 @@
 Laws
     G1  `replay` alone writes `hard`, `generation` and `offsets`, in normal work as on loading.
     G5  A record is the whole value of its key: replaying the log, or the log after compaction, gives the same state.
-    `transition_to` alone changes `state`, and asserts the table of transitions.py.
+    `transition_to` alone changes `state`, and asserts the table of transitions.py; but for a group that comes from
+    another type or becomes one (`begin_stable`, `end_members`).
 """
 
 from __future__ import annotations
@@ -196,6 +197,16 @@ class ClassicGroup:
         """Change the state. Raises AssertionError for a transition that is not in the table."""
         assert target in TRANSITIONS[self.state], f"{self.state} -> {target}"
         self.state, self.state_ms = target, wall_ms
+
+    def end_members(self) -> None:
+        """Be Empty, without members: they are those of a group of another type now."""
+        self.members, self.initial, self.assigned = Members(), None, None
+        self.state, self.protocol_type, self.protocol = GroupState.EMPTY, "", None
+
+    def begin_stable(self, protocol_type: str, wall_ms: int) -> None:
+        """Be Stable with the members that were set: those of a group of another type until now."""
+        self.protocol_type, self.protocol = protocol_type, self.members.select_protocol()
+        self.state, self.state_ms = GroupState.STABLE, wall_ms
 
     def keep_alive(self, member: Member, step: Step) -> None:
         """Restart the member's session; its timer is moved only if it would fire too late."""

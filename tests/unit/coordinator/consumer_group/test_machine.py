@@ -28,17 +28,6 @@ def test_a_consumer_heartbeat_to_an_empty_classic_group_makes_it_a_consumer_grou
         assert durable(talk.restarted(compacted=compacted).hosted) == durable(talk.hosted)
 
 
-def test_a_consumer_heartbeat_to_a_classic_group_with_members_is_refused() -> None:
-    talk = Talk()
-    talk.classic_join()
-    before = len(talk.log)
-    for epoch in (0, 1, -1):
-        reply = talk.join("a", "t") if epoch == 0 else talk.beat("a", epoch)
-        assert reply.error is ErrorCode.GROUP_ID_NOT_FOUND
-    assert len(talk.log) == before
-    assert talk.hosted.summary.kind == "classic"
-
-
 def test_a_classic_join_to_an_empty_consumer_group_makes_it_a_classic_group() -> None:
     talk = Talk()
     talk.join("a", "t")
@@ -51,14 +40,6 @@ def test_a_classic_join_to_an_empty_consumer_group_makes_it_a_classic_group() ->
     assert talk.hosted.offsets
     for compacted in (False, True):
         assert durable(talk.restarted(compacted=compacted).hosted) == durable(talk.hosted)
-
-
-def test_a_classic_join_to_members_of_the_consumer_protocol_is_refused() -> None:
-    talk = two_members()
-    before = len(talk.log)
-    token = talk.classic_join()
-    assert talk.replies[token].error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    assert len(talk.log) == before
 
 
 def test_a_classic_heartbeat_of_a_consumer_member_is_unknown() -> None:

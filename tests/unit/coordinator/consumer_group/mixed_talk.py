@@ -1,0 +1,163 @@
+"""A conversation with a group that has members of both protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tests.unit.coordinator.consumer_group.talk import CLIENT, HOST, REBALANCE_MS, Talk
+
+from rota.coordinator.group.effects import Joined, Left, Synced
+from rota.coordinator.group.events import Heartbeat, InstanceId, Join, Leave, Leaver, MemberId, Proto, Sync
+from rota.coordinator.group.state import GroupConfig
+from rota.protocol.consumer_protocol import (
+    Assignment,
+    Subscription,
+    TopicPartition,
+    decode_assignment,
+    encode_assignment,
+    encode_subscription,
+)
+from rota.protocol.errors import ErrorCode
+
+SESSION_MS = 10_000
+Partitions = dict[str, Iterable[int]]
+
+
+def partitions(named: Partitions) -> tuple[TopicPartition, ...]:
+    return tuple(TopicPartition(topic=name, partitions=tuple(indexes)) for name, indexes in named.items())
+
+
+def subscription(*names: str, owned: Partitions | None = None, version: int = 1) -> bytes:
+    return encode_subscription(Subscription(topics=names, owned_partitions=partitions(owned or {})), version)
+
+
+def assignment(named: Partitions, user_data: bytes | None = None) -> bytes:
+    return encode_assignment(Assignment(assigned_partitions=partitions(named), user_data=user_data), 0)
+
+
+def read(raw: bytes) -> dict[str, set[int]]:
+    return {part.topic: set(part.partitions) for part in decode_assignment(raw).assigned_partitions}
+
+
+class MixedTalk(Talk):
+    """Classic members say c_join, c_sync, c_beat and c_leave; what waits is None until `answer` has it."""
+
+    def __init__(self, *arguments: Any, config: GroupConfig | None = None, **more: Any) -> None:
+        # the first generation begins only when a test lets time pass
+        super().__init__(*arguments, config=config or GroupConfig(initial_rebalance_delay_ms=3_000), **more)
+
+    def c_join(
+        self,
+        member: str = "",
+        *names: str,
+        fresh: str = "c",
+        instance: str | None = None,
+        owned: Partitions | None = None,
+        protocols: tuple[tuple[str, bytes], ...] | None = None,
+        protocol_type: str = "consumer",
+        known: bool = False,
+        session_ms: int = SESSION_MS,
+        version: int = 1,
+    ) -> Joined | None:
+        """Send a JoinGroup; return the answer, None when it waits."""
+        if protocols is None:
+            protocols = (("range", subscription(*(names or ("t",)), owned=owned, version=version)),)
+        self.last = self.token()
+        event = Join(
+            token=self.last,
+            member_id=MemberId(member),
+            instance_id=None if instance is None else InstanceId(instance),
+            fresh_id=MemberId(fresh),
+            client_id=CLIENT,
+            client_host=HOST,
+            session_ms=session_ms,
+            rebalance_ms=REBALANCE_MS,
+            protocol_type=protocol_type,
+            protocols=tuple(Proto(name, metadata) for name, metadata in protocols),
+            requires_known_id=known,
+            can_skip_assignment=True,
+        )
+        self.perform(self.hosted.step(event, self.now_ms, self.wall_ms))
+        return self.replies.pop(self.last, None)
+
+    def c_sync(
+        self,
+        member: str,
+        generation: int,
+        assigned: dict[str, Partitions] | None = None,
+        *,
+        raw: dict[str, bytes] | None = None,
+        instance: str | None = None,
+        protocol_type: str | None = "consumer",
+        protocol: str | None = "range",
+    ) -> Synced | None:
+        """Send a SyncGroup, with the assignment of a leader; return the answer, None when it waits."""
+        parts = raw or {name: assignment(named) for name, named in (assigned or {}).items()}
+        self.last = self.token()
+        event = Sync(
+            token=self.last,
+            member_id=MemberId(member),
+            instance_id=None if instance is None else InstanceId(instance),
+            generation=generation,
+            protocol_type=protocol_type,
+            protocol=protocol,
+            assignments=tuple((MemberId(name), part) for name, part in parts.items()),
+        )
+        self.perform(self.hosted.step(event, self.now_ms, self.wall_ms))
+        return self.replies.pop(self.last, None)
+
+    def c_beat(self, member: str, generation: int, instance: str | None = None) -> ErrorCode:
+        held = None if instance is None else InstanceId(instance)
+        code = self.send(Heartbeat(self.token(), MemberId(member), held, generation))
+        assert isinstance(code, ErrorCode)
+        return code
+
+    def c_leave(self, *leavers: tuple[str, str | None]) -> list[ErrorCode]:
+        named = tuple(Leaver(MemberId(name), None if held is None else InstanceId(held)) for name, held in leavers)
+        answer = self.send(Leave(self.token(), named))
+        assert isinstance(answer, Left)
+        return [code for _, _, code in answer.members]
+
+    def c_assigned(self, member: str, generation: int) -> dict[str, set[int]]:
+        """What a classic member of the consumer group gets from SyncGroup."""
+        synced = self.c_sync(member, generation)
+        assert synced is not None
+        assert synced.error is ErrorCode.NONE
+        return read(synced.assignment)
+
+
+def classic_pair(**more: Any) -> MixedTalk:
+    """A classic group in generation 1: c1 has partitions 0 and 1 of t, c2 has 2 and 3."""
+    talk = MixedTalk(**more)
+    talk.c_join("", fresh="c1")
+    first = talk.last
+    talk.c_join("", fresh="c2")
+    talk.advance(6_000)
+    assert talk.replies.pop(first).generation == talk.replies.pop(talk.last).generation == 1
+    talk.c_sync("c2", 1)
+    talk.replies.pop(talk.last, None)
+    waiting = talk.last
+    talk.c_sync("c1", 1, {"c1": {"t": (0, 1)}, "c2": {"t": (2, 3)}})
+    assert read(talk.replies.pop(waiting).assignment) == {"t": {2, 3}}
+    return talk
+
+
+def mixed() -> MixedTalk:
+    """A group of c1 and c2, which are classic, and of a, which has joined with the consumer protocol: epoch 2."""
+    talk = classic_pair()
+    assert talk.join("a", "t").member_epoch == 2
+    return talk
+
+
+def settled() -> MixedTalk:
+    """The same, when c1 and c2 have joined again and each member has its target."""
+    talk = mixed()
+    for member in ("c1", "c2"):
+        kept = talk.target(member)["t"]
+        answer = talk.c_join(member, owned={"t": kept})
+        assert answer is not None
+        assert talk.c_assigned(member, answer.generation) == {"t": kept}
+    talk.beat("a", 2)
+    assert talk.group.state.value == "Stable"
+    return talk

@@ -1,0 +1,198 @@
+"""A member of the consumer protocol joins a classic group with members (KIP-848's online migration)."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.coordinator.consumer_group.mixed_talk import (
+    MixedTalk,
+    assignment,
+    classic_pair,
+    mixed,
+    subscription,
+)
+from tests.unit.coordinator.consumer_group.talk import Talk, TopicsInMemory, durable
+
+from rota.coordinator.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
+from rota.coordinator.group.transitions import GroupState
+from rota.protocol.errors import ErrorCode
+
+
+def check_replay(talk: Talk) -> None:
+    for compacted in (False, True):
+        assert durable(talk.restarted(compacted=compacted).hosted) == durable(talk.hosted)
+
+
+def test_a_stable_classic_group_becomes_a_consumer_group_and_its_members_keep_their_partitions() -> None:
+    """testConsumerGroupHeartbeatWithStableClassicGroup"""
+    talk = classic_pair()
+    before = len(talk.log)
+    reply = talk.join("a", "t")
+    assert (reply.error, reply.member_epoch, reply.assignment) == (ErrorCode.NONE, 2, {})
+    assert talk.hosted.summary[:4] == ("consumer", "Reconciling", "consumer", 3)
+    assert (talk.assigned("c1"), talk.assigned("c2")) == ({"t": {0, 1}}, {"t": {2, 3}})
+    assert {name: member.epoch for name, member in talk.group.members.items()} == {"c1": 1, "c2": 1, "a": 2}
+    assert sum(len(talk.target(name).get("t", ())) for name in ("a", "c1", "c2")) == 4
+    assert talk.log[before][1] is None  # the tombstone of the classic group
+    kinds = [kind for kind, _ in talk.records(before)]
+    assert (
+        kinds[:8]
+        == ["MemberKey"] * 2
+        + ["EpochKey"]
+        + ["TargetMemberKey"] * 2
+        + ["TargetEpochKey"]
+        + ["CurrentAssignmentKey"] * 2
+    )
+    assert kinds[8:10] == ["MemberKey", "EpochKey"]
+    assert kinds[-2:] == ["TargetEpochKey", "CurrentAssignmentKey"]
+    check_replay(talk)
+
+
+def test_the_classic_group_is_forgotten_with_its_timers() -> None:
+    talk = mixed()
+    assert (talk.hosted.state, len(talk.hosted.members), talk.hosted.hard) == (GroupState.EMPTY, 0, None)
+    assert set(talk.timers) == {"session:c1", "session:c2", "session:a"}
+    assert [fields["members"] for fields in talk.noted("Classic group becomes a group of the consumer protocol")] == [2]
+
+
+@pytest.mark.parametrize("waits_for_first", [True, False])
+def test_waiting_join_groups_are_told_to_join_again(waits_for_first: bool) -> None:
+    """testConsumerGroupHeartbeatWithPreparingRebalanceClassicGroup"""
+    talk = MixedTalk() if waits_for_first else classic_pair()
+    assert talk.c_join("", fresh="c3") is None
+    waiting = talk.last
+    assert talk.join("a", "t").error is ErrorCode.NONE
+    assert talk.replies.pop(waiting).error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert talk.assigned("c3") == {}
+    assert set(talk.timers) == {f"session:{name}" for name in talk.group.members}
+    check_replay(talk)
+
+
+def test_waiting_sync_groups_are_told_to_join_again() -> None:
+    """testConsumerGroupHeartbeatWithCompletingRebalanceClassicGroup"""
+    talk = MixedTalk()
+    for name in ("c1", "c2"):
+        talk.c_join("", fresh=name)
+    talk.advance(6_000)
+    talk.replies.clear()
+    assert talk.c_sync("c2", 1) is None
+    waiting = talk.last
+    assert talk.join("a", "t").error is ErrorCode.NONE
+    assert talk.replies.pop(waiting).error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert "sync" not in talk.timers
+    check_replay(talk)
+
+
+def test_a_member_without_assignment_owns_nothing() -> None:
+    """testConsumerGroupHeartbeatToClassicGroupWithEmptyAssignmentMember"""
+    talk = MixedTalk()
+    talk.c_join("", fresh="c1")
+    talk.advance(6_000)
+    talk.c_sync("c1", 1, {})
+    talk.join("a", "t")
+    assert talk.assigned("c1") == {}
+
+
+@pytest.mark.parametrize("policy", [MigrationPolicy.DISABLED, MigrationPolicy.DOWNGRADE])
+def test_the_policy_may_forbid_it(policy: MigrationPolicy) -> None:
+    talk = classic_pair(settings=ConsumerGroupSettings(migration=policy))
+    check_refused(talk, "because online upgrade is disabled")
+
+
+def test_a_group_of_another_protocol_type_stays_classic() -> None:
+    talk = MixedTalk()
+    talk.c_join("", protocol_type="connect")
+    check_refused(talk, "because the group does not use the consumer embedded protocol")
+
+
+def test_a_group_that_is_too_large_stays_classic() -> None:
+    talk = classic_pair(settings=ConsumerGroupSettings(size_max=1))
+    check_refused(talk, "because the group size exceeds the consumer group maximum size")
+
+
+def test_a_full_group_takes_no_further_member() -> None:
+    talk = classic_pair(settings=ConsumerGroupSettings(size_max=2))
+    check_refused(talk, "maximum capacity of 2", ErrorCode.GROUP_MAX_SIZE_REACHED)
+
+
+def test_data_of_a_custom_assignor_would_be_lost() -> None:
+    """testConsumerGroupHeartbeatWithCustomAssignorClassicGroup"""
+    talk = MixedTalk()
+    talk.c_join("", fresh="c1")
+    talk.advance(6_000)
+    talk.c_sync("c1", 1, raw={"c1": assignment({"t": (0,)}, b"data")})
+    check_refused(talk, "because an unsupported custom assignor is in use")
+
+
+def test_a_subscription_or_an_assignment_that_cannot_be_read_keeps_the_group_classic() -> None:
+    for metadata, part in ((b"\0", b""), (subscription("t"), b"\0\0\0\7")):
+        talk = MixedTalk()
+        talk.c_join("", fresh="c1", protocols=(("range", metadata),))
+        talk.advance(6_000)
+        talk.c_sync("c1", 1, raw={"c1": part})
+        check_refused(talk, "because the embedded consumer protocol is malformed")
+
+
+def test_a_heartbeat_that_is_refused_converts_nothing() -> None:
+    talk = classic_pair()
+    before = len(talk.log)
+    assert talk.join("a", regex="(").error is ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert talk.beat("a", 1).error is ErrorCode.GROUP_ID_NOT_FOUND
+    assert len(talk.log) == before
+    assert talk.c_beat("c1", 1) is ErrorCode.NONE
+
+
+def check_refused(talk: MixedTalk, text: str, code: ErrorCode = ErrorCode.GROUP_ID_NOT_FOUND) -> None:
+    before, state = len(talk.log), talk.hosted.state
+    reply = talk.join("a", "t")
+    assert reply.error is code
+    assert text in (reply.message or "")
+    assert (len(talk.log), talk.hosted.state, talk.hosted.consumer) == (before, state, None)
+
+
+def test_a_partition_that_two_members_were_assigned_belongs_to_the_first() -> None:
+    talk = MixedTalk()
+    for name in ("c1", "c2"):
+        talk.c_join("", fresh=name)
+    talk.advance(6_000)
+    talk.c_sync("c1", 1, {"c1": {"t": (0, 1)}, "c2": {"t": (1, 2)}})
+    talk.join("a", "t")
+    assert (talk.assigned("c1"), talk.assigned("c2")) == ({"t": {0, 1}}, {"t": {2}})
+
+
+def test_a_deleted_topic_is_left_out_of_the_assignments() -> None:
+    topics = TopicsInMemory(t=4, u=1)
+    talk = classic_pair(topics=topics)
+    topics.delete("t")
+    talk.join("a", "u")
+    assert talk.assigned("c1") == {}
+
+
+@pytest.mark.parametrize("instance", [None, "i"])
+def test_a_classic_member_itself_moves_to_the_consumer_protocol(instance: str | None) -> None:
+    """testConsumerGroupHeartbeatToClassicGroupFromExistingStaticMember"""
+    talk = MixedTalk()
+    talk.c_join("", fresh="c1", instance=instance)
+    talk.c_join("", fresh="c2")
+    talk.advance(6_000)
+    talk.c_sync("c1", 1, {"c1": {"t": (0, 1)}, "c2": {"t": (2, 3)}})
+    joined = "n1" if instance else "c1"
+    reply = talk.join(joined, "t", instance=instance)
+    assert reply.error is ErrorCode.NONE
+    assert set(talk.group.members) == {joined, "c2"}
+    assert talk.group.members[joined].classic is None
+    assert talk.assigned(joined) == {"t": {0, 1}}  # the same names: no new target, nothing moves
+    check_replay(talk)
+
+
+def test_a_static_classic_member_of_a_consumer_group_moves_to_the_consumer_protocol() -> None:
+    """testConsumerGroupHeartbeatFromExistingClassicStaticMember"""
+    talk = MixedTalk()
+    talk.join("a", "t")
+    answer = talk.c_join("", fresh="c1", instance="i")
+    assert answer is not None
+    reply = talk.join("n1", "t", instance="i")
+    assert reply.error is ErrorCode.NONE
+    assert set(talk.group.members) == {"a", "n1"}
+    assert not talk.group.classic_count
+    assert not {"sync:c1", "join:c1"} & set(talk.timers)
+    assert talk.join("n2", "t", instance="i").error is ErrorCode.UNRELEASED_INSTANCE_ID
