@@ -1,7 +1,7 @@
 """A group of the consumer protocol becomes a classic one when its last member of that protocol goes.
 
 Law
-    CG13 The members that stay have their target assignment as their assignment, and the group epoch is the
+    CG17 The members that stay have their target assignment as their assignment, and the group epoch is the
          generation.
 """
 

@@ -97,7 +97,7 @@ class HostedGroup(Group):
             heartbeat(group, event, step)
 
     def _join_as_consumer(self, event: ConsumerHeartbeat, step: Step) -> None:
-        """CG11, CG12. The first member of the consumer protocol: the classic group ends before its first record."""
+        """CG11, CG16. The first member of the consumer protocol: the classic group ends before its first record."""
         first = Step(step.now_ms, step.wall_ms)
         checked = self._consumer_group(event, first)
         if isinstance(checked, HeartbeatReply):
@@ -202,7 +202,7 @@ class HostedGroup(Group):
         step.reply(event.token, classic_requests.joined(member))
 
     def _remove(self, removal: leave.Removal, step: Step) -> None:
-        """Remove members; CG13 when only members of the classic protocol stay."""
+        """Remove members; CG17 when only members of the classic protocol stay."""
         group = self.consumer
         assert group is not None
         if downgrade.is_due(group, removal.members, self.config.group_size_max):
@@ -213,7 +213,11 @@ class HostedGroup(Group):
         leave.remove_members(group, removal, step)
 
     def _downgrade(self, group: ConsumerGroup, removal: leave.Removal, step: Step, *, has_to_rebalance: bool) -> bool:
-        """CG13. Return False, and change nothing, when the record of the classic group would be too large (CO3)."""
+        """CG17. Return False, and change nothing, when the record of the classic group would be too large (CO3).
+
+        A generation that has to rebalance is recorded without its assignments, so that it rebalances after a crash, too
+        (docs/adr/0003).
+        """
         members, generation = downgrade.members_of(group, removal.members), group.epoch
         assigned = {member.member_id: member.assignment for member in members}
         self.members = members
@@ -224,7 +228,7 @@ class HostedGroup(Group):
         offsets.remove(group, step)
         self.consumer, self.assigned = None, assigned
         self.begin_stable(CONSUMER, step.wall_ms)
-        self.record_group(self.value(generation=generation, assigned=True), step)
+        self.record_group(self.value(generation=generation, assigned=not has_to_rebalance), step)
         for member in members:
             self.keep_alive(member, step)
         step.note(group_notes.DOWNGRADED, self.fields(generation=generation, members=len(members)))

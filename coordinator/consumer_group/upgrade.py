@@ -1,7 +1,7 @@
 """A classic group with members becomes a group of the consumer protocol (KIP-848's online migration).
 
 Laws
-    CG12 Each member keeps its partitions: they are its current and its target assignment, in the epoch that was the
+    CG16 Each member keeps its partitions: they are its current and its target assignment, in the epoch that was the
          generation. A partition that two members were assigned belongs to the first.
     G3   A group that must not or cannot be converted is left as it is.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.unit.coordinator.api.group_world import GroupWorld
 
-from rota.coordinator.consumer_group.settings import ConsumerGroupSettings
+from rota.coordinator.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
 from rota.coordinator.group_environment import ImageTopics, settings_of
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.brokers import BrokerRegistration
@@ -47,10 +47,18 @@ def test_the_version_grows_with_topics_and_racks_and_with_nothing_else() -> None
 
 
 def test_the_configs_of_a_group_are_cut_to_the_limits_of_the_broker() -> None:
-    world = GroupWorld({"group.consumer.heartbeat.interval.ms": "7000", "group.consumer.assignors": "range"})
+    world = GroupWorld(
+        {
+            "group.consumer.heartbeat.interval.ms": "7000",
+            "group.consumer.assignors": "range",
+            "group.consumer.migration.policy": "upgrade",
+        }
+    )
     image = world.node.topics
     settings = settings_of(image, world.node.config)
-    assert settings("g") == ConsumerGroupSettings(heartbeat_interval_ms=7_000, assignors=("range",))
+    assert settings("g") == ConsumerGroupSettings(
+        heartbeat_interval_ms=7_000, assignors=("range",), migration=MigrationPolicy.UPGRADE
+    )
     own = {"consumer.session.timeout.ms": "50000", "consumer.heartbeat.interval.ms": "99000"}
     eager.run_eagerly(image.configs.update(ConfigKind.GROUPS, "g", lambda before: own))
     assert (settings("g").session_ms, settings("g").heartbeat_interval_ms) == (50_000, 15_000)

@@ -1,10 +1,17 @@
 from __future__ import annotations
 
-from tests.unit.coordinator.api.group_world import GroupWorld
+from dataclasses import replace
 
+from tests.unit.coordinator.api.group_world import GroupWorld, join_request
+
+from rota.coordinator.api.consumer_group_heartbeat import consumer_group_heartbeat
 from rota.coordinator.api.heartbeat import heartbeat
+from rota.coordinator.api.join_group import join_group
+from rota.protocol.consumer_protocol import Subscription, encode_subscription
 from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from rota.protocol.messages.heartbeat import HeartbeatRequest
+from rota.protocol.messages.join_group import JoinGroupRequestProtocol
 
 
 def beat(world: GroupWorld, member_id: str, generation: int = 1, instance: str | None = None, group: str = "g") -> int:
@@ -58,3 +65,28 @@ def test_while_the_shard_loads_all_is_well() -> None:
     assert beat(world, member.member_id) == ErrorCode.NONE
     world.turn()
     assert beat(world, member.member_id) == ErrorCode.NONE
+
+
+def test_a_classic_member_of_a_consumer_group_is_alive_and_told_to_join_again() -> None:
+    world = GroupWorld({"group.consumer.assignment.interval.ms": "0"}).open()
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="a",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=("t",),
+        topic_partitions=(),
+    )
+    world.ask(consumer_group_heartbeat, request, 1)
+    protocols = (JoinGroupRequestProtocol(name="range", metadata=encode_subscription(Subscription(topics=("t",)))),)
+    joined = world.ask(join_group, join_request(protocols=protocols), 3)
+    assert joined.error_code is ErrorCode.NONE
+
+    def answer(member_id: str) -> ErrorCode:
+        heartbeat_request = HeartbeatRequest(group_id="g", generation_id=joined.generation_id, member_id=member_id)
+        return ErrorCode(world.ask(heartbeat, heartbeat_request, 4).error_code)
+
+    assert answer(joined.member_id) is ErrorCode.NONE
+    assert answer("a") is ErrorCode.UNKNOWN_MEMBER_ID
+    world.ask(consumer_group_heartbeat, replace(request, member_id="b"), 1)
+    assert answer(joined.member_id) is ErrorCode.REBALANCE_IN_PROGRESS

@@ -20,7 +20,7 @@ def check_classic(talk: MixedTalk, members: set[str], state: GroupState = GroupS
     assert talk.hosted.consumer is None
     assert (talk.hosted.state, set(talk.hosted.members.by_id)) == (state, members)
     restored = talk.restarted()
-    assert (restored.hosted.state, restored.hosted.generation) == (GroupState.STABLE, talk.hosted.generation)
+    assert (restored.hosted.state, restored.hosted.generation) == (state, talk.hosted.generation)
     check_replay(talk)
 
 
