@@ -186,3 +186,16 @@ def test_assignors_are_chosen_among_those_that_all_members_support() -> None:
     talk.c_join("", fresh="c2", protocols=(("range", data),))
     talk.leave("a")
     assert talk.hosted.protocol == "range"
+
+
+def test_a_static_member_without_a_target_moves_back() -> None:
+    """testLastStaticConsumerProtocolMemberReplacedByClassicProtocolMemberWhenTargetAssignmentIsMissing"""
+    talk = MixedTalk(settings=ConsumerGroupSettings(assignment_interval_ms=5_000))
+    talk.join("x", "t")
+    talk.join("a", "t", instance="i")
+    assert talk.c_join("", fresh="c1") is not None
+    talk.leave("x")
+    assert "a" not in talk.group.targets
+    assert talk.c_join("", fresh="n", instance="i") is not None
+    assert read(talk.hosted.members.by_id["n"].assignment) == {}  # type: ignore[index]
+    check_classic(talk, {"c1", "n"})
