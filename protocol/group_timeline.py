@@ -49,6 +49,8 @@ class EventType(IntEnum):
     LOADED = 16  # a coordinator read the group from its log: after a start, or in the place of another broker
     OFFSETS_EXPIRED = 17  # count
     DELETED = 18  # count of offsets
+    UPGRADED = 19  # a classic group with members became one of the consumer protocol
+    DOWNGRADED = 20  # the reverse
 
 
 class Trigger:

@@ -45,6 +45,8 @@ TYPES: Final[Mapping[str, EventType]] = {
     notes.LOADED: EventType.LOADED,
     notes.OFFSETS_EXPIRED: EventType.OFFSETS_EXPIRED,
     notes.DELETED: EventType.DELETED,
+    notes.UPGRADED: EventType.UPGRADED,
+    notes.DOWNGRADED: EventType.DOWNGRADED,
 }
 COPIED: Final = ("state", "reason", "client_reason", "operation", "protocol", "leader", "generation", "count")
 

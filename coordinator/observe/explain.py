@@ -276,6 +276,8 @@ def event_sentence(event: GroupEvent) -> str:
         EventType.LOADED: f"broker {event.broker} loaded the group",
         EventType.OFFSETS_EXPIRED: f"{plural(event.count, 'offset')} expired",
         EventType.DELETED: "the group was deleted",
+        EventType.UPGRADED: "the group became one of the consumer protocol, which serves its classic members, too",
+        EventType.DOWNGRADED: "the group became a classic one: its last member of the consumer protocol is gone",
     }
     text = next((text for event_type, text in texts.items() if event_type == event.type), f"event {event.type}")
     return sentence(text) + "."
