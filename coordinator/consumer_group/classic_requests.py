@@ -32,7 +32,7 @@ from rota.coordinator.consumer_group.steps import (
 )
 from rota.coordinator.consumer_group.subscription import Change, reconciled, replace_static, take_in
 from rota.coordinator.group.effects import Joined, Left, Step, Synced
-from rota.coordinator.group.events import Heartbeat, InstanceId, Join, Leave, Leaver, MemberId, Sync
+from rota.coordinator.group.events import NO_MEMBER, Heartbeat, InstanceId, Join, Leave, Leaver, MemberId, Sync
 from rota.coordinator.group.state import GroupConfig
 from rota.protocol.consumer_protocol import PROTOCOL_TYPE, Subscription, decode_subscription
 from rota.protocol.errors import ErrorCode
@@ -56,36 +56,37 @@ def check_join(group: ConsumerGroup, event: Join, config: GroupConfig) -> Joinin
     """Return the member that joins, or the refusal."""
     member_id = event.member_id or event.fresh_id
     if not config.session_min_ms <= event.session_ms <= config.session_max_ms:
-        return _refused(event, ErrorCode.INVALID_SESSION_TIMEOUT)
+        return Joined(member_id=event.member_id, error=ErrorCode.INVALID_SESSION_TIMEOUT)
     if group.settings.migration is MigrationPolicy.DISABLED:
-        return _refused(event, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        return _refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if is_full(group, member_id, event.instance_id):
-        return _refused(event, ErrorCode.GROUP_MAX_SIZE_REACHED)
+        return _refused(ErrorCode.GROUP_MAX_SIZE_REACHED)
     if event.protocol_type != PROTOCOL_TYPE or not group.supports_classic(proto.name for proto in event.protocols):
-        return _refused(event, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        return _refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if event.requires_known_id and not event.member_id and event.instance_id is None:
         return Joined(member_id=event.fresh_id, error=ErrorCode.MEMBER_ID_REQUIRED)
     holder = None if event.instance_id is None else group.by_instance(event.instance_id)
     if event.instance_id is not None and event.member_id:
         error = _check_instance(holder, event.member_id)
         if error is not ErrorCode.NONE:
-            return _refused(event, error)
+            return _refused(error)
     try:
         subscription = decode_subscription(event.protocols[0].metadata)
     except DecodeError:
-        return _refused(event, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        return _refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     replaces = None if event.member_id else holder
     before = holder or group.members.get(member_id) or Member(member_id=member_id)
     joining = Joining(event=event, before=before, replaces=replaces, subscription=subscription)
     if before.state is MemberState.UNKNOWN and subscription.owned_partitions:
-        return _refused(event, ErrorCode.FENCED_MEMBER_EPOCH)
+        return _refused(ErrorCode.FENCED_MEMBER_EPOCH)
     if not records.fits(records.member(group.group_id, _member(before, joining)), group.settings.record_bytes_max):
-        return _refused(event, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return _refused(ErrorCode.UNKNOWN_SERVER_ERROR)
     return joining
 
 
-def _refused(event: Join, error: ErrorCode) -> Joined:
-    return Joined(member_id=event.member_id, error=error)
+def _refused(error: ErrorCode) -> Joined:
+    """As in Kafka a refusal by a consumer group names no member."""
+    return Joined(member_id=NO_MEMBER, error=error)
 
 
 def _check_instance(holder: Member | None, member_id: MemberId) -> ErrorCode:

@@ -26,7 +26,7 @@ def differences(kafka: Any, rota: Any, at: str = "") -> Iterator[Difference]:
         yield at, kafka, rota
 
 
-def compare(kafka: Iterable[Line], rota: Iterable[Line]) -> Counter[str]:
+def compare(kafka: Iterable[Line], rota: Iterable[Line], explained: Iterable[Explained] = EXPLAINED) -> Counter[str]:
     """How often each explanation was needed. AssertionError at the first difference without one.
 
     Consumes both side by side, so that a run that goes astray stops there.
@@ -36,14 +36,14 @@ def compare(kafka: Iterable[Line], rota: Iterable[Line]) -> Counter[str]:
         assert expected is not None, "more lines than Kafka gave"
         assert got is not None, "fewer lines than Kafka gave"
         for difference in differences(expected, got):
-            why = explanation(expected, difference)
+            why = explanation(expected, difference, explained)
             assert why is not None, answer(expected, got)
             needed[why.name] += 1
     return needed
 
 
-def explanation(line: Line, difference: Difference) -> Explained | None:
-    return next((why for why in EXPLAINED if why.covers(line["kind"], *difference)), None)
+def explanation(line: Line, difference: Difference, explained: Iterable[Explained] = EXPLAINED) -> Explained | None:
+    return next((why for why in explained if why.covers(line["kind"], *difference)), None)
 
 
 def answer(expected: Line, got: Line) -> str:
