@@ -23,6 +23,7 @@ import structlog
 
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.listeners import Endpoint
+from rota.coordinator.config.swim_secret import swim_secret
 from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.controller_service.requests import ClusterRequests, live_brokers
 from rota.coordinator.controller_service.service import ControllerConfig, ControllerService
@@ -248,11 +249,10 @@ class Cluster:
             suspicion_timeout_ms=config.rota_swim_suspicion_timeout_ms,
             indirect_pings=config.rota_swim_indirect_pings,
         )
-        secret = config.rota_swim_secret.encode() or await self._shared_secret()
         swim = SwimService(
             config.node_id,
             settings,
-            secret,
+            swim_secret(config) or await self._shared_secret(),
             self._liveness_changed,
             self._now_ms,
             host=host,

@@ -46,14 +46,17 @@ class ZooKeeperServer:
         sync: bool = False,
         tick_ms: int = TICK_MS,
         ensemble: Mapping[str, str] | None = None,
+        tls: tuple[Path, Path] | None = None,
     ) -> None:
         """`port` 0 means any free one. With `sync` each change waits for the disk, as in production.
 
-        `ensemble` are the settings of a server of several.
+        `ensemble` are the settings of a server of several. With `tls`, two files in PEM with its key and certificate
+        and with the authority of its clients, it has a port for TLS as well, and clients need a certificate there.
         """
         self.folder = folder
         self.port = port
         self._sync, self._tick_ms, self._ensemble = sync, tick_ms, dict(ensemble or {})
+        self._tls, self.tls_port = tls, 0
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -77,6 +80,7 @@ class ZooKeeperServer:
     def start(self) -> None:
         """Returns when it answers. Raises Missing, TimeoutError."""
         self.port = self.port or _free_port()
+        self.tls_port = self.tls_port or (_free_port() if self._tls else 0)
         with (self.folder / "zookeeper.log").open("ab") as log:
             self._process = subprocess.Popen(
                 self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -121,12 +125,28 @@ class ZooKeeperServer:
             "maxClientCnxns": 0,
             "admin.enableServer": "false",
             "4lw.commands.whitelist": "ruok,srvr,cons,dump",
+            **self._tls_settings(),
             **self._ensemble,
         }
         config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         sync = f"-Dzookeeper.forceSync={'yes' if self._sync else 'no'}"
         main = ENSEMBLE_MAIN if self._ensemble else MAIN
         return [java(), f"-Xmx{HEAP}", *JVM, sync, "-cp", ":".join(map(str, jars())), main, str(config)]
+
+    def _tls_settings(self) -> dict[str, object]:
+        if self._tls is None:
+            return {}
+        keystore, truststore = self._tls
+        return {
+            "secureClientPort": self.tls_port,
+            "secureClientPortAddress": "127.0.0.1",
+            "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+            "ssl.keyStore.location": keystore,
+            "ssl.keyStore.type": "PEM",
+            "ssl.trustStore.location": truststore,
+            "ssl.trustStore.type": "PEM",
+            "ssl.clientAuth": "need",
+        }
 
     def _wait_until(self, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_S_MAX

@@ -155,6 +155,16 @@ class BrokerConfig:
     zookeeper_connection_timeout_ms: int | None
     zookeeper_set_acl: bool
     rota_zookeeper_digest: str
+    zookeeper_ssl_client_enable: bool
+    zookeeper_ssl_keystore_location: str | None
+    zookeeper_ssl_keystore_type: str | None
+    zookeeper_ssl_keystore_password: str | None
+    zookeeper_ssl_truststore_location: str | None
+    zookeeper_ssl_truststore_type: str | None
+    zookeeper_ssl_truststore_password: str | None
+    zookeeper_ssl_cipher_suites: tuple[str, ...]
+    zookeeper_ssl_enabled_protocols: tuple[str, ...]
+    zookeeper_ssl_endpoint_identification_algorithm: str
 
     listener_security_protocol_map: str
     ssl_keystore_type: str
@@ -197,6 +207,7 @@ class BrokerConfig:
     rota_swim_suspicion_timeout_ms: int
     rota_swim_indirect_pings: int
     rota_swim_secret: str
+    rota_swim_secret_file: str | None
     rota_drain_timeout_ms: int
     rota_group_timeline_topic_enable: bool
     rota_inflight_bytes_max: int

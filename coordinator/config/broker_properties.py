@@ -623,6 +623,22 @@ _CLUSTER = (
         "Allow changes of the nodes to this login alone. It needs rota.zookeeper.digest.",
     ),
     _D("rota.zookeeper.digest", _T.PASSWORD, "", "USER:PASSWORD of ZooKeeper's digest login. Empty: no login."),
+    _D("zookeeper.ssl.client.enable", _T.BOOLEAN, "false", "Whether connections to ZooKeeper have TLS."),
+    _D("zookeeper.ssl.keystore.location", _T.STRING, None, "File with the key and certificate of this broker there."),
+    _D("zookeeper.ssl.keystore.type", _T.STRING, None, "PEM or PKCS12; unset: by the content of the file."),
+    _D("zookeeper.ssl.keystore.password", _T.PASSWORD, None, "Password of zookeeper.ssl.keystore.location."),
+    _D("zookeeper.ssl.truststore.location", _T.STRING, None, "File with the authorities of ZooKeeper's certificates."),
+    _D("zookeeper.ssl.truststore.type", _T.STRING, None, "PEM or PKCS12; unset: by the content of the file."),
+    _D("zookeeper.ssl.truststore.password", _T.PASSWORD, None, "Password of zookeeper.ssl.truststore.location."),
+    _D("zookeeper.ssl.cipher.suites", _T.LIST, "", "Cipher suites of TLS 1.2 with ZooKeeper; empty: OpenSSL's."),
+    _D("zookeeper.ssl.enabled.protocols", _T.LIST, "TLSv1.2,TLSv1.3", "Versions of TLS with ZooKeeper."),
+    _D(
+        "zookeeper.ssl.endpoint.identification.algorithm",
+        _T.STRING,
+        "HTTPS",
+        "Whether ZooKeeper's certificate has to be for its host name: HTTPS; empty: any host name.",
+        choices=("https", "HTTPS", ""),
+    ),
     _D(
         "zookeeper.connection.timeout.ms",
         _T.INT,
@@ -635,6 +651,12 @@ _CLUSTER = (
 
 _ROTA = (
     _D("rota.swim.port", _T.INT, "0", "UDP port of the failure detector; 0: any free port.", 0, 65535),
+    _D(
+        "rota.swim.secret.file",
+        _T.STRING,
+        None,
+        "File with the secret of the failure detector, instead of rota.swim.secret; read at the start.",
+    ),
     _D("rota.swim.interval.ms", _T.INT, "200", "Time between two pings of the failure detector, in ms.", 10, 60_000),
     _D(
         "rota.swim.ping.timeout.ms",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, Self
@@ -90,16 +91,18 @@ class ZooKeeperStore:
         connection_timeout_ms: int | None = None,
         digest: str | None = None,
         set_acl: bool = False,
+        tls: Callable[[], ssl.SSLContext] | None = None,
     ) -> None:
         """`connect` is HOST:PORT,HOST:PORT/chroot, `digest` USER:PASSWORD. `open` waits for `connection_timeout_ms`, by
         default for the session timeout.
 
+        `tls` returns the context of each connection; None: without TLS.
         With `set_acl` only that user may change the nodes that are created from now on; all users may read them.
         Raises ValueError.
         """
         self._hosts, self._root = parse_connect(connect)
         self._session_timeout_ms = session_timeout_ms
-        self._digest = digest
+        self._digest, self._tls = digest, tls
         self._acl = [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE] if set_acl else OPEN_ACL_UNSAFE
         self._session = RemoteSession(f"ZooKeeper at {self._hosts}", session_timeout_ms, connection_timeout_ms)
         self._connection: Connection | None = None
@@ -114,6 +117,7 @@ class ZooKeeperStore:
             self._hosts,
             session_timeout_ms=self._session_timeout_ms,
             digest=self._digest,
+            tls=self._tls,
             on_state=self._session.state_changed,
             on_event=self._event,
         )

@@ -15,6 +15,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import socket
+import ssl
 import struct
 import threading
 from collections import deque
@@ -30,6 +32,7 @@ from kazoo.protocol.states import EventType as KazooEventType
 from kazoo.retry import KazooRetry
 
 from rota.coordinator.metadata.store import EventType, SessionState, StoreFailed
+from rota.transport.errors import SettingRefused
 
 REQUESTS_IN_FLIGHT_MAX: Final = 128  # each has a byte in a socket of kazoo's, on which the loop would block beyond ~250
 RECONNECT_DELAY_S: Final = 0.05  # doubled up to the maximum
@@ -47,7 +50,30 @@ Done = Callable[[Any, Exception | None], None]
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
-    """Calls every callback at once: a handler that does not run has no threads, and kazoo calls results directly."""
+    """Calls every callback at once: a handler that does not run has no threads, and kazoo calls results directly.
+
+    `tls` returns the context of a new connection; None: without TLS.
+    """
+
+    def __init__(self, tls: Callable[[], ssl.SSLContext] | None) -> None:
+        super().__init__()
+        self._tls = tls
+
+    def create_connection(self, address: tuple[str, int], hostname: str, timeout: float, **_: Any) -> socket.socket:
+        connected = socket.create_connection(address, timeout)
+        if self._tls is None:
+            return connected
+        try:
+            return self._tls().wrap_socket(connected, server_hostname=hostname)
+        except SettingRefused as refused:  # files that were changed since the start
+            raise OSError(str(refused)) from None
+        finally:
+            connected.close()  # the TLS socket has its own; without one the handshake has failed
+
+    def select(self, readers: list[Any], writers: list[Any], errors: list[Any], timeout: float | None = None) -> Any:
+        """A TLS socket may have decrypted bytes that the socket below shows no more."""
+        decrypted = [each for each in readers if isinstance(each, ssl.SSLSocket) and each.pending()]
+        return (decrypted, [], []) if decrypted else super().select(readers, writers, errors, timeout)
 
     def start(self) -> None: ...
 
@@ -111,6 +137,7 @@ class Connection:
         *,
         session_timeout_ms: int,
         digest: str | None,
+        tls: Callable[[], ssl.SSLContext] | None = None,
         on_state: Callable[[SessionState, int], None],
         on_event: Callable[[EventType, str], None],
     ) -> None:
@@ -125,7 +152,7 @@ class Connection:
         self._watched: tuple[list[str], list[str]] | None = None  # nodes and parents, while the connection is lost
         self._absent: set[str] = set()  # of the watched nodes
         self._is_closed = False
-        self._client = _client(hosts, session_timeout_ms, digest)
+        self._client = _client(hosts, session_timeout_ms, digest, tls)
         self._client.add_listener(self._state_changed)
 
     def start(self) -> None:
@@ -248,8 +275,10 @@ class Connection:
             client._connection._write_sock.send(b"\0")
 
 
-def _client(hosts: str, session_timeout_ms: int, digest: str | None) -> KazooClient:
-    handler = _Handler()
+def _client(
+    hosts: str, session_timeout_ms: int, digest: str | None, tls: Callable[[], ssl.SSLContext] | None
+) -> KazooClient:
+    handler = _Handler(tls)
     logger = logging.getLogger("rota.zookeeper")
     logger.setLevel(logging.ERROR)  # the states of the session are reported to `on_state`
     return KazooClient(

@@ -21,7 +21,7 @@ from rota.coordinator.network.connections import TOO_MANY_NEW
 from rota.coordinator.network.owner import address
 from rota.coordinator.network.refused_peers import RefusedPeers
 from rota.coordinator.network.unauthenticated import UnauthenticatedConnections
-from rota.coordinator.security.tls import ListenerTls
+from rota.coordinator.security.tls import HANDSHAKE_SOCKET, ListenerTls
 
 log = structlog.get_logger("rota.server")
 
@@ -100,6 +100,7 @@ class TlsServer:
 
     async def _perform(self, handshake: TlsHandshake) -> None:
         loop = asyncio.get_running_loop()
+        HANDSHAKE_SOCKET.set(handshake.accepted)
         try:
             await loop.connect_accepted_socket(
                 partial(self._connection, handshake),

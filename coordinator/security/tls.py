@@ -3,11 +3,15 @@
 Laws
     SC3 A change of a file of keys or certificates counts for the next connection. Files that cannot be used are
         reported, and the certificates before them stay in use.
+    SC5 A peer whose handshake fails gets the alert that says why, before its connection is closed.
 """
 
 from __future__ import annotations
 
+import socket
 import ssl
+from contextlib import suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +35,8 @@ STORE_PROPERTIES: Final = (
     "key.password",
 )
 _CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+
+HANDSHAKE_SOCKET: ContextVar[socket.socket | None] = ContextVar("HANDSHAKE_SOCKET", default=None)
 
 Stamp = tuple[tuple[int, int], ...]  # time of the change in ns and size of each file
 
@@ -65,12 +71,47 @@ class ListenerTls:
         return Principal("User", map_name(self._rules, subject_of(certificate)))
 
 
+class AlertingContext(ssl.SSLContext):
+    """SC5. A context whose failed handshakes send their alert: event loops close the socket without it.
+
+    `HANDSHAKE_SOCKET` is the socket of the handshake that begins in this task.
+    """
+
+    def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *args: Any, **kwargs: Any) -> ssl.SSLObject:
+        wrapped = super().wrap_bio(incoming, outgoing, *args, **kwargs)
+        if isinstance(wrapped, AlertingObject):
+            wrapped.outgoing, wrapped.socket = outgoing, HANDSHAKE_SOCKET.get()
+        return wrapped
+
+
+class AlertingObject(ssl.SSLObject):
+    """One connection of an AlertingContext."""
+
+    outgoing: ssl.MemoryBIO | None = None
+    socket: socket.socket | None = None
+
+    def do_handshake(self) -> None:
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError:
+            alert = b"" if self.outgoing is None else self.outgoing.read()
+            if alert and self.socket is not None:
+                with suppress(OSError):  # the peer is gone, or does not read
+                    self.socket.send(alert)
+            raise
+
+
+AlertingContext.sslobject_class = AlertingObject
+
+
 def server_context(security: ListenerSecurity) -> ssl.SSLContext:
     """Return a context for the connections of a listener. Raises ConfigRefused."""
     properties = security.properties
     if not (properties.get("ssl.keystore.location") or properties.get("ssl.keystore.key")):
         raise _refused(security, "ssl.keystore.location", "is missing: TLS needs a key and a certificate")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = AlertingContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
     context.verify_mode = _CLIENT_AUTH[properties.get("ssl.client.auth") or "none"]
     try:

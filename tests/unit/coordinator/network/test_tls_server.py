@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from pathlib import Path
 
@@ -101,6 +102,31 @@ async def test_a_peer_without_tls_is_closed_with_one_clear_line(
     (line,) = logs
     assert line["event"] == "TLS handshake failed"
     assert "something else than TLS; is its security.protocol PLAINTEXT" in line["reason"]
+
+
+async def test_a_peer_whose_handshake_fails_gets_the_alert(serve: Serve, certificates: Certificates) -> None:
+    """SC5, before and after the handshake's own encryption begins."""
+    world = await secure(serve, certificates, ssl_client_auth="required")
+    peer = await world.peer()
+    peer.send(b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00")
+    assert (await peer.reader.read())[:1] == b"\x15"
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        assert "ALERT" in await asyncio.to_thread(_refusal, world.port, certificates.ca, version)
+
+
+def _refusal(port: int, ca: Path, version: ssl.TLSVersion) -> str:
+    """The error of a client without a certificate; for TLS 1.3 it comes with the first bytes that it reads."""
+    context = ssl.create_default_context(cafile=str(ca))
+    context.maximum_version = version
+    try:
+        with (
+            socket.create_connection(("127.0.0.1", port), 10) as connected,
+            context.wrap_socket(connected, server_hostname="localhost") as client,
+        ):
+            client.recv(1)
+    except ssl.SSLError as error:
+        return error.reason or ""
+    return "closed"
 
 
 async def test_the_same_refusal_of_a_host_is_not_written_again(serve: Serve, certificates: Certificates) -> None:

@@ -1,0 +1,115 @@
+"""Bytes of peers that have not authenticated, on a listener with TLS and on one with SASL: each connection is closed in
+bounded time, the process takes bounded memory, and a proper client is served after that."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+from tests.soak import SOAK
+from tests.unit.certificates import Certificates, certificates
+
+from rota.coordinator.broker import Broker
+from rota.coordinator.config.broker import BrokerConfig
+
+__all__ = ["certificates"]
+INPUTS = 5_000 if SOAK else 150
+AT_ONCE = 15
+GROWTH_BYTES_MAX = 48 << 20  # of the whole process, whatever the number of inputs
+CLOSED_S_MAX = 20.0  # the limit of the listener is 1 s
+PAGE_BYTES = 4096
+
+
+def client_hello() -> bytes:
+    """The first bytes of a proper client."""
+    context = ssl.create_default_context()
+    outgoing = ssl.MemoryBIO()
+    client = context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
+
+
+def hostile_bytes(rng: random.Random) -> Iterator[bytes]:
+    hello = client_hello()
+    handshake = struct.pack(">BBBH", 22, 3, 1, 1 << 14)
+    yield b""
+    yield handshake + b"\1\xff\xff\xff" + bytes((1 << 14) - 4) + (handshake + bytes(1 << 14)) * 40  # an endless message
+    yield hello + struct.pack(">BBBHB", 20, 3, 3, 1, 1) * 40_000  # records that OpenSSL skips
+    yield b"\x7f\xff\xff\xff" + bytes(1 << 20)  # a frame of 2 GiB
+    yield struct.pack(">i", 1 << 19) + bytes(1 << 20)
+    yield struct.pack(">ihhih", 14, 36, 2, 1, 0) + b"\0\xff\xff\xff\xff\x0f"  # a token before any handshake
+    while True:
+        data = bytearray(hello)
+        for _ in range(rng.randint(1, 8)):
+            at = rng.randrange(len(data))
+            match rng.randrange(4):
+                case 0:
+                    data[at] = rng.randrange(256)
+                case 1:
+                    del data[at:]
+                    data += b"\0"
+                case 2:
+                    data[at:at] = data[at : at + rng.randrange(64)]
+                case _:
+                    data[at : at + 2] = b"\xff\xff"
+        yield bytes(data) if rng.random() < 0.8 else rng.randbytes(rng.randrange(1, 400))
+
+
+async def attack(port: int, data: bytes, *, hangs_up: bool) -> None:
+    """Send the bytes and wait until the broker closes, or until it has closed what we have closed."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(data)
+        if hangs_up:
+            writer.write_eof()
+        async with asyncio.timeout(CLOSED_S_MAX):
+            while await reader.read(1 << 16):
+                pass
+    except ConnectionError:
+        pass
+    finally:
+        writer.transport.abort()
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+async def test_unauthenticated_bytes_end_in_bounded_time_and_memory(protocol: str, certificates: Certificates) -> None:
+    properties = {
+        "listeners": f"{protocol}://127.0.0.1:0",
+        "ssl.keystore.location": str(certificates.server.keystore),
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "rota.authentication.timeout.ms": "1000",
+        "connection.failed.authentication.delay.ms": "0",
+    }
+    rng = random.Random(protocol)
+    inputs = hostile_bytes(rng)
+    async with Broker(BrokerConfig(properties), memory=True) as broker:
+        port = broker.listener._servers[0].sockets[0].getsockname()[1]
+        with capture_logs():
+            await attack(port, client_hello(), hangs_up=True)
+            before = resident_bytes()
+            for _ in range(INPUTS // AT_ONCE):
+                batch = [next(inputs) for _ in range(AT_ONCE)]
+                await asyncio.gather(*(attack(port, data, hangs_up=rng.random() < 0.97) for data in batch))
+        assert resident_bytes() - before < GROWTH_BYTES_MAX
+        assert len(broker.listener.unauthenticated) == 0
+        await serves(port, protocol, certificates)
+
+
+async def serves(port: int, protocol: str, certificates: Certificates) -> None:
+    """ApiVersions, which every listener answers."""
+    context = None if protocol == "SASL_PLAINTEXT" else ssl.create_default_context(cafile=str(certificates.ca))
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+    writer.write(struct.pack(">ihhih", 10, 18, 0, 7, -1))
+    assert (await reader.readexactly(10))[4:] == struct.pack(">ih", 7, 0)
+    writer.close()
