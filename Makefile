@@ -8,7 +8,7 @@ SUITES ?=
 # the tests start hundreds of Python processes: without bytecode each of them compiles what it imports
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test tests soak lint types interop bench bench-check sim docs site clean
+.PHONY: audit demo test tests soak lint types interop bench bench-check sim docs site clean
 
 # One environment that grows: each step installs only what it adds. The packages of the demo need no compiler; the
 # tests compile the record codecs where there is one.
@@ -50,6 +50,12 @@ tests: $(TESTED)
 # what takes longer than `make test` may; its latest result is in docs/SOAK.md
 soak: $(TESTED)
 	$(PY) -m tools.soak $(SUITES)
+
+# known vulnerabilities of the pinned packages; fails when the data cannot be had
+audit:
+	$(PYTHON) -m venv $(VENV)/audit
+	$(VENV)/audit/bin/pip --disable-pip-version-check install -q pip-audit==2.9.0
+	$(PYTHON) -m tools.audit $(VENV)/audit/bin/pip-audit
 
 lint: $(VENV)/.test
 	$(VENV)/bin/ruff check .

@@ -10,7 +10,8 @@ from hypothesis import settings
 from tests.soak import SOAK
 from tests.xdist_groups import Groups
 
-pytest_plugins = ["rota.testing.plugin"]  # where the installed package has no entry point yet
+# rota.testing.plugin: where the installed package has no entry point yet
+pytest_plugins = ["rota.testing.plugin", "tests.secrets_in_output"]
 
 # no verdict depends on how busy the machine is, so there are no deadlines
 settings.register_profile("gate", deadline=None, derandomize=True)
