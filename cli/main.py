@@ -11,6 +11,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from rota.cli.arguments import CommandParser
 from rota.cli.registry import COMMANDS, SECTIONS
 
 if TYPE_CHECKING:
@@ -37,10 +38,9 @@ def run(arguments: list[str]) -> int:
 
 def parser_of(name: str) -> ArgumentParser:
     """Import the module of a command and return the parser of its options."""
-    from argparse import ArgumentParser
 
     command = COMMANDS[name]
-    parser = ArgumentParser(prog=f"rota {name}", description=command.summary.capitalize() + ".", allow_abbrev=False)
+    parser = CommandParser(prog=f"rota {name}", description=command.summary.capitalize() + ".", allow_abbrev=False)
     import_module(command.module).add_arguments(name, parser)
     return parser
 

@@ -26,7 +26,8 @@ def test_mechanisms_are_all_or_those_named() -> None:
     assert mechanisms_of(options("remove", "alice", *named)) == [SHA_512]
 
 
-def test_a_password_is_no_argument() -> None:
+def test_a_password_is_no_argument(capsys: pytest.CaptureFixture[str]) -> None:
+    """CU1. Nor is it in the error text."""
     for wrong in (
         ("add", "alice", "planted"),
         ("add", "alice", "--password", "planted"),
@@ -34,6 +35,7 @@ def test_a_password_is_no_argument() -> None:
     ):
         with pytest.raises(SystemExit):
             options(*wrong)
+        assert "planted" not in capsys.readouterr().err
 
 
 def test_a_password_is_the_first_line_of_a_file(tmp_path: Path) -> None:
