@@ -186,7 +186,7 @@ SECURITY = (
         "rota.unauthenticated.connections.max",
         _T.INT,
         "1000",
-        "Connections that have not finished their TLS handshake or SASL; beyond it the oldest of them is closed.",
+        "Connections without a finished TLS handshake or SASL; above it one of the host with the most is closed.",
         1,
     ),
     _D(

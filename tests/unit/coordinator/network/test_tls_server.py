@@ -8,6 +8,8 @@ import ssl
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
+from cryptography.x509 import load_pem_x509_certificates
 from structlog.testing import capture_logs
 from tests.unit.certificates import Certificates, certificates
 from tests.unit.coordinator.network.conftest import Peer, Serve, World
@@ -55,6 +57,31 @@ async def test_a_large_reply_comes_whole_over_tls(serve: Serve, certificates: Ce
 
 async def test_the_certificate_of_a_client_names_its_principal(serve: Serve, certificates: Certificates) -> None:
     world = await secure(serve, certificates, ssl_client_auth="required")
+    peer = await connect(world, certificates.ca, certificates.client.keystore)
+    peer.ask(1)
+    assert await peer.answers() == 1
+    assert str(world.calls[0].principal) == "User:CN=client,O=Rota tests"
+
+
+async def test_stores_may_be_pkcs12(serve: Serve, certificates: Certificates, tmp_path: Path) -> None:
+    """As `openssl pkcs12 -export` and Java's keytool write them."""
+    secret, server = "planted-store", certificates.server
+    key = load_pem_private_key(server.key.read_bytes(), None)
+    chain, authority = (load_pem_x509_certificates(path.read_bytes()) for path in (server.certificate, certificates.ca))
+    encryption = BestAvailableEncryption(secret.encode())
+    own = pkcs12.serialize_key_and_certificates(b"broker", key, chain[0], chain[1:], encryption)
+    (tmp_path / "own.p12").write_bytes(own)
+    trusted = [pkcs12.PKCS12Certificate(each, b"authority") for each in authority]
+    (tmp_path / "trusted.p12").write_bytes(pkcs12.serialize_java_truststore(trusted, encryption))
+    stores = {
+        "ssl_keystore_location": str(tmp_path / "own.p12"),
+        "ssl_keystore_type": "PKCS12",
+        "ssl_keystore_password": secret,
+        "ssl_truststore_location": str(tmp_path / "trusted.p12"),
+        "ssl_truststore_type": "PKCS12",
+        "ssl_truststore_password": secret,
+    }
+    world = await serve(listeners="SSL://127.0.0.1:0", ssl_client_auth="required", **stores)
     peer = await connect(world, certificates.ca, certificates.client.keystore)
     peer.ask(1)
     assert await peer.answers() == 1
