@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,11 +43,14 @@ class broker_process:  # noqa: N801  # it reads as a function: `with broker_proc
     def __init__(self, **settings: str) -> None:
         named = {name.replace("_", "."): value for name, value in settings.items()}
         named = {"rota.http.listener": "127.0.0.1:0", "offsets.topic.num.partitions": "4", **named}
-        self._arguments = [part for name, value in named.items() for part in ("--set", f"{name}={value}")]
+        self._properties = "".join(f"{name}={value}\n" for name, value in named.items())
 
     def __enter__(self) -> Served:
         command = [sys.executable, "-m", "rota.coordinator", "serve", "--memory", "--preset", "dev"]
-        command += ["--listen", "127.0.0.1:0", "--log-format", "json", *self._arguments]
+        self._config = tempfile.NamedTemporaryFile("w", suffix=".properties")  # a password is no argument
+        self._config.write(self._properties)
+        self._config.flush()
+        command += ["--listen", "127.0.0.1:0", "--log-format", "json", "--config", self._config.name]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert self._process.stdout is not None
         found: dict[str, str] = {}
@@ -67,6 +71,7 @@ class broker_process:  # noqa: N801  # it reads as a function: `with broker_proc
         self._members.stop()
         self._process.terminate()
         self._process.wait(READY_SECONDS)
+        self._config.close()
         self._reader.join(READY_SECONDS)
         assert self._process.stdout is not None
         self._process.stdout.close()
