@@ -8,7 +8,8 @@ Laws
     G1  `replay` alone writes the durable state, in normal work as on loading.
     G3  A request of the other protocol changes nothing and gets its code.
     CG11 A group is of one type; an Empty group of one type becomes one of the other when a member of that joins.
-    A group with members changes its type as `upgrade` and `downgrade` have it, in one batch of records.
+    CG18 A group with members changes its type as `upgrade` and `downgrade` have it; wherever the log ends within the
+        records of that, its members join again and get all partitions.
 """
 
 from __future__ import annotations
