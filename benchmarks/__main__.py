@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.brokers import Running, has_kafka, kafka, rota
+from benchmarks.group_rows import GROUP_ROWS
 from benchmarks.rows import ROWS, Row, settings
 
 STARTS = 5
@@ -27,7 +28,7 @@ def main() -> None:
     arguments = options()
     words = arguments.words
     settings.seconds = arguments.seconds
-    rows = [row for row in ROWS if not words or any(word in row.name for word in words)]
+    rows = [row for row in (*ROWS, *GROUP_ROWS) if not words or any(word in row.name for word in words)]
     start_s = usual_start_s()  # before the JVM that warms up beside it
     with ExitStack() as stack:
         ours = stack.enter_context(rota())
