@@ -196,3 +196,13 @@ def test_a_static_classic_member_of_a_consumer_group_moves_to_the_consumer_proto
     assert not talk.group.classic_count
     assert not {"sync:c1", "join:c1"} & set(talk.timers)
     assert talk.join("n2", "t", instance="i").error is ErrorCode.UNRELEASED_INSTANCE_ID
+
+
+def test_a_member_that_moves_to_the_consumer_protocol_is_not_waited_for_as_a_classic_one() -> None:
+    talk = MixedTalk()
+    talk.join("a", "t")
+    assert talk.c_join("", fresh="c1") is not None
+    assert "sync:c1" in talk.timers
+    assert talk.join("c1", "t").error is ErrorCode.NONE
+    assert "sync:c1" not in talk.timers
+    assert talk.c_beat("c1", 3) is ErrorCode.UNKNOWN_MEMBER_ID
