@@ -5,27 +5,15 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError, _SubParsersAction
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from rota.cli.session import CommandBody, client_command
 from rota.cli.settings import BOOTSTRAP_VARIABLE, CONFIG_VARIABLE, DEFAULT_ADDRESS
 from rota.client.types import TopicPartition
 
 TIMEOUT_S = 15.0
-UNRECOGNIZED: Final = "unrecognized arguments: "
 if TYPE_CHECKING:
     Subcommands = _SubParsersAction[ArgumentParser]
-
-
-class CommandParser(ArgumentParser):
-    """A parser whose error texts have the names of unknown options alone: a value may be a password (CU1)."""
-
-    def error(self, message: str) -> NoReturn:
-        kind, separator, rest = message.partition(UNRECOGNIZED)
-        if not kind and separator:
-            words = [word.partition("=")[0] for word in rest.split() if word.startswith("-")]
-            message = f"{UNRECOGNIZED}{' '.join(words) or 'more values than the command takes'}"
-        super().error(message)
 
 
 def subcommands(parser: ArgumentParser) -> Subcommands:

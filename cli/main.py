@@ -11,7 +11,6 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from rota.cli.arguments import CommandParser
 from rota.cli.registry import COMMANDS, SECTIONS
 
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ def run(arguments: list[str]) -> int:
 
 def parser_of(name: str) -> ArgumentParser:
     """Import the module of a command and return the parser of its options."""
+    from rota.cli.command_parser import CommandParser
 
     command = COMMANDS[name]
     parser = CommandParser(prog=f"rota {name}", description=command.summary.capitalize() + ".", allow_abbrev=False)

@@ -78,7 +78,7 @@ class Run:
         self.requests: list[int] = []
         self.abandoned: set[int] = set()
         self.running = False
-        node: Any = SimpleNamespace(config=BrokerConfig(bounds))
+        node: Any = SimpleNamespace(config=BrokerConfig(bounds), now_ms=lambda: 0)
         route = Route(12, "Heartbeat", range(5), 4, HeartbeatRequest, HeartbeatResponse, self.serve)
         self.owner = Connections(node, {12: route}, self.soon.append)
         self.socket = Socket()

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 MAVEN = """#!/bin/sh
 for word in "$@"; do case "$word" in -DoutputDirectory=*) folder="${word#*=}";; esac; done
 echo run >> "$MAVEN_RUNS"
-for jar in a b c d; do mkdir "$folder/$jar.lock" || exit 1; rmdir "$folder/$jar.lock"; : > "$folder/$jar.jar"; done
+for jar in a b c d e; do mkdir "$folder/$jar.lock" || exit 1; rmdir "$folder/$jar.lock"; : > "$folder/$jar.jar"; done
 """
 
 

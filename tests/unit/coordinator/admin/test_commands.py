@@ -59,7 +59,7 @@ def test_version_prints_its_parts_as_json(capsys: pytest.CaptureFixture[str]) ->
     [
         (("serve", "--what"), "unrecognized arguments: --what"),
         (("serve", "--ready-fd", "x"), "--ready-fd"),
-        (("check", "a", "b"), "unrecognized arguments: b"),
+        (("check", "a", "b"), "more values than the command takes"),
         (("sevre",), "did you mean `rota serve`?"),
         (("serve", "--set", "num.partition=1"), "num.partition"),
     ],

@@ -92,12 +92,12 @@ async def test_records_that_are_not_in_the_page_cache_are_read_in_another_thread
     system = on_disk(world, index, tmp_path)
     system.uncached = {".log"}
     world.load_soon = load_soon
+    system.calls.clear()
     world.start()
     assert world.coordinator.is_loading
     assert [shard.index for shard in world.coordinator.shards if shard.state is ShardState.READY] == [
         other for other in range(3) if other != index
     ]
-    system.calls.clear()
     async with asyncio.timeout(10):
         while world.coordinator.is_loading:
             await asyncio.sleep(0.001)

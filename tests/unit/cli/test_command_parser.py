@@ -1,0 +1,31 @@
+"""The errors of the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.cli.command_parser import CommandParser
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--what"], "unrecognized arguments: --what"),
+        (["--passwort=secret"], "unrecognized arguments: --passwort"),
+        (["--passwort", "secret"], "unrecognized arguments: --passwort"),
+        (["secret"], "unrecognized arguments: more values than the command takes"),
+        (["--count", "many"], "argument --count: invalid int value: 'many'"),
+    ],
+)
+def test_unknown_arguments_are_named_without_values(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Law CU1: a value may be a password."""
+    parser = CommandParser(prog="rota groups", allow_abbrev=False)
+    parser.add_argument("--count", type=int)
+    with pytest.raises(SystemExit) as exit_info:
+        parser.parse_args(arguments)
+    error = capsys.readouterr().err
+    assert exit_info.value.code == 2
+    assert says in error
+    assert "secret" not in error
