@@ -7,7 +7,7 @@ Law
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -151,7 +151,8 @@ def _begin(
 
 def is_of_transaction(request: ProduceRequest) -> bool:
     """Return whether a batch of the request belongs to a transaction."""
-    records: Iterable[bytes | memoryview | None] = (
-        data.records for topic in request.topic_data for data in topic.partition_data
-    )
-    return any(map(is_transactional, records))
+    for topic in request.topic_data:  # in loops, because each produce request comes here
+        for data in topic.partition_data:
+            if is_transactional(data.records):
+                return True
+    return False

@@ -85,9 +85,9 @@ def records_without_key(records: Buffer, topic_partition: str) -> AppendRefused 
 
 def is_transactional(records: Buffer | None) -> bool:
     """Whether these are records of a transaction; False for what is no batch of magic 2."""
-    if records is None or len(records) < BATCH_HEADER_BYTES or read_size_and_magic(records)[1] != MAGIC:
+    if records is None or len(records) < BATCH_HEADER_BYTES or not read_attributes(records) & TRANSACTIONAL_BIT:
         return False
-    return bool(read_attributes(records) & TRANSACTIONAL_BIT)
+    return read_size_and_magic(records)[1] == MAGIC
 
 
 def check_times(records: Buffer, config: LogConfig, now_ms: int) -> None:
