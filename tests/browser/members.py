@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
-from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, NewTopic, Producer, ProducerConfig
+from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, KafkaError, NewTopic, Producer, ProducerConfig
 
 T = TypeVar("T")
 SECONDS_MAX = 30
@@ -85,3 +86,5 @@ class Members:
                 await consumer.getmany(timeout_ms=50)
                 if consumer.assignment:
                     ready.set()
+            with suppress(KafkaError):  # a rebalance may have begun
+                await consumer.commit({at: await consumer.position(at) for at in consumer.assignment})
