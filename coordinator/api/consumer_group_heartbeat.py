@@ -36,6 +36,9 @@ def consumer_group_heartbeat(
     shard = node.groups.ready(request.group_id)
     if isinstance(shard, ErrorCode):
         return _refusal(shard, None)
+    extended = _extend_session(node, shard, call, request)
+    if extended is not None:
+        return extended
     assignors = node.groups.environment.settings(request.group_id).assignors
     if request.server_assignor is not None and request.server_assignor not in assignors:
         known = f"Supported assignors: {', '.join(assignors)}."
@@ -45,6 +48,29 @@ def consumer_group_heartbeat(
     event = _event(node, shard, call, request)
     delayed_reply: DelayedReply[HeartbeatReply] = shard.submit(group, event, lambda code: HeartbeatReply(error=code))
     return delayed_reply.map(_response)
+
+
+def _extend_session(
+    node: Node, shard: GroupShard, call: Call, request: ConsumerGroupHeartbeatRequest
+) -> ConsumerGroupHeartbeatResponse | DelayedReply[ConsumerGroupHeartbeatResponse] | None:
+    """Answer a heartbeat of a member that has its target and says nothing new; None for any other.
+
+    Calls the group directly: such a heartbeat has no event and no effects. It is what members send nearly always.
+    """
+    if (
+        request.topic_partitions is not None
+        or request.subscribed_topic_names is not None
+        or request.subscribed_topic_regex is not None
+        or request.server_assignor is not None
+        or request.instance_id is not None
+        or request.rack_id is not None
+        or request.rebalance_timeout_ms != UNCHANGED
+    ):
+        return None
+    group = shard.machines.get(request.group_id)
+    client = call.client_id, call.client_host
+    body = group and group.extend_session(request.member_id, request.member_epoch, client, node.now_ms())
+    return shard.when_committed(_response(body), lambda code: _refusal(code, None)) if body else None
 
 
 def _invalid(call: Call, request: ConsumerGroupHeartbeatRequest) -> str | None:

@@ -3,6 +3,7 @@
 Laws
     G3  A refused heartbeat changes nothing.
     CO3 The record of a member fits into the offsets topic.
+    CG19 `extend_session` does what a step would: it is for a member that has its target, and has nothing to say.
     CG6 The answer has an assignment when the member joins, says everything, or its assignment has changed.
 """
 
@@ -21,6 +22,7 @@ from rota.coordinator.consumer_group.target import update_target
 from rota.coordinator.group.effects import Step
 from rota.protocol.errors import ErrorCode
 
+Client = tuple[str, str]  # client id and host
 UNKNOWN_STATE = (
     "The consumer group member is in a unknown state. The member must abandon all its partitions and rejoin."
 )
@@ -33,6 +35,27 @@ def heartbeat(group: ConsumerGroup, event: ConsumerHeartbeat, step: Step) -> Non
         accept(group, event, checked, step)
     else:
         refuse(step, event.token, checked)
+
+
+def extend_session(group: ConsumerGroup, member_id: str, epoch: int, client: Client, now_ms: int) -> bool:
+    """Extend the session of a member that says nothing new, without a step; False when a step has to decide (CG19)."""
+    member = group.members.get(member_id)
+    if (
+        member is None
+        or not member.is_reconciled_to(epoch)
+        or (member.client_id, member.client_host) != client
+        or member.classic is not None
+        or not (0 < epoch == group.epoch == group.target_epoch)
+        or group.topics_version != group.topics.version
+        or group.expressions  # they may have to be resolved again
+        or group.has_partition_metadata
+    ):
+        return False
+    deadline_ms = now_ms + group.settings.session_ms
+    if group.armed.get(member_id, deadline_ms + 1) > deadline_ms:
+        return False
+    group.deadlines[member_id] = deadline_ms
+    return True
 
 
 def check(group: ConsumerGroup, event: ConsumerHeartbeat) -> Admitted | HeartbeatReply:

@@ -20,7 +20,7 @@ from rota.coordinator.consumer_group import classic_requests, downgrade, leave, 
 from rota.coordinator.consumer_group.admission import Admitted
 from rota.coordinator.consumer_group.description import ConsumerDescription, describe
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, refusal
-from rota.coordinator.consumer_group.heartbeat import accept, check, heartbeat
+from rota.coordinator.consumer_group.heartbeat import Client, accept, check, extend_session, heartbeat
 from rota.coordinator.consumer_group.records import ConsumerRecord
 from rota.coordinator.consumer_group.settings import Environment
 from rota.coordinator.consumer_group.state import ConsumerGroup, ConsumerGroupState
@@ -87,6 +87,16 @@ class HostedGroup(Group):
         elif group is not None and not self._decide_as_consumer(group, event, step):
             step.effects += super().step(event, now_ms, wall_ms)
         return step.effects
+
+    def extend_session(self, member_id: str, epoch: int, client: Client, now_ms: int) -> HeartbeatReply | None:
+        """Answer a heartbeat that says nothing new, without event and effects; None when a step has to decide (CG19).
+
+        The reply waits until the writes before it are committed, as a step's does.
+        """
+        group = self.consumer
+        if group is None or not extend_session(group, member_id, epoch, client, now_ms):
+            return None
+        return HeartbeatReply(member_id=member_id, member_epoch=epoch, interval_ms=group.settings.heartbeat_interval_ms)
 
     def _consumer_heartbeat(self, event: ConsumerHeartbeat, step: Step) -> None:
         group = self.consumer

@@ -12,6 +12,7 @@ from rota.coordinator.api.describe_groups import describe_groups
 from rota.coordinator.api.list_groups import list_groups
 from rota.coordinator.api.offset_commit import offset_commit
 from rota.coordinator.api.offset_fetch import offset_fetch
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -151,3 +152,26 @@ def test_a_group_is_the_same_after_its_shard_was_loaded_again() -> None:
         world.turn()
     response = beat(world, joins(member_epoch=2, topic_partitions=None, rebalance_timeout_ms=-1))
     assert (response.error_code, response.member_epoch) == (ErrorCode.NONE, 2)
+
+
+PLAIN = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=2, rebalance_timeout_ms=-1)
+
+
+def test_a_heartbeat_that_says_nothing_new_is_answered_at_once() -> None:
+    """Law CG19: without an event; it has nothing that could be written."""
+    world = world_with_member()
+    response = world.serve(consumer_group_heartbeat, PLAIN, 1)
+    assert isinstance(response, ConsumerGroupHeartbeatResponse)
+    assert (response.error_code, response.member_id, response.member_epoch) == (0, "m", 2)
+    assert (response.heartbeat_interval_ms, response.assignment) == (5_000, None)
+
+
+def test_it_waits_for_the_writes_before_it() -> None:
+    """Law CG19: its epoch is in the log before the member is told."""
+    world = GroupWorld().open()
+    world.serve(consumer_group_heartbeat, joins(), 1)
+    response = world.serve(consumer_group_heartbeat, PLAIN, 1)
+    assert isinstance(response, DelayedReply)
+    assert not response.answered
+    world.turn()
+    assert response.answered

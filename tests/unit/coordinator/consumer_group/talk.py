@@ -152,9 +152,16 @@ class Talk:
             owned=None if owned is None else tuple((id_of(name), tuple(parts)) for name, parts in owned.items()),
             describes=describes,
         )
-        answer = self.send(event)
+        extended = self.extend_session(member, epoch) if is_plain(event) else None
+        effects, answer = len(self.log) + len(self.notes), self.send(event)
         assert isinstance(answer, HeartbeatReply)
+        if extended is not None:  # law CG19, in every conversation and every generated one
+            assert (extended, effects) == (answer, len(self.log) + len(self.notes))
         return answer
+
+    def extend_session(self, member: str, epoch: int) -> HeartbeatReply | None:
+        """Answer a heartbeat that says nothing new without a step; None where a step decides."""
+        return self.hosted.extend_session(member, epoch, (CLIENT, HOST), self.now_ms)
 
     def join(self, member: str, *names: str, **more: Any) -> HeartbeatReply:
         """Join with these topics."""
@@ -294,6 +301,12 @@ class Talk:
 
     def noted(self, event: str) -> list[dict[str, Any]]:
         return [fields for name, fields in self.notes if name == event]
+
+
+def is_plain(event: ConsumerHeartbeat) -> bool:
+    """Return whether the heartbeat says nothing but its epoch."""
+    said = (event.instance_id, event.rack_id, event.rebalance_ms, event.topic_names, event.regex, event.assignor)
+    return event.owned is None and all(value is None for value in said)
 
 
 def named(reply: HeartbeatReply) -> dict[str, set[int]] | None:

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.coordinator.consumer_group.talk import Talk, TopicsInMemory, durable, named
 
 from rota.coordinator.consumer_group import records
-from rota.coordinator.consumer_group.member import MemberState
+from rota.coordinator.consumer_group.member import ClassicMember, MemberState
 from rota.coordinator.consumer_group.settings import ConsumerGroupSettings
 from rota.coordinator.consumer_group.state import ConsumerGroupState
 from rota.protocol.errors import ErrorCode
@@ -219,3 +219,62 @@ def test_a_subscription_that_the_offsets_topic_does_not_take_is_refused() -> Non
         assert (reply.error, reply.message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
     assert durable(talk.hosted) == before
     assert talk.join("b", *names[:20]).error is ErrorCode.NONE
+
+
+# ---- without a step
+
+
+def test_a_heartbeat_that_says_nothing_new_extends_the_session_without_a_step() -> None:
+    """Law CG19; `Talk.beat` compares each such answer with that of a step."""
+    talk = two_members()
+    talk.advance(30_000)
+    reply = talk.extend_session("a", 3)
+    assert reply is not None
+    assert (reply.member_id, reply.member_epoch, reply.assignment) == ("a", 3, None)
+    talk.advance(20_000)  # the session timeout is 45 s
+    assert set(talk.group.members) == {"a"}
+    talk.advance(25_000)
+    assert not talk.group.members
+
+
+def test_a_step_decides_where_something_may_have_changed() -> None:
+    talk = Talk()
+    assert talk.extend_session("a", 1) is None  # no group
+    talk = two_members()
+    for member, epoch in (("c", 3), ("a", 0), ("a", -1), ("a", 2), ("a", 4)):
+        assert talk.extend_session(member, epoch) is None
+    assert talk.hosted.extend_session("a", 3, ("other", "/127.0.0.1"), talk.now_ms) is None
+    talk.topics.set("u", 1)
+    assert talk.extend_session("a", 3) is None  # the topics have to be looked at
+    talk.beat("a", 3)
+    assert talk.extend_session("a", 3) is not None
+    talk.group.has_partition_metadata = True
+    assert talk.extend_session("a", 3) is None  # a record of Kafka 4.0 has to be removed
+    talk.join("c", "t")
+    assert talk.extend_session("a", 3) is None  # it has to revoke
+
+
+def test_a_step_decides_where_expressions_may_have_to_be_resolved() -> None:
+    talk = Talk()
+    talk.beat("a", 0, regex="t.*", owned={}, rebalance_ms=60_000)
+    talk.advance(1)
+    epoch = talk.beat("a", talk.group.members["a"].epoch).member_epoch
+    assert talk.group.members["a"].is_reconciled_to(epoch)
+    assert talk.extend_session("a", epoch) is None
+
+
+def test_a_step_decides_where_a_target_is_to_be_computed() -> None:
+    talk = Talk(settings=ConsumerGroupSettings(assignment_interval_ms=1_000))
+    talk.join("a", "t")
+    talk.join("b", "t")
+    assert (talk.group.epoch, talk.group.target_epoch) == (3, 2)
+    talk.advance(1_000)
+    assert talk.extend_session("a", 2) is None
+    assert named(talk.beat("a", 2)) == {"t": {0, 1}}
+
+
+def test_a_step_decides_where_a_member_changes_its_protocol() -> None:
+    talk = two_members()
+    classic = ClassicMember(session_ms=10_000, protocols=())
+    talk.group.members["a"] = replace(talk.group.members["a"], classic=classic)
+    assert talk.extend_session("a", 3) is None
