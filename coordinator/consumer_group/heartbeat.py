@@ -16,7 +16,13 @@ from rota.coordinator.consumer_group.admission import Admitted, admit
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, refusal
 from rota.coordinator.consumer_group.member import Member, MemberState
 from rota.coordinator.consumer_group.state import ConsumerGroup
-from rota.coordinator.consumer_group.steps import answer, cancel_classic_timers, refresh_session, refuse
+from rota.coordinator.consumer_group.steps import (
+    answer,
+    cancel_classic_timers,
+    extend_deadline,
+    refresh_session,
+    refuse,
+)
 from rota.coordinator.consumer_group.subscription import Change, reconciled, replace_static, take_in
 from rota.coordinator.consumer_group.target import update_target
 from rota.coordinator.group.effects import Step
@@ -51,11 +57,7 @@ def extend_session(group: ConsumerGroup, member_id: str, epoch: int, client: Cli
         or group.has_partition_metadata
     ):
         return False
-    deadline_ms = now_ms + group.settings.session_ms
-    if group.armed.get(member_id, deadline_ms + 1) > deadline_ms:
-        return False
-    group.deadlines[member_id] = deadline_ms
-    return True
+    return extend_deadline(group, member_id, now_ms)
 
 
 def check(group: ConsumerGroup, event: ConsumerHeartbeat) -> Admitted | HeartbeatReply:

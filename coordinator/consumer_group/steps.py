@@ -47,12 +47,17 @@ def bump_epoch(group: ConsumerGroup, step: Step, reason: str, trigger: str, memb
 
 def refresh_session(group: ConsumerGroup, member_id: str, step: Step) -> None:
     """Restart a member's session; its timer is moved only if it would fire too late."""
+    if not extend_deadline(group, member_id, step.now_ms):
+        group.armed[member_id] = group.deadlines[member_id]
+        step.arm(SESSION + member_id, group.deadlines[member_id])
+
+
+def extend_deadline(group: ConsumerGroup, member_id: str, now_ms: int) -> bool:
+    """Restart a member's session; return whether its timer is armed and fires early enough."""
     classic = group.members[member_id].classic
-    deadline_ms = step.now_ms + (group.settings.session_ms if classic is None else classic.session_ms)
+    deadline_ms = now_ms + (group.settings.session_ms if classic is None else classic.session_ms)
     group.deadlines[member_id] = deadline_ms
-    if group.armed.get(member_id, deadline_ms + 1) > deadline_ms:
-        group.armed[member_id] = deadline_ms
-        step.arm(SESSION + member_id, deadline_ms)
+    return group.armed.get(member_id, deadline_ms + 1) <= deadline_ms
 
 
 def set_rebalance_timer(group: ConsumerGroup, member: Member, step: Step) -> None:

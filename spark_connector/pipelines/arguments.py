@@ -31,6 +31,21 @@ def common_parser(name: str, description: str, output: str) -> argparse.Argument
     return parser
 
 
+def checkpoint_path(output: str, checkpoint: str) -> str:
+    """The folder of the checkpoint: that of --checkpoint, else one in the output folder."""
+    return checkpoint or f"{output}/_checkpoint"
+
+
+def source_options(bootstrap_servers: str, topics: str, starting: str) -> dict[str, str]:
+    """The options of the source that every pipeline sets: committed records of these topics."""
+    return {
+        "kafka.bootstrap.servers": bootstrap_servers,
+        "kafka.isolation.level": "read_committed",
+        "subscribe": topics,
+        "startingOffsets": starting,
+    }
+
+
 def parse_common(parser: argparse.ArgumentParser, arguments: list[str]) -> dict[str, Any]:
     """The parsed arguments; `options` has those of --command-config and --option. Exits with the reason of an error."""
     given = vars(parser.parse_args(arguments))

@@ -28,14 +28,13 @@ from rota.client import AdminConfig, ProducerConfig
 from rota.client.config import ClientConfig
 from rota.client.log import logger
 from rota.client.other_clients import ALIASES
-from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines import tables
-from rota.spark_connector.pipelines.arguments import common_parser, parse_common
+from rota.spark_connector.pipelines.arguments import checkpoint_path, common_parser, parse_common, source_options
 from rota.spark_connector.pipelines.ends import end_offsets
 from rota.spark_connector.pipelines.lag import GroupPosition, positions_by_window, with_lags
 from rota.spark_connector.pipelines.maintenance import maintain
 from rota.spark_connector.pipelines.reading import TABLES, merged, schema
-from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, has_files
+from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, check_checkpoint
 from rota.spark_connector.source import register
 
 TOPIC: Final = "__consumer_offsets"
@@ -69,19 +68,13 @@ class Job:
     @property
     def checkpoint_path(self) -> str:
         """The folder of the checkpoint."""
-        return self.checkpoint or f"{self.output}/_checkpoint"
+        return checkpoint_path(self.output, self.checkpoint)
 
     @property
     def source(self) -> dict[str, str]:
         """The options of the source. Records that retention deletes before the job reads them do not stop it."""
-        own = {
-            "kafka.bootstrap.servers": self.bootstrap_servers,
-            "kafka.isolation.level": "read_committed",
-            "subscribe": TOPIC,
-            "startingOffsets": self.starting,
-            "failOnDataLoss": "false",
-        }
-        return {**own, **self.options}
+        own = source_options(self.bootstrap_servers, TOPIC, self.starting)
+        return {**own, "failOnDataLoss": "false", **self.options}
 
     def client(self, config: type[ClientConfig]) -> dict[str, str]:
         """The settings that a client of this kind has."""
@@ -107,12 +100,7 @@ class Job:
 def start(spark: SparkSession, job: Job) -> StreamingQuery:
     """Start the query. Raises OptionError when the output folder belongs to another checkpoint."""
     register(spark)
-    if has_files(f"{job.output}/lag") and not has_files(f"{job.checkpoint_path}/offsets"):
-        raise OptionError(
-            "--output",
-            job.output,
-            f"empty, or used with the checkpoint of its tables ({job.checkpoint_path} is empty)",
-        )
+    check_checkpoint(job.output, "lag", job.checkpoint_path)
     for name in TABLES:
         job.table(name).create()
         job.table(name).recover()

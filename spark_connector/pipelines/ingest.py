@@ -30,11 +30,11 @@ from pyspark.sql.types import StructType, TimestampType
 
 from rota.client.log import logger
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.pipelines.arguments import common_parser, parse_common
+from rota.spark_connector.pipelines.arguments import checkpoint_path, common_parser, parse_common, source_options
 from rota.spark_connector.pipelines.maintenance import maintain
 from rota.spark_connector.pipelines.progress_lines import METRICS, progress_line
 from rota.spark_connector.pipelines.schema_registry import avro_subject
-from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, has_files
+from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, check_checkpoint
 from rota.spark_connector.pipelines.value_formats import (
     REASON,
     RECORD,
@@ -80,17 +80,12 @@ class Job:
     @property
     def checkpoint_path(self) -> str:
         """The folder of the checkpoint."""
-        return self.checkpoint or f"{self.output}/_checkpoint"
+        return checkpoint_path(self.output, self.checkpoint)
 
     @property
     def source(self) -> dict[str, str]:
         """The options of the source."""
-        own = {
-            "kafka.bootstrap.servers": self.bootstrap_servers,
-            "kafka.isolation.level": "read_committed",
-            "subscribe": self.topics,
-            "startingOffsets": self.starting,
-        }
+        own = source_options(self.bootstrap_servers, self.topics, self.starting)
         return {**own, **({"group.id": self.group} if self.group else {}), **self.options}
 
     @property
@@ -106,9 +101,7 @@ class Job:
 def start(spark: SparkSession, job: Job) -> StreamingQuery:
     """Start the query. Raises OptionError."""
     register(spark)
-    if has_files(f"{job.output}/{RECORDS}") and not has_files(f"{job.checkpoint_path}/offsets"):
-        expected = f"empty, or used with the checkpoint of its tables ({job.checkpoint_path} is empty)"
-        raise OptionError("--output", job.output, expected)
+    check_checkpoint(job.output, RECORDS, job.checkpoint_path)
     for name in (RECORDS, DEAD):
         job.table(name).recover()
     read = spark.readStream.format("rota").options(**job.source).load()

@@ -16,6 +16,8 @@ from typing import Final
 
 from pyarrow import fs
 
+from rota.spark_connector.errors import OptionError
+
 BATCH: Final = "batch_id"
 COPY: Final = "_copy"  # the joined rows of micro-batches, before they replace these; readers skip the name
 PLAN: Final = "plan.json"  # what the copy replaces: from then on, a crash finishes the replacement
@@ -120,3 +122,10 @@ def has_files(location: str) -> bool:
     """Whether a folder exists and is not empty."""
     files, path = file_system(location)
     return bool(files.get_file_info(fs.FileSelector(path, allow_not_found=True)))
+
+
+def check_checkpoint(output: str, table: str, checkpoint: str) -> None:
+    """Raise OptionError when the output folder has the table of a query with another checkpoint."""
+    if has_files(f"{output}/{table}") and not has_files(f"{checkpoint}/offsets"):
+        expected = f"empty, or used with the checkpoint of its tables ({checkpoint} is empty)"
+        raise OptionError("--output", output, expected)

@@ -116,7 +116,7 @@ async def test_an_offset_out_of_range_names_the_bounds_of_the_log(reader: Partit
 
 
 async def test_an_unknown_topic_raises(bootstrap: str, topic: str) -> None:
-    config = ClientConfig(bootstrap_servers=bootstrap, default_api_timeout_ms=300)
+    config = ClientConfig(bootstrap_servers=bootstrap, default_api_timeout_ms=2_000)
     async with PartitionReader(config) as reader:
         with pytest.raises(UnknownTopic, match=topic):
             await reader.partitions(topic)

@@ -93,6 +93,13 @@ def failures(entries: list[dict[str, Any]], leader: int) -> list[dict[str, Any]]
     return [entry for entry in entries if entry["event"] == REFUSED and entry["leader"] == leader]
 
 
+def check_one_warning(attempts: list[dict[str, Any]]) -> None:
+    """Assert that the first failure is a warning, and that those after it are for who looks for them."""
+    levels = [entry["log_level"] for entry in attempts]
+    assert levels[0] == "warning"
+    assert set(levels[1:]) == {"debug"}
+
+
 async def test_records_are_replicated_and_a_client_with_acls_reads_them(
     authority: Authority, secured: dict[str, str]
 ) -> None:
@@ -147,9 +154,7 @@ async def test_a_broker_with_a_wrong_password_says_so_once_and_copies_nothing(
         with captured_log() as entries:
             await create(brokers, authority, (1, 3))
             await until(lambda: len(failures(entries, 1)) > 3, "attempts")
-        levels = [entry["log_level"] for entry in failures(entries, 1)]
-        assert levels[0] == "warning"
-        assert set(levels[1:]) == {"debug"}
+        check_one_warning(failures(entries, 1))
         assert f"refused the authentication with {MECHANISM}" in failures(entries, 1)[0]["reason"]
         await brokers.stop(3)
         await until(lambda: isr(brokers) == {1}, "the ISR without broker 3")
@@ -169,8 +174,6 @@ async def test_nothing_is_copied_from_a_broker_whose_certificate_is_not_trusted(
         with captured_log() as entries:
             await create(brokers, authority, (3, 1))
             await until(lambda: len(failures(entries, 3)) > 3, "attempts")
-        levels = [entry["log_level"] for entry in failures(entries, 3)]
-        assert levels[0] == "warning"
-        assert set(levels[1:]) == {"debug"}
+        check_one_warning(failures(entries, 3))
         reason = failures(entries, 3)[0]["reason"]
         assert "an authority signed its certificate that the truststore does not have" in reason

@@ -115,7 +115,7 @@ async def test_an_error_of_the_lookup_is_raised_by_the_next_poll() -> None:
 async def test_a_lookup_without_a_response_is_repeated(caplog: pytest.LogCaptureFixture) -> None:
     keeper = feed()
     keeper.silent = {0}
-    async with consuming(keeper, default_api_timeout_ms=50, request_timeout_ms=20) as consumer:
+    async with consuming(keeper, default_api_timeout_ms=1_000, request_timeout_ms=100) as consumer:
         consumer.assign(P0)
         reading = asyncio.create_task(consumer.getmany(timeout_ms=10_000))
         await eventually(lambda: "positions were not found yet" in caplog.text)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.unit.client.consumer.kit import P0, P1, TOPIC, Feed, batch, marker, transactional
+from tests.unit.client.network.scripted import eventually
 
 from rota.client.config import ClientConfig
 from rota.client.consumer.reader import PartitionReader
@@ -34,6 +36,17 @@ async def reader(feed: Feed, *, timeout_ms: int = 5_000, **how: Any) -> AsyncIte
     finally:
         for broker in feed.brokers:
             await broker.stop()
+
+
+async def limited(reader: PartitionReader, topic: str, timeout_ms: int) -> None:
+    """Wait until the metadata has the topic, then limit the time of the calls that follow.
+
+    A connection and a first answer may take longer than this limit on a busy machine.
+    """
+    cluster = reader._cluster
+    cluster.set_topics({topic})
+    await eventually(lambda: topic in cluster.metadata.topics)
+    cluster.config = replace(cluster.config, default_api_timeout_ms=timeout_ms)
 
 
 def refusal(code: ErrorCode) -> PartitionData:
@@ -192,7 +205,8 @@ async def test_a_topic_that_does_not_appear_is_unknown() -> None:
     unknown = MetadataResponseTopic(name="other", error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     for broker in feed.brokers:
         broker.on(MetadataRequest, lambda _: feed.brokers[0].metadata(unknown))
-    async with reader(feed, timeout_ms=50) as ours:
+    async with reader(feed) as ours:
+        await limited(ours, "other", 50)
         with pytest.raises(UnknownTopic, match="other"):
             await ours.partitions("other")
         with pytest.raises(UnknownTopic, match="other"):
@@ -201,8 +215,9 @@ async def test_a_topic_that_does_not_appear_is_unknown() -> None:
 
 async def test_a_partition_that_stays_away_is_unknown() -> None:
     feed = Feed(1)
-    async with reader(feed, timeout_ms=60) as ours:
+    async with reader(feed) as ours:
         await ours.leader(P0)
+        await limited(ours, TOPIC, 60)
         feed.instead[0] = [refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for _ in range(10_000)]
         with pytest.raises(UnknownTopic, match="orders-0"):
             await ours.fetch(P0, 0)

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from rota.spark_connector.pipelines.table_files import BATCH, COPY, PLAN, TableFiles, file_system, has_files
+from rota.spark_connector.errors import OptionError
+from rota.spark_connector.pipelines.table_files import (
+    BATCH,
+    COPY,
+    PLAN,
+    TableFiles,
+    check_checkpoint,
+    file_system,
+    has_files,
+)
 
 DAY = "day=2026-01-02"
 
@@ -119,3 +128,14 @@ def test_the_newest_batch_with_rows_may_be_in_several_days(tmp_path: Path) -> No
     new = TableFiles(str(tmp_path / "new"), "day")
     new.create()
     assert new.newest_folders(9) == new.days() == []
+
+
+def test_the_table_of_another_checkpoint_is_not_written(tmp_path: Path) -> None:
+    """A query that starts from the beginning would write every record a second time."""
+    output, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+    check_checkpoint(str(output), "lag", str(checkpoint))
+    write(output / "lag", "rows")
+    with pytest.raises(OptionError, match="used with the checkpoint of its tables"):
+        check_checkpoint(str(output), "lag", str(checkpoint))
+    write(checkpoint / "offsets", "0")
+    check_checkpoint(str(output), "lag", str(checkpoint))
