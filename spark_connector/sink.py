@@ -116,14 +116,28 @@ async def _write(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> Ta
         while (batch := await asyncio.to_thread(next, batches, None)) is not None:
             for start in range(0, batch.num_rows, SLICE_ROWS):
                 part = batch.slice(start, SLICE_ROWS)
-                for topic, key, value, partition, headers in _rows(part, options):
-                    last = await producer.send(topic, value, key, partition=partition, headers=headers)
-                pending.append(last)
+                pending.append(await _send(producer, part, options))
                 while pending and pending[0].done():
                     pending.popleft().result()
             count += batch.num_rows
         await producer.flush()
     return TaskResult(count)
+
+
+async def _send(producer: Producer, batch: pa.RecordBatch, options: WriteOptions) -> Delivery:
+    """Send the rows, at least one; return the Delivery of the last record."""
+    last = None
+    columns = set(batch.schema.names)
+    if not options.include_headers:
+        columns.discard("headers")
+    if options.topic is not None and columns <= {"key", "value", "topic"}:
+        keys = _bytes(batch.column("key")) if "key" in columns else None
+        last = await producer.send_rows(options.topic, _bytes(batch.column("value")), keys)
+    else:
+        for topic, key, value, partition, headers in _rows(batch, options):
+            last = await producer.send(topic, value, key, partition=partition, headers=headers)
+    assert last is not None
+    return last
 
 
 def _rows(batch: pa.RecordBatch, options: WriteOptions) -> Iterator[tuple[Any, ...]]:

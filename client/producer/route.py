@@ -16,6 +16,7 @@ from rota.client.producer.batch import Batch, Queue
 from rota.client.producer.partitioner import Partitioner, partition_of
 from rota.client.producer.sticky import Draw, Sticky
 from rota.client.types import TopicPartition
+from rota.protocol.records.fast import RecordBuffer
 
 
 class Route:
@@ -89,6 +90,16 @@ class Route:
         if key is None or not self._uses_keys:
             return self.queue
         return self.queues[partition_of(key, len(self.queues))]
+
+    def open_records(self, *, is_keyed: bool) -> list[RecordBuffer | None]:
+        """Return the records of the open batches: of each partition, or of the one for records without a key alone.
+
+        Empty when a custom partitioner chooses the partition of each record.
+        """
+        if self._own is not None:
+            return []
+        queues = self.queues if is_keyed and self._uses_keys else [self.queue]
+        return [queue.open.records if queue.open is not None else None for queue in queues]
 
     def is_sticky(self, key: bytes | None) -> bool:
         """Return whether a record with that key goes to the sticky partition."""

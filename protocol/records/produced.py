@@ -8,7 +8,7 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rota.protocol.records.fast import RecordBuffer
 
@@ -21,6 +21,7 @@ NOT_TAKEN: Final = -1
 _SEED: Final = 0x9747B28C
 _M: Final = 0x5BD1E995
 _U32: Final = 0xFFFF_FFFF
+_POSITIVE: Final = 0x7FFF_FFFF
 
 
 def murmur2(data: bytes) -> int:
@@ -84,3 +85,53 @@ class BufferMemory:
         records.charged_bytes += size
         self.used_bytes = used
         return records.count - 1
+
+    def take_rows(
+        self,
+        buffers: list[RecordBuffer | None],
+        keys: list[Any] | None,
+        values: list[Any],
+        at: int,
+        end: int,
+    ) -> int:
+        """Append records of now, without headers, from index `at` to before `end`; return the index of the first that
+        is not taken, or `end`.
+
+        `buffers` has the open batch of each partition; with one entry all records go to it, with more each goes to the
+        partition of its key. A record is not taken if it has no key among several partitions, if its partition has no
+        open batch, if it does not fit (as `take`), and if its key or value is neither bytes nor None.
+        """
+        timestamp = int(self._wall_s() * 1000)
+        count = len(buffers)
+        if not self.is_open or not count:
+            return at
+        while at < end:
+            key: bytes | None = None
+            content: bytes | None = None
+            size = RECORD_OVERHEAD_BYTES_MAX
+            value = values[at]
+            if value is not None:
+                if type(value) is not bytes:
+                    return at
+                content = value
+                size += len(content)
+            named = None if keys is None else keys[at]
+            if named is not None:
+                if type(named) is not bytes:
+                    return at
+                key = named
+                size += len(key)
+            records = buffers[0]
+            if count > 1:
+                if key is None:
+                    return at
+                records = buffers[(murmur2(key) & _POSITIVE) % count]
+            used = self.used_bytes + size
+            if records is None or size > self.record_bytes_max or used > self.bytes_max:
+                return at
+            if not records.append(timestamp, key, content, ()):
+                return at
+            records.charged_bytes += size
+            self.used_bytes = used
+            at += 1
+        return at

@@ -67,3 +67,53 @@ def test_a_released_buffer_takes_nothing(produced: ModuleType) -> None:
     records.release()
     assert memory.take(records, None, b"v") == produced.NOT_TAKEN
     assert (records.count, records.payload()) == (1, b"")
+
+
+def rows_taken(produced: ModuleType, keys: list[Any] | None, values: list[Any], sizes: list[int | None]) -> Any:
+    """The index of the first record that is not taken, the memory, and what each open batch has."""
+    memory = produced.BufferMemory(1_000, 500, lambda: 1.5)
+    buffers = [None if size is None else RecordBuffer(size) for size in sizes]
+    at = memory.take_rows(buffers, keys, values, 0, len(values))
+    return at, memory.used_bytes, [None if one is None else (one.count, one.payload()) for one in buffers]
+
+
+def test_rows_go_to_the_partition_of_their_key(produced: ModuleType) -> None:
+    keys = [b"foobar", b"abc", b"foobar"]
+    at, used, buffers = rows_taken(produced, keys, [b"1", b"2", None], [500, 500])
+    counts = [0, 0]
+    for key in keys:
+        counts[(produced.murmur2(key) & 0x7FFF_FFFF) % 2] += 1
+    assert (at, [count for count, _ in buffers]) == (3, counts)
+    assert used == 3 * OVERHEAD_BYTES + sum(map(len, keys)) + 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "values", "sizes", "taken"),
+    [
+        (None, [b"1", None, b"3"], [500], 3),
+        ([b"k", None], [b"1", b"2"], [500], 2),
+        ([b"k", None], [b"1", b"2"], [500, 500], 1),
+        (None, [b"1", "text"], [500], 1),
+        ([b"k", "text"], [b"1", b"2"], [500], 1),
+        (None, [b"1", bytearray(b"2")], [500], 1),
+        (None, [b"1", bytes(490)], [500], 1),
+        (None, [bytes(300)] * 4, [5_000], 3),
+        (None, [bytes(30)] * 4, [100], 2),
+        (None, [b"1"], [None], 0),
+        (None, [b"1"], [], 0),
+    ],
+    ids=["all", "null key", "key needed", "text", "text key", "array", "long", "memory", "batch", "none", "custom"],
+)
+def test_rows_end_at_the_first_that_is_not_usual(
+    produced: ModuleType, keys: Any, values: Any, sizes: Any, taken: int
+) -> None:
+    at, used, buffers = rows_taken(produced, keys, values, sizes)
+    assert at == taken == sum(one[0] for one in buffers if one is not None)
+    charged = sum(len(value or b"") for value in values[:taken]) + sum(len(key or b"") for key in (keys or [])[:taken])
+    assert used == taken * OVERHEAD_BYTES + charged
+
+
+def test_no_row_overtakes_a_sender_that_waits(produced: ModuleType) -> None:
+    memory = produced.BufferMemory(1_000, 500, lambda: 1.5)
+    memory.is_open = False
+    assert memory.take_rows([RecordBuffer(500)], None, [b"1"], 0, 1) == 0
