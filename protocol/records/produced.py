@@ -66,25 +66,27 @@ class BufferMemory:
 
         Return NOT_TAKEN and change nothing if it does not fit, or if `value` is neither bytes nor None.
         """
-        content: bytes | None = None
+        if not self.is_open or (value is not None and type(value) is not bytes):
+            return NOT_TAKEN
+        timestamp = int(self._wall_s() * 1000)
+        if not self._append(records, timestamp, key, value):
+            return NOT_TAKEN
+        self.taken_ms = timestamp
+        return records.count - 1
+
+    def _append(self, records: RecordBuffer, timestamp: int, key: bytes | None, value: bytes | None) -> bool:
+        """Append a record without headers and charge its size; return False and change nothing if it does not fit."""
         size = RECORD_OVERHEAD_BYTES_MAX
         if key is not None:
             size += len(key)
         if value is not None:
-            if type(value) is not bytes:
-                return NOT_TAKEN
-            content = value
-            size += len(content)
+            size += len(value)
         used = self.used_bytes + size
-        if not self.is_open or size > self.record_bytes_max or used > self.bytes_max:
-            return NOT_TAKEN
-        timestamp = int(self._wall_s() * 1000)
-        if not records.append(timestamp, key, content, ()):
-            return NOT_TAKEN
-        self.taken_ms = timestamp
+        if size > self.record_bytes_max or used > self.bytes_max or not records.append(timestamp, key, value, ()):
+            return False
         records.charged_bytes += size
         self.used_bytes = used
-        return records.count - 1
+        return True
 
     def take_rows(
         self,
@@ -106,32 +108,20 @@ class BufferMemory:
         if not self.is_open or not count:
             return at
         while at < end:
-            key: bytes | None = None
-            content: bytes | None = None
-            size = RECORD_OVERHEAD_BYTES_MAX
             value = values[at]
-            if value is not None:
-                if type(value) is not bytes:
-                    return at
-                content = value
-                size += len(content)
-            named = None if keys is None else keys[at]
-            if named is not None:
-                if type(named) is not bytes:
-                    return at
-                key = named
-                size += len(key)
-            records = buffers[0]
-            if count > 1:
-                if key is None:
-                    return at
-                records = buffers[(murmur2(key) & _POSITIVE) % count]
-            used = self.used_bytes + size
-            if records is None or size > self.record_bytes_max or used > self.bytes_max:
+            key = None if keys is None else keys[at]
+            if value is not None and type(value) is not bytes:
                 return at
-            if not records.append(timestamp, key, content, ()):
+            place = 0
+            if key is not None:
+                if type(key) is not bytes:
+                    return at
+                if count > 1:
+                    place = (murmur2(key) & _POSITIVE) % count
+            elif count > 1:
                 return at
-            records.charged_bytes += size
-            self.used_bytes = used
+            records = buffers[place]
+            if records is None or not self._append(records, timestamp, key, value):
+                return at
             at += 1
         return at
