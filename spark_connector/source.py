@@ -1,4 +1,8 @@
-"""`format("rota")`: the data source that Spark asks for readers and writers, with the parsed options of the query."""
+"""`format("rota")`: the data source that Spark asks for readers and writers, with the parsed options of the query.
+
+Spark makes it anew in several processes for each query, most of which need its name or its schema alone: readers and
+writers, with the client below them, are imported when one is made.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +18,9 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from rota.spark_connector.batch import RotaReader
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.options import BATCH, STREAM, ReadOptions, batch_options, stream_options, write_options
 from rota.spark_connector.schema import spark_schema
-from rota.spark_connector.sink import RotaStreamWriter, RotaWriter
-from rota.spark_connector.stream import RotaStreamReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,20 +51,28 @@ class RotaDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch query. Raises OptionError."""
+        from rota.spark_connector.batch import RotaReader
+
         return RotaReader(_check_schema(batch_options(dict(self.options)), schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # Spark's name
         """A streaming query. Raises OptionError."""
+        from rota.spark_connector.stream import RotaStreamReader
+
         return RotaStreamReader(_check_schema(stream_options(dict(self.options)), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A batch of rows to write. Raises OptionError."""
         if overwrite:
             raise OptionError("mode", "overwrite", "append: a topic cannot be overwritten")
+        from rota.spark_connector.sink import RotaWriter
+
         return RotaWriter(write_options(dict(self.options)), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """A stream of rows to write. Raises OptionError."""
+        from rota.spark_connector.sink import RotaStreamWriter
+
         return RotaStreamWriter(write_options(dict(self.options)), schema)
 
 

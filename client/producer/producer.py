@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
-from rota.client.checks import milliseconds, offsets_to_commit, whole_number
+from rota.client.checks import milliseconds, offsets_to_commit, several, whole_number
 from rota.client.config import ProducerConfig
 from rota.client.errors import (
     BufferFull,
@@ -209,15 +209,15 @@ class Producer:
         return Delivery(batch, batch.count - 1, timestamp_ms)
 
     async def send_rows(
-        self, topic: str, values: Sequence[bytes | None], keys: Sequence[bytes | None] | None = None
+        self, topic: str, values: Iterable[bytes | None], keys: Iterable[bytes | None] | None = None
     ) -> Delivery | None:
         """Buffer records of now for sending, in order; faster than `send` for each. `keys` None: no record has a key.
 
         Return the Delivery of the last record, None if there is none; `flush` raises the failures of the others. Waits
-        and raises as `send` does; the records before the one that raised are buffered.
+        and raises as `send` does; the records before the one that raised are buffered. Raises IllegalArgument.
         """
-        contents: list[bytes | None] = list(values)
-        names: list[bytes | None] | None = None if keys is None else list(keys)
+        contents = list(several("values", values, "values"))
+        names = None if keys is None else list(several("keys", keys, "keys"))
         if names is not None and len(names) != len(contents):
             raise IllegalArgument(
                 f"{len(contents)} values with {len(names)} keys: give one key for each value, or None"

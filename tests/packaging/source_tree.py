@@ -37,5 +37,7 @@ def fresh_environment(home: Path, *requirements: str, python: str = sys.executab
     """Create an environment of that Python with the requirements, as constraints.txt has them; returns its programs."""
     subprocess.run([python, "-m", "venv", "--without-pip", str(home)], check=True, env=outside())
     command = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python")]
-    subprocess.run([*command, "install", "-q", "-c", str(CONSTRAINTS), *requirements], check=True, env=outside())
+    subprocess.run(
+        [*command, "install", "-q", "--no-compile", "-c", str(CONSTRAINTS), *requirements], check=True, env=outside()
+    )
     return home / "bin"

@@ -58,6 +58,7 @@ def mine() -> set[str]:
 PRODUCER_CALLS: dict[str, Callable[[Producer], Any]] = {
     "start": lambda producer: producer.start(),
     "send": lambda producer: producer.send("other", b"1"),
+    "send_rows": lambda producer: producer.send_rows("other", [b"1", b"2"]),
     "send_and_wait": lambda producer: producer.send_and_wait("other", b"1"),
     "flush": lambda producer: producer.flush(),
     "partitions_for": lambda producer: producer.partitions_for("another"),

@@ -1,5 +1,7 @@
 import io
 import logging
+import subprocess
+import sys
 
 import pytest
 import structlog
@@ -95,3 +97,20 @@ def test_the_structlog_configuration_of_the_application_is_not_used(log: pytest.
     finally:
         structlog.reset_defaults()
     assert log.messages == ["fine  n=1"]
+
+
+def test_structlog_is_imported_for_the_first_line_that_is_logged() -> None:
+    """A client that logs nothing does not pay for it: in Spark each task and each plan may be a new process."""
+    code = """
+import sys
+from rota.client import Consumer, Producer
+from rota.client.log import logger
+
+log = logger("rota.client.test")
+log.debug("below the level", field=1)
+print("structlog" in sys.modules)
+log.warning("a line")
+print("structlog" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("False\nTrue\n", "a line\n")

@@ -64,6 +64,7 @@ FACADES = {
         "from_properties",
         "partitions_for",
         "send",
+        "send_rows",
         "send_and_wait",
         "send_offsets",
         "start",

@@ -38,6 +38,7 @@ OTHERS: dict[str, Any] = {  # arguments of a call beside the one under test
     "resources": (),
     "topic": "t",
     "value": b"",
+    "values": [],
     "timestamp_ms": 0,
     "to": "latest",
 }
@@ -270,6 +271,7 @@ VALID: dict[str, Any] = {  # arguments of a call beside the number under test
     "topics": ["t"],
     "totals": {},
     "value": b"",
+    "values": [],
 }
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import StructType
@@ -77,3 +80,16 @@ def test_a_schema_with_other_columns_is_refused(kind: str) -> None:
     with pytest.raises(OptionError, match=r"schema.*select and cast"):
         getattr(source(**READ), kind)(VALUE)
     getattr(source(**READ, includeHeaders="true"), kind)(spark_schema(include_headers=True))
+
+
+def test_a_process_that_needs_the_name_or_the_schema_does_not_import_the_client() -> None:
+    """Spark makes the data source anew in several processes for each query."""
+    code = """
+import sys
+from rota.spark_connector.source import RotaDataSource
+
+source = RotaDataSource({"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "t"})
+print(len(source.schema()), [name for name in ("asyncio", "structlog", "rota.client.network") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "7 []\n"
