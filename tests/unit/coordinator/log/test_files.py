@@ -11,7 +11,8 @@ import pytest
 from tests.unit.coordinator.faulty_files import FaultyFiles
 
 import rota.coordinator.log
-from rota.coordinator.log.files import LOAD_BYTES, FileSystem
+from rota.coordinator.log import files as files_module
+from rota.coordinator.log.files import LOAD_BYTES, PROBE_EVERY_BYTES, FileSystem, cached_pages, pages
 
 
 def test_a_short_write_is_continued(tmp_path: Path) -> None:
@@ -52,6 +53,42 @@ def test_a_loaded_file_is_cached_and_a_missing_file_is_accepted(tmp_path: Path) 
     files.close(fd)
     files.load(tmp_path / "missing", 10, 0)
     files.unlink(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(("missing_pages", "probes"), [(0, 2), (1, LOAD_BYTES // PROBE_EVERY_BYTES + 1)])
+def test_two_probes_suffice_where_the_kernel_counts_every_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing_pages: int, probes: int
+) -> None:
+    files, path, probed, preadv = FileSystem(), tmp_path / "f", [], os.preadv
+
+    def counted(fd: int, buffers: list[bytearray], at: int, flags: int = 0) -> int:
+        probed.append(at)
+        return preadv(fd, buffers, at, flags)
+
+    path.write_bytes(bytes(LOAD_BYTES + 1000))
+    fd = files.open_read(path)
+    monkeypatch.setattr(files_module, "cached_pages", lambda fd, count, at: pages(count, at) - missing_pages)
+    monkeypatch.setattr(os, "preadv", counted)
+    assert files.is_cached(fd, LOAD_BYTES, 1000)
+    files.close(fd)
+    assert len(probed) == probes
+    assert (probed[0], probed[-1]) == (1000, 1000 + LOAD_BYTES - 1)
+
+
+def test_the_kernel_counts_the_cached_pages_of_a_range(tmp_path: Path) -> None:
+    """0 where it does not say, and fewer than all where a part was dropped, unless the file system is in memory."""
+    files, path = FileSystem(), tmp_path / "f"
+    path.write_bytes(bytes(LOAD_BYTES))
+    fd = files.open_read(path)
+    whole = cached_pages(fd, LOAD_BYTES - 10, 5)
+    assert whole in (0, pages(LOAD_BYTES - 10, 5))
+    assert cached_pages(fd, 2, 4095) in (0, pages(2, 4095))
+    os.fsync(fd)
+    os.posix_fadvise(fd, 4 * PROBE_EVERY_BYTES, PROBE_EVERY_BYTES, os.POSIX_FADV_DONTNEED)
+    counted, is_cached = cached_pages(fd, LOAD_BYTES, 0), files.is_cached(fd, LOAD_BYTES, 0)
+    files.close(fd)
+    assert cached_pages(fd, 1, 0) == 0  # a closed descriptor
+    assert whole == 0 or is_cached == (counted == pages(LOAD_BYTES, 0))
 
 
 def test_no_other_module_of_the_log_changes_files_by_itself() -> None:
