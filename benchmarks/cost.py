@@ -27,10 +27,12 @@ from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.network.connection import Connection
 from rota.coordinator.network.connections import Connections
 from rota.protocol.compiler import codec
+from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from rota.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
 ROUNDS, ROUND_S = 15, 0.12
 BATCH_BYTES, BATCHES_PER_ROUND = 64_000, 200  # of the produce row: about 200 MB on the disk
+FETCH_BYTES = 1 << 20
 REPLY_HEADER_BYTES = 9  # length, correlation id, no tagged fields
 PROPERTIES = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms": "0"}
 # name, row, frames that arrive at once on each of its connections
@@ -127,6 +129,34 @@ async def produce_us(broker: Broker, connections: Connections, topic: str) -> fl
     return min(figures)
 
 
+async def fetch_us(broker: Broker, connections: Connections, topic: str) -> float:
+    """Microseconds of processor time for a Fetch of FETCH_BYTES that the page cache has."""
+    transport, connection = Transport(), Connection(connections)
+    connection.connection_made(cast(asyncio.Transport, transport))
+    part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=FETCH_BYTES)
+    request = FetchRequest(
+        max_wait_ms=500, min_bytes=1, max_bytes=50 << 20, topics=(FetchTopic(topic=topic, partitions=(part,)),)
+    )
+    raw = frame(request, rows.FETCH_VERSION)
+    figures: list[float] = []
+    for _ in range(ROUNDS):
+        spent_s = 0.0
+        for _ in range(BATCHES_PER_ROUND):
+            began_s = time.thread_time()
+            connection.data_received(raw)
+            broker.tick_queue._turn()
+            spent_s += time.thread_time() - began_s
+            reply = b"".join(transport.written)
+            transport.written.clear()
+            assert len(reply) > FETCH_BYTES, "records are missing"
+        figures.append(spent_s / BATCHES_PER_ROUND * 1e6)
+        answer = codec(FetchResponse, rows.FETCH_VERSION).decode(reply, REPLY_HEADER_BYTES)[0]
+        assert not answer.responses[0].partitions[0].error_code
+        await asyncio.sleep(0)
+    connection.connection_lost(None)
+    return min(figures)
+
+
 def prepared(address: str, row: Callable[[str], float]) -> Sequence[Lane]:
     """The frames of a row of the table: it makes its groups and topics, and pumps nothing."""
     lanes: list[Sequence[Lane]] = []
@@ -162,6 +192,7 @@ async def measure(folder: str) -> None:
     topic = rows.unique("produced")
     await asyncio.get_running_loop().run_in_executor(None, rows.create, f"{host}:{port}", topic, 1)
     print(f"{'Produce of a batch of 64 KB':40} {await produce_us(broker, shared[0], topic):7.2f} us")
+    print(f"{'Fetch of 1 MB':40} {await fetch_us(broker, shared[0], topic):7.2f} us")
     await broker.stop()
 
 
