@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -34,6 +35,29 @@ from rota.protocol.messages.metadata import MetadataRequest
 
 COMMITS = 2_500
 NOTE = "n" * 2_000  # so that segments fill
+
+# What a broker alone, in plain text, without compressed batches, does not need for its first answer.
+NOT_FOR_THE_FIRST_ANSWER = (
+    *("aiohttp", "argparse", "cramjam", "cryptography", "jwt", "kazoo", "prometheus_client"),
+    *("rota.cli", "rota.client", "rota.testing"),
+    *(f"rota.coordinator.{name}" for name in ("cluster", "controller", "controller_service", "membership")),
+    "rota.coordinator.replication",
+)
+FIRST_ANSWER = """
+import asyncio, struct, sys
+from rota.coordinator.broker import Broker
+from rota.coordinator.config.broker import BrokerConfig
+
+async def main():
+    async with Broker(BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0"}), memory=True) as broker:
+        reader, writer = await asyncio.open_connection(*broker.address)
+        writer.write(struct.pack(">ihhih", 10, 18, 0, 1, -1))  # ApiVersions v0
+        assert await reader.readexactly(10)
+        print(*sys.modules, sep="\\n")
+        writer.close()
+
+asyncio.run(main())
+"""
 
 Config = Callable[..., BrokerConfig]
 Connect = Callable[[Broker], Awaitable[Line]]
@@ -297,3 +321,10 @@ async def test_an_existing_group_follows_changed_settings(config: Config, connec
         (group,) = (each for shard in broker.groups.shards for each in shard.machines.values())
         await broker.topics.configs.update(ConfigKind.BROKERS, DEFAULT_NAME, lambda _: {"message.max.bytes": "5000"})
         assert group.config.record_bytes_max == 5000
+
+
+def test_the_first_answer_imports_no_optional_part() -> None:
+    done = subprocess.run([sys.executable, "-c", FIRST_ANSWER], capture_output=True, text=True, check=True, timeout=60)
+    modules = done.stdout.splitlines()
+    assert "rota.coordinator.api.api_versions" in modules
+    assert [name for name in NOT_FOR_THE_FIRST_ANSWER if name in modules] == []
