@@ -1,6 +1,7 @@
 """Clients that write histories on a cluster while it is in trouble, and what has to be true of them afterwards.
 
-Each writer sends 0, 1, 2, … to one partition with an idempotent producer: librdkafka's, kafka-python's or Rota's own.
+Each writer sends 0, 1, 2, … to one partition with an idempotent producer: librdkafka's, kafka-python's, Rota's own, or
+Java's, which also reads all partitions as the only member of a group.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from contextlib import suppress
 from typing import IO, Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from tests.interop.java_classes import command
 
 import rota.client as rota
 
 TOPIC, PARTITIONS = "t", 3
+JAVA_GROUP = "java"
 HEALED_SECONDS = 30
+BEGIN_SECONDS = 120  # a Java on a busy machine
 GIVE_UP_MS = 120_000
 UNACKNOWLEDGED_MAX = 2_000
 
@@ -68,29 +72,76 @@ class ConfluentWriter(Writer):
             self.acknowledged[int(message.value())] = message.offset()
 
 
-class PythonWriter(Writer):
-    """kafka-python's, in a process of its own."""
+class ProcessWriter(Writer):
+    """A process that writes until its standard input ends, and says what was acknowledged."""
 
     def _run(self) -> None:
         arguments = (self.bootstrap, TOPIC, str(self.partition), str(GIVE_UP_MS))
-        command = [sys.executable, "-m", "tests.chaos.python_writer", *arguments]
+        command = self._command(*arguments)
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdin is not None
             assert process.stdout is not None
             threading.Thread(target=self._end, args=(process.stdin,)).start()
             for line in process.stdout:
-                first, _, rest = line.strip().partition(" ")
-                if first.isdecimal():
-                    self.acknowledged[int(first)] = int(rest)
-                else:
-                    self.errors.append(rest)
+                self._said(line.strip())
         if process.returncode:
             self.errors.append(f"the process ended with {process.returncode}")
+
+    def _command(self, *arguments: str) -> list[str]:
+        raise NotImplementedError
+
+    def _said(self, line: str) -> None:
+        """One line of its output: `acked VALUE OFFSET` or `error TEXT`."""
+        what, _, rest = line.partition(" ")
+        if what == "acked":
+            value, offset = map(int, rest.split())
+            self.acknowledged[value] = offset
+        else:
+            self.errors.append(rest)
 
     def _end(self, stdin: IO[str]) -> None:
         self._stopping.wait()
         with suppress(OSError):
             stdin.close()
+
+
+class PythonWriter(ProcessWriter):
+    """kafka-python's."""
+
+    def _command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "tests.chaos.python_writer", *arguments]
+
+
+class JavaWriter(ProcessWriter):
+    """Java's, which also reads the topic. `position` is what it reads next, `committed` its last commit."""
+
+    def __init__(self, bootstrap: str, partition: int) -> None:
+        self.read: dict[tuple[int, int], int] = {}  # (partition, offset) -> value
+        self.position: dict[int, int] = {}
+        self.committed: dict[int, int] = {}
+        super().__init__(bootstrap, partition)
+
+    def _command(self, *arguments: str) -> list[str]:
+        return command("History.java", *arguments, JAVA_GROUP)
+
+    def _said(self, line: str) -> None:
+        what, *numbers = line.split(" ")
+        if what == "got":
+            self._got(*map(int, numbers))
+        elif what == "committed":
+            partition, offset = map(int, numbers)
+            self.committed[partition] = offset
+        else:
+            super()._said(line)
+
+    def _got(self, partition: int, offset: int, value: int) -> None:
+        """After a rebalance it reads again from what is committed; it never skips a record."""
+        first, expected = self.committed.get(partition, 0), self.position.get(partition, 0)
+        if not first <= offset <= expected:
+            self.errors.append(f"read {offset} of {partition}; {first} is committed, {expected} comes next")
+        if self.read.setdefault((partition, offset), value) != value:
+            self.errors.append(f"read {value} at {offset} of {partition}, where another record was before")
+        self.position[partition] = offset + 1
 
 
 class RotaWriter(Writer):
@@ -118,6 +169,7 @@ class RotaWriter(Writer):
 
 
 WRITERS: tuple[type[Writer], ...] = (ConfluentWriter, PythonWriter, RotaWriter)  # for one partition each
+WRITERS_AND_JAVA = (*WRITERS, JavaWriter)
 
 
 class Committer:
@@ -188,9 +240,9 @@ class Member(Writer):
                         self.errors.append(f"{key} belongs to {owner} and to {self.name}")
 
 
-def until(condition: Callable[[], bool], why: str) -> None:
-    """Wait until it is true. Fails when everything has been well for `HEALED_SECONDS`."""
-    deadline = time.monotonic() + HEALED_SECONDS
+def until(condition: Callable[[], bool], why: str, seconds: float = HEALED_SECONDS) -> None:
+    """Wait until it is true. Fails when everything has been well for so long."""
+    deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, why
         time.sleep(0.02)
@@ -221,3 +273,16 @@ def check(writer: Writer, found: list[tuple[int, int]], troubles: list[str]) -> 
     lost = {value: offset for value, offset in writer.acknowledged.items() if by_offset.get(offset) != value}
     assert lost == {}, troubles
     assert values == sorted(set(values)), f"{type(writer).__name__}: twice, or out of order, after {troubles}"
+
+
+def check_reads(writer: JavaWriter, logs: dict[int, list[tuple[int, int]]], troubles: list[str]) -> None:
+    """L1, O1: what was read is in the log in the end, and no acknowledged commit is lost."""
+    logged = {(partition, offset): value for partition, log in logs.items() for offset, value in log}
+    vanished = {at: value for at, value in writer.read.items() if logged.get(at) != value}
+    assert vanished == {}, troubles
+    assert writer.committed.keys() == logs.keys(), troubles
+    consumer = Consumer({"bootstrap.servers": writer.bootstrap, "group.id": JAVA_GROUP, "log_level": 0})
+    partitions = [TopicPartition(TOPIC, partition) for partition in writer.committed]
+    for found in consumer.committed(partitions, timeout=HEALED_SECONDS):
+        assert found.offset >= writer.committed[found.partition], troubles
+    consumer.close()

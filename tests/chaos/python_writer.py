@@ -2,7 +2,7 @@
 
     python -m tests.chaos.python_writer BOOTSTRAP TOPIC PARTITION GIVE_UP_MS
 
-Sends 0, 1, 2, … until its standard input ends. Prints `VALUE OFFSET` for each record that was acknowledged, and
+Sends 0, 1, 2, … until its standard input ends. Prints `acked VALUE OFFSET` for each record that was acknowledged, and
 `error TEXT` for one that was given up.
 """
 
@@ -24,7 +24,7 @@ def main(bootstrap: str, topic: str, partition: int, give_up_ms: int) -> None:
 
     def acknowledged(value: int, metadata: Any) -> None:
         room.release()
-        print(value, metadata.offset, flush=True)
+        print("acked", value, metadata.offset, flush=True)
 
     def failed(error: BaseException) -> None:
         room.release()

@@ -1,8 +1,8 @@
 """Three brokers and ZooKeeper as processes; brokers are killed, frozen, restarted, all at once, ZooKeeper stands still.
 
-Meanwhile librdkafka, kafka-python and Rota's client write and commit. Afterwards everything progresses (L1, R1, I3,
-O1): every acknowledged record is at its offset, an idempotent producer's records are there once and in order, committed
-offsets never go back.
+Meanwhile librdkafka, kafka-python, Java's and Rota's client write, read and commit. Afterwards everything progresses
+(L1, R1, I3, O1): every acknowledged record is at its offset, an idempotent producer's records are there once and in
+order, what was read is in the log, committed offsets never go back.
 """
 
 from __future__ import annotations
@@ -16,22 +16,28 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.chaos.cluster_clients import (
+    BEGIN_SECONDS,
     HEALED_SECONDS,
-    PARTITIONS,
     TOPIC,
     WRITERS,
+    WRITERS_AND_JAVA,
     Committer,
+    JavaWriter,
     check,
+    check_reads,
     records,
     until,
 )
 from tests.soak import SOAK
 from tools.cluster import Cluster
+from tools.peer.jars import lib
 from tools.zookeeper import missing
 
 pytestmark = pytest.mark.java
 
 TROUBLES = 12 if SOAK else 5
+CLIENTS = WRITERS_AND_JAVA if lib() is not None else WRITERS  # Java's from the jars that `tools.peer` fetches
+PARTITIONS = len(CLIENTS)
 PROPERTIES = {"replica.lag.time.max.ms": "3000", "rota.drain.timeout.ms": "1000"}
 
 
@@ -82,9 +88,10 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 def test_no_acknowledged_record_is_lost_under_broker_faults(cluster: Cluster, seed: int) -> None:
     random, troubles = Random(seed), list[str]()
-    writers = [writer(cluster.bootstrap, partition) for partition, writer in enumerate(WRITERS)]
+    writers = [writer(cluster.bootstrap, partition) for partition, writer in enumerate(CLIENTS)]
     committer = Committer(cluster.bootstrap, "g")
     try:
+        until(lambda: all(writer.acknowledged for writer in writers), "the writers do not begin", BEGIN_SECONDS)
         for _ in range(TROUBLES):
             time.sleep(random.uniform(0, 1))
             troubles.append(make_trouble(cluster, random))
@@ -98,8 +105,11 @@ def test_no_acknowledged_record_is_lost_under_broker_faults(cluster: Cluster, se
         for writer in writers:
             writer.stop()
         committer.stop()
+    logs = {writer.partition: list(records(cluster.bootstrap, writer.partition)) for writer in writers}
     for writer in writers:
-        check(writer, list(records(cluster.bootstrap, writer.partition)), troubles)
+        check(writer, logs[writer.partition], troubles)
+        if isinstance(writer, JavaWriter):
+            check_reads(writer, logs, troubles)
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "log_level": 0})
     (committed,) = consumer.committed([TopicPartition(TOPIC, 0)], timeout=HEALED_SECONDS)
     consumer.close()
