@@ -3,10 +3,11 @@
     python -m benchmarks.growth                    print the tables, draw docs/growth.svg (needs rota[report])
     python -m benchmarks.growth --partitions 1000  a short run: at most 1,000 partitions, no picture
 
-Partitions have three replicas on round-robin brokers, 100 of them a topic. The store is a tree in memory, so that what is
-measured is the work of the brokers: `idle` is a look of the controller at all partitions when nothing has to be done,
-`decide` and `write` what it does when a broker is dead, `load` the image of a broker that starts, and `follow` what each
-other broker reads after the death. Times are processor time, the best of three rounds; 100,000 partitions run once.
+Partitions have three replicas on round-robin brokers, 100 of them a topic. The store is a tree in memory, so that
+what is measured is the work of the brokers: `idle` is a look of the controller at all partitions when nothing has to be
+done, `decide` and `write` what it does when a broker is dead, `load` the image of a broker that starts, and `follow`
+what each other broker reads after the death. Times are processor time, the best of three rounds; 100,000 partitions run
+once.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.swim import steady
-
 from rota.coordinator.controller.decisions import Decision, decide_each, decide_partition, unsettled
 from rota.coordinator.controller.election import LiveBrokers
 from rota.coordinator.controller_service.state_writer import StateWriter
