@@ -35,7 +35,10 @@ from rota.protocol.messages.describe_cluster import DescribeClusterRequest
 from rota.protocol.messages.describe_configs import DescribeConfigsResult
 from rota.protocol.messages.describe_log_dirs import DescribeLogDirsResponse
 from rota.protocol.messages.describe_quorum import DescribeQuorumResponse
-from rota.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsResponse
+from rota.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
 from rota.protocol.messages.elect_leaders import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 from rota.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from rota.protocol.messages.list_config_resources import ListConfigResourcesResponse
@@ -203,7 +206,7 @@ delete_acls: Final = on_cluster(
 )
 describe_client_quotas: Final = on_cluster(
     _O.DESCRIBE_CONFIGS,
-    lambda _: DescribeClientQuotasResponse(error_code=DENIED, error_message=MESSAGE, entries=None),
+    lambda _: DescribeClientQuotasResponse(error_code=DENIED, entries=None),
 )
 alter_client_quotas: Final = on_cluster(
     _O.ALTER_CONFIGS,
@@ -214,7 +217,11 @@ alter_client_quotas: Final = on_cluster(
     ),
 )
 describe_user_scram_credentials: Final = on_cluster(
-    _O.DESCRIBE, lambda _: DescribeUserScramCredentialsResponse(error_code=DENIED, error_message=MESSAGE)
+    _O.DESCRIBE,
+    lambda request: DescribeUserScramCredentialsResponse(
+        error_code=DENIED,
+        results=tuple(DescribeUserScramCredentialsResult(user="", error_code=DENIED) for _ in request.users or ()),
+    ),  # as Kafka, which names no user
 )
 alter_user_scram_credentials: Final = on_cluster(_O.ALTER, _scram)
 

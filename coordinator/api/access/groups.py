@@ -323,15 +323,11 @@ def _not_committed(
 
 
 def offset_delete(access: RequestAccess, request: OffsetDeleteRequest, serve: Serve) -> Any:
-    """DELETE on the group, READ on each topic."""
+    """DELETE on the group, READ on each topic. As in Kafka an error of the group stands above those of the topics."""
     if not access.authorize(_O.DELETE, GROUP, request.group_id):
         return OffsetDeleteResponse(error_code=DENIED)
     allowed, denied = access.split(_O.READ, TOPIC, request.topics, lambda topic: topic.name)
-    if not denied:
-        return serve(request)
     refused = tuple(_not_deleted(topic) for topic in denied)
-    if not allowed:
-        return OffsetDeleteResponse(topics=refused)
 
     def finish(response: OffsetDeleteResponse) -> OffsetDeleteResponse:
         return response if response.error_code else replace(response, topics=(*response.topics, *refused))

@@ -354,12 +354,15 @@ def create_partitions(access: RequestAccess, request: CreatePartitionsRequest, s
 
 
 def delete_topics(access: RequestAccess, request: DeleteTopicsRequest, serve: Serve) -> Any:
-    """DELETE on each topic, or on the cluster. AT1: a refusal by id names a topic that may be described."""
+    """DELETE on each topic, or on the cluster.
+
+    AT1: who may describe a topic is told that it does not exist, and a refusal by id names it.
+    """
     if access.allows(_O.DELETE, CLUSTER):
         return serve(request)
     if access.call.version < DELETE_IDS_SINCE:
         requested: list[Any] = list(request.topic_names)
-        allowed, denied = access.split(_O.DELETE, TOPIC, requested, lambda name: name)
+        allowed, denied = access.split(_O.DELETE, TOPIC, requested, lambda name: _to_delete(access, name))
         reduced = replace(request, topic_names=tuple(allowed))
         refused = tuple(
             DeletableTopicResult(name=name, error_code=DENIED, error_message=DENIED_MESSAGE) for name in denied
@@ -367,13 +370,22 @@ def delete_topics(access: RequestAccess, request: DeleteTopicsRequest, serve: Se
     else:
         requested = list(request.topics)
         allowed, denied = access.split(
-            _O.DELETE, TOPIC, requested, lambda topic: topic.name or access.topic_name(topic.topic_id)
+            _O.DELETE,
+            TOPIC,
+            requested,
+            lambda topic: _to_delete(access, topic.name) if topic.name else access.topic_name(topic.topic_id),
         )
         reduced = replace(request, topics=tuple(allowed))
         refused = tuple(_not_deleted(access, topic) for topic in denied)
     if not allowed:
         return DeleteTopicsResponse(responses=refused)
     return after(serve(reduced), lambda response: replace(response, responses=(*response.responses, *refused)))
+
+
+def _to_delete(access: RequestAccess, name: str) -> str | None:
+    """Return the name, or None for a topic that does not exist and may be described: deleting it shows nothing."""
+    is_shown = name not in access.node.topics and access.allows(_O.DESCRIBE, TOPIC, name)
+    return None if is_shown else name
 
 
 def _not_deleted(access: RequestAccess, requested: DeleteTopicState) -> DeletableTopicResult:

@@ -17,10 +17,14 @@ from typing import Any, Final
 from tests.interop.differential.wire import Wire
 from tests.interop.kit import until
 
+from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from rota.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from rota.protocol.messages.delete_groups import DeleteGroupsRequest
+from rota.protocol.messages.delete_topics import DeleteTopicsRequest
 from rota.protocol.messages.describe_acls import DescribeAclsRequest
+from rota.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from rota.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -35,6 +39,7 @@ TOPIC, VISIBLE, GROUP = "secret", "visible", "secret-group"
 ANY, LITERAL, PREFIXED = 1, 3, 4
 TOPICS, GROUPS, CLUSTER, TRANSACTIONS = 2, 3, 4, 5
 ALL, DENY, ALLOW = 2, 2, 3
+CREATE = 5
 CLUSTER_NAME: Final = "kafka-cluster"
 EVERYTHING: Final = ((TOPICS, "*"), (GROUPS, "*"), (CLUSTER, CLUSTER_NAME), (TRANSACTIONS, "*"))
 # differ from run to run and from broker to broker, and say nothing about permissions
@@ -87,6 +92,7 @@ class Session:
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
         self.admin, self.client = Wire(bootstrap, "acl-admin"), Wire(bootstrap, "acl-client", CLIENT)
+        self._grants = 0
 
     def close(self) -> None:
         self.admin.close()
@@ -101,20 +107,29 @@ class Session:
             return "hangs up"
 
     def ask(self, request: Any) -> Any:
-        """The administrator's answer as JSON values."""
+        """The administrator's answer as JSON values. What DescribeAcls shows has all changes before it."""
+        if request.KEY == DescribeAclsRequest.KEY:
+            self.grant(())
         return plain(self.admin.ask(request, 3))
 
     def grant(self, creations: Sequence[AclCreation]) -> None:
-        """Replace the client's permissions."""
+        """Replace the client's permissions. Kafka's brokers and its controller take over changes later, in order."""
+        self._grants += 1
         self.admin.ask(DeleteAclsRequest(filters=(DeleteAclsFilter(**selection(host_filter=CLIENT)),)), 3)
-        marker = creation(TRANSACTIONS, "marker", ALL)
+        marker = creation(TOPICS, f"marker-{self._grants}", CREATE)
         self.admin.ask(CreateAclsRequest(creations=(*creations, marker)), 3)
+        until(lambda: self._shows(marker.resource_name) and self._may_create(marker.resource_name), "the ACLs")
 
-        def is_in_force() -> bool:
-            found = self.admin.ask(DescribeAclsRequest(**selection(host_filter=CLIENT)), 3)
-            return sum(len(resource.acls) for resource in found.resources) == len(creations) + 1
+    def _shows(self, name: str) -> bool:
+        """Whether the broker has the ACL of a name."""
+        return bool(self.admin.ask(DescribeAclsRequest(**selection(resource_name_filter=name)), 3).resources)
 
-        until(is_in_force, "the ACLs of the client")
+    def _may_create(self, name: str) -> bool:
+        """Whether the controller, which decides about new topics, lets the client create this one."""
+        topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+        request = CreateTopicsRequest(topics=(topic,), timeout_ms=10_000, validate_only=True)
+        (result,) = self.client.ask(request, 7).topics
+        return result.error_code == ErrorCode.NONE
 
     def begin(self) -> None:
         """Only the administrator's address is allowed anything. There are the topics and the group."""
@@ -125,6 +140,11 @@ class Session:
         self.admin.ask(CreateTopicsRequest(topics=topics, timeout_ms=10_000), 7)
         until(self._commits, "a committed offset")
 
+    def topic_ids(self) -> dict[str, bytes]:
+        """The ids of the topics by name."""
+        topics = tuple(MetadataRequestTopic(name=name) for name in (TOPIC, VISIBLE))
+        return {topic.name: topic.topic_id for topic in self.admin.ask(MetadataRequest(topics=topics), 12).topics}
+
     def _commits(self) -> bool:
         partitions = (OffsetCommitRequestPartition(partition_index=0, committed_offset=1),)
         topics = tuple(OffsetCommitRequestTopic(name=name, partitions=partitions) for name in (TOPIC, VISIBLE))
@@ -133,8 +153,10 @@ class Session:
         return not any(each.error_code for topic in answer.topics for each in topic.partitions)
 
     def end(self) -> None:
-        """Delete every ACL: everybody may do everything again."""
+        """Delete every ACL: everybody may do everything again. The topics and the group go, too."""
         self.admin.ask(DeleteAclsRequest(filters=(DeleteAclsFilter(**selection()),)), 3)
+        self.admin.ask(DeleteGroupsRequest(groups_names=(GROUP,)), 2)
+        self.admin.ask(DeleteTopicsRequest(topic_names=(TOPIC, VISIBLE), timeout_ms=10_000), 5)
 
 
 # Quotas and SCRAM credentials: for all users Kafka never answers DescribeUserScramCredentials without permission

@@ -150,6 +150,15 @@ def test_offsets_are_deleted_with_delete_on_the_group_and_read_on_the_topic() ->
     assert AccessWorld(granted(MEMBER)).send(47, request, 0).error_code == GROUP_DENIED
 
 
+def test_an_error_of_the_group_stands_above_those_of_refused_topics() -> None:
+    request = OffsetDeleteRequest(
+        group_id="missing-group",
+        topics=(OffsetDeleteRequestTopic(name=TOPIC, partitions=(OffsetDeleteRequestPartition(partition_index=0),)),),
+    )
+    response = AccessWorld(granted("GROUP:LITERAL:missing-group DELETE")).send(47, request, 0)
+    assert (response.error_code, response.topics) == (69, ())
+
+
 def test_a_member_needs_read_on_its_group() -> None:
     for key, request in ((11, access_world.join_group), (13, access_world.leave_group)):
         assert AccessWorld(granted()).send(key, next(request(5)), 5).error_code == GROUP_DENIED

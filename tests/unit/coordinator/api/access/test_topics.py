@@ -166,6 +166,17 @@ def test_a_refused_deletion_by_id_names_only_a_topic_that_may_be_described() -> 
         assert (refused.name, refused.topic_id, refused.error_code) == (name, topic_id, DENIED)
 
 
+@pytest.mark.parametrize(
+    ("grant", "code"), [("DESCRIBE", 3), ("READ", 3), ("DELETE", 3), ("CREATE", DENIED), ("DESCRIBE_CONFIGS", DENIED)]
+)
+def test_who_may_describe_a_topic_is_told_that_it_does_not_exist(grant: str, code: int) -> None:
+    world = AccessWorld(granted(f"TOPIC:LITERAL:{MISSING} {grant}"))
+    by_name = DeleteTopicsRequest(topic_names=(MISSING,), timeout_ms=1000)
+    by_state = DeleteTopicsRequest(topics=(DeleteTopicState(name=MISSING, topic_id=ZERO),), timeout_ms=1000)
+    for version, request in ((1, by_name), (5, by_name), (6, by_state)):
+        assert names(world.send(20, request, version).responses) == [(MISSING, code)]
+
+
 def test_cluster_action_allows_offset_for_leader_epoch_of_every_topic() -> None:
     request = next(access_world.offset_for_leader_epoch(4))
     world = AccessWorld(granted("CLUSTER:LITERAL:kafka-cluster CLUSTER_ACTION"))
