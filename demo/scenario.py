@@ -29,7 +29,7 @@ from rota.demo.text import lines
 
 TOPIC, GROUP, PARTITIONS = "lines", "readers", 6
 MEMBERS_MIN = 3
-CHAPTER_S_MAX = 25.0
+CHAPTER_S_MAX = 60.0
 POLL_S = 0.1
 READ_BEFORE_CRASH = 100
 

@@ -20,7 +20,7 @@ GROUPS: Final = {
     "tests/interop/security/test_client_security.py": "a Kafka with secured listeners",
     "tests/interop/acl_apis/test_acl_apis.py": "a recorded story",
     "tests/packaging/test_wheel.py": "a wheel and its environments",
-    "tests/packaging/test_builds.py": "an sdist",
+    "tests/packaging/test_builds.py": "a wheel and its environments",
 }
 
 

@@ -11,29 +11,20 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.packaging.source_tree import ROOT, copy_of_sources, fresh_environment, outside
+from tests.packaging.source_tree import (
+    BUILD,
+    BUILD_WHEEL,
+    EPOCH,
+    ROOT,
+    build,
+    copy_of_sources,
+    fresh_environment,
+    outside,
+    wheel_of,
+)
 
-EPOCH = 1_700_000_001  # odd: a zip file has two-second times
-BUILD = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
-BUILD_WHEEL = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+OWN = "{}.{}".format(*sys.version_info)
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-
-
-def build(hook: str, tree: Path, umask: int = 0o022, **variables: str) -> Path:
-    """Call a hook in the tree, with interpreted codecs; returns the file that it wrote."""
-    out = tree.parent / f"{tree.name}-{len(list(tree.parent.iterdir()))}"
-    out.mkdir()
-    environment = outside() | {"ROTA_COMPILE": "0", "SOURCE_DATE_EPOCH": str(EPOCH)} | variables
-    command = [sys.executable, "-c", hook, str(out)]
-    done = subprocess.run(command, cwd=tree, env=environment, umask=umask, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    (built,) = out.iterdir()
-    return built
-
-
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return copy_of_sources(tmp_path_factory.mktemp("builds") / "tree")
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +39,6 @@ def other_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 ELSEWHERE = {"PYTHONHASHSEED": "2", "TZ": "Pacific/Kiritimati", "LC_ALL": "C"}
-
-
-@pytest.fixture(scope="module")
-def sdist(tree: Path) -> Path:
-    return build(BUILD, tree, PYTHONHASHSEED="1")
 
 
 def test_two_sdists_are_the_same_bytes(sdist: Path, other_tree: Path) -> None:
@@ -90,15 +76,14 @@ def test_without_the_variable_the_times_are_those_of_the_files(tree: Path) -> No
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="a C compiler is not installed")
 @pytest.mark.parametrize("version", PYTHONS)
-def test_a_compiled_wheel_for_each_python_that_is_installed(version: str, sdist: Path, tmp_path: Path) -> None:
+def test_a_compiled_wheel_for_each_python_that_is_installed(
+    version: str, sdist: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """What cibuildwheel does for each identifier, without its images: pip installs what the build requires."""
     python = shutil.which(f"python{version}")
     if python is None or subprocess.run([python, "-V"], capture_output=True, check=False).returncode:
         pytest.skip(f"python{version} is not installed: its wheel is not built here")
-    command = [sys.executable, "-m", "pip", "--python", python, "wheel", "-q", "--no-deps", "-w", str(tmp_path)]
-    command.append(str(sdist))
-    subprocess.run(command, check=True, env=outside() | {"ROTA_COMPILE": "1"})
-    (wheel,) = tmp_path.glob("*.whl")
+    wheel = request.getfixturevalue("wheel") if version == OWN else wheel_of(sdist, tmp_path, python, ROTA_COMPILE="1")
     assert f"-cp{version.replace('.', '')}-cp" in wheel.name
     programs = fresh_environment(tmp_path / "fresh", f"rota[broker] @ {wheel.as_uri()}", python=python)
     script = ROOT / "tests" / "packaging" / "installed_wheel.py"

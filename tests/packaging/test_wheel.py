@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.packaging.source_tree import ROOT, copy_of_sources, fresh_environment, outside
+from tests.packaging.source_tree import ROOT, fresh_environment, outside
 
 CLIENT_PACKAGES = {"construct", "cramjam", "crc32c", "structlog", "rota"}
 BROKER_PACKAGES = {"asyncio_dgram", "rich", "uvloop"}
@@ -30,20 +30,6 @@ print(json.dumps({
 }))
 """
 ROUND_TRIP = str(ROOT / "tests" / "packaging" / "installed_wheel.py")
-
-
-def built_wheel(folder: Path, **environment: str) -> Path:
-    """Build with the packages of this environment; test_builds.py has pip install those that a build requires."""
-    source = copy_of_sources(folder / "source")
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*command, "-w", str(folder / "out"), str(source)], check=True, env=outside() | environment)
-    (built,) = (folder / "out").glob("*.whl")
-    return built
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -104,21 +90,30 @@ def test_the_packages_of_the_client_are_enough_for_a_broker_and_the_demo(client_
     assert "lines was consumed at least once" in demo
 
 
-def test_a_wheel_is_built_without_a_compiler_and_says_so(tmp_path: Path) -> None:
-    wheel = built_wheel(tmp_path, CC="/bin/false")
+def test_a_wheel_is_built_without_a_compiler_and_says_so(sdist: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(tmp_path)]
+    subprocess.run([*command, str(sdist)], check=True, env=outside() | {"CC": "/bin/false"})
+    (wheel,) = tmp_path.glob("*.whl")
     assert not [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".so")]
     programs = fresh_environment(tmp_path / "environment", str(wheel))
     assert "(interpreted codecs, " in run(programs, "rota", "version", folder=tmp_path)
 
 
-@pytest.mark.parametrize(("package", "command"), [("uv", ("uvx", "--from")), ("pipx", ("pipx", "run", "--spec"))])
+@pytest.fixture(scope="module")
+def pipx(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(fresh_environment(tmp_path_factory.mktemp("pipx"), "pipx") / "pipx")
+
+
+@pytest.mark.parametrize("command", [("uvx", "--from"), ("pipx", "run", "--spec")])
 def test_the_demo_runs_without_an_installation(
-    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, command: tuple[str, ...]
+    wheel: Path, pipx: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
-    for variable in ("UV_CACHE_DIR", "UV_TOOL_DIR", "PIPX_HOME"):
+    for variable in ("UV_TOOL_DIR", "PIPX_HOME"):
         monkeypatch.setenv(variable, str(tmp_path / variable))
-    programs = fresh_environment(tmp_path / "programs", package)
-    printed = run(programs, *command, str(wheel), "--python", sys.executable, "rota", "demo", folder=tmp_path)
+    program = {"uvx": shutil.which("uvx"), "pipx": pipx}[command[0]]
+    printed = run(
+        Path(str(program)).parent, *command, str(wheel), "--python", sys.executable, "rota", "demo", folder=tmp_path
+    )
     assert "They come with: pip install 'rota[demo]'\n" in printed
     assert "lines was consumed at least once" in printed
 
