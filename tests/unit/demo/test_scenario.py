@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from rota.client import NewTopic
 from rota.demo import scenario
 from rota.demo.processes import Member
 from rota.demo.scenario import Scenario, ScenarioFailed, member_name, records_read_once
 from rota.demo.screen import State
+from rota.testing import running_broker
 
 
 class Silent:
@@ -70,6 +72,20 @@ async def test_a_chapter_that_is_not_reached_fails(story: Scenario, monkeypatch:
     story.broker.address = "127.0.0.1:9"
     with pytest.raises(ScenarioFailed, match="not reached within"):
         await story.wait_until("Never", story.admin(), lambda: False)
+
+
+async def test_members_that_start_slowly_find_lines_to_read(story: Scenario) -> None:
+    with running_broker() as running:
+        story.broker.address = running.bootstrap_servers
+        async with story.admin() as admin:
+            await admin.create_topics([NewTopic(scenario.TOPIC, scenario.PARTITIONS)])
+            await story.produce()
+            for committed, sends in ((False, 1), (True, 2)):
+                await story.read_offsets(admin)
+                story.state.committed = dict(story.state.ends) if committed else {}
+                await story.produce_if_all_is_read()
+                await story.read_offsets(admin)
+                assert sum(story.state.ends.values()) == sends * len(story.text)
 
 
 @pytest.mark.parametrize(
