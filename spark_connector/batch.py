@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from rota.client.types import TopicPartition
 from rota.spark_connector.broker import DriverClient
@@ -20,6 +20,7 @@ from rota.spark_connector.offsets import OffsetRange, offset_ranges
 from rota.spark_connector.options import ReadOptions
 from rota.spark_connector.plan import KafkaInputPartition, plan_input_partitions
 from rota.spark_connector.read import read
+from rota.spark_connector.spark_api import Filter
 
 
 class RotaReader(DataSourceReader):

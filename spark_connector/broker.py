@@ -25,6 +25,7 @@ from rota.protocol.errors import ErrorCode
 from rota.spark_connector.high_watermark import HighWatermarkWait, existing_ends
 from rota.spark_connector.offsets import Offsets
 from rota.spark_connector.options import TopicSelection
+from rota.spark_connector.task_clients import refreshed
 
 T = TypeVar("T")
 COMMIT_TIMEOUT_MS: Final = 5_000  # a query waits no longer for a commit
@@ -129,7 +130,7 @@ class DriverClient:
         cluster = await self._connected()
         names = {partition.topic for partition in topics.assigned or ()} | set(topics.names or ())
         cluster.set_topics(None if topics.pattern is not None else names)
-        metadata = await _refreshed(cluster)
+        metadata = await refreshed(cluster)
         if topics.assigned is not None:
             return tuple(partition for partition in topics.assigned if metadata.info(partition) is not None)
         return tuple(
@@ -184,13 +185,6 @@ class DriverClient:
 
     async def _commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         await commit(await self._connected(), GroupMetadata(group), offsets, timeout_ms=COMMIT_TIMEOUT_MS)
-
-
-async def _refreshed(cluster: Cluster) -> Metadata:
-    """Metadata from a request that is sent now, also when the brokers come back only later. Raises TimedOut,
-    Unreachable."""
-    before = iter((None,))
-    return await cluster.until(lambda metadata: next(before, metadata), what="reading metadata")
 
 
 def _topic_names(topics: TopicSelection, metadata: Metadata) -> Iterable[str]:

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from pyspark.sql.datasource import (
+from rota.spark_connector.offsets import OffsetRange
+from rota.spark_connector.spark_api import (
     EqualNullSafe,
     EqualTo,
     Filter,
@@ -30,8 +31,6 @@ from pyspark.sql.datasource import (
     StringEndsWith,
     StringStartsWith,
 )
-
-from rota.spark_connector.offsets import OffsetRange
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 OFFSET_MAX: Final = (1 << 63) - 1

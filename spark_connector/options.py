@@ -64,7 +64,6 @@ FORBIDDEN: Final = {
     "kafka.value.serializer": "a cast of the column value",
     "kafka.enable.auto.commit": "group.id, which commits the end of each micro-batch",
     "kafka.interceptor.classes": "nothing: interceptors are not supported",
-    "kafka.group.id": "group.id",
 }
 TRIGGER_DELAY_MAX_MS: Final = 900_000
 OFFSET_RETRIES: Final = 3  # fetchOffset.numRetries
@@ -209,6 +208,7 @@ def _expected_name(name: str, valid: tuple[str, ...], query: str) -> str:
 
 def _read_options(raw: _RawOptions, default_start: str, *, streaming: bool) -> ReadOptions:
     client = raw.client()
+    client.pop("group.id", None)  # as in Spark's source, nothing is committed to it; and no task joins a group here
     _validate_client(ConsumerConfig, client)
     starting = _offset_bound(raw, STARTING, default_start, streaming=streaming)
     group = raw.text("group.id")

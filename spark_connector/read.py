@@ -30,6 +30,7 @@ from rota.spark_connector.high_watermark import HighWatermarkWait, log_continues
 from rota.spark_connector.options import ReadOptions
 from rota.spark_connector.plan import KafkaInputPartition
 from rota.spark_connector.schema import arrow_schema
+from rota.spark_connector.task_clients import POOL
 
 BATCH_BYTES: Final = 4 << 20  # of an Arrow batch, about
 BATCH_ROWS: Final = 65_536
@@ -44,12 +45,11 @@ _log = logger("rota.spark")
 def read(partition: KafkaInputPartition, options: ReadOptions) -> Iterator[pa.RecordBatch]:
     """The rows of an input partition. Raises DataLost, HighWatermarkBehind, KafkaError."""
     offsets, schema = partition.offsets, arrow_schema(include_headers=options.include_headers)
-    with asyncio.Runner() as runner:
-        fetcher = RangeFetcher(partition, options)
-        runner.run(fetcher.start())
+    with POOL.client(options.client) as client:
+        fetcher = RangeFetcher(partition, options, client.reader(offsets.topic))
         try:
             columns = Columns(options.include_headers)
-            while (fetched := runner.run(fetcher.next())) is not None:
+            while (fetched := client.run(fetcher.next())) is not None:
                 decoder = FetchDecoder(*fetched, offsets.end, fetcher.config)
                 while decoder.fill(columns) or columns.source_bytes > CARRIED_BYTES:
                     yield record_batch(offsets.topic, offsets.partition, columns, schema)
@@ -57,16 +57,16 @@ def read(partition: KafkaInputPartition, options: ReadOptions) -> Iterator[pa.Re
             if columns.count:
                 yield record_batch(offsets.topic, offsets.partition, columns, schema)
         finally:
-            runner.run(fetcher.close())
+            client.run(fetcher.close())
 
 
 class RangeFetcher:
     """The fetch responses that cover a range, fetched one ahead."""
 
-    def __init__(self, partition: KafkaInputPartition, options: ReadOptions) -> None:
+    def __init__(self, partition: KafkaInputPartition, options: ReadOptions, reader: PartitionReader) -> None:
         self.config = ConsumerConfig.from_properties(options.client)
         self._fetch_bytes = fetch_bytes(options.client, self.config)
-        self._reader = PartitionReader(self.config, isolation_level=self.config.isolation_level)
+        self._reader = reader
         self._range, self._topic_id = partition.offsets, partition.topic_id
         self._partition = partition.offsets.topic_partition
         self._fail_on_data_loss = options.fail_on_data_loss
@@ -74,14 +74,11 @@ class RangeFetcher:
         self._record_bytes = RECORD_BYTES
         self._ahead: asyncio.Task[tuple[int, FetchedRaw] | None] | None = None
 
-    async def start(self) -> None:
-        await self._reader.__aenter__()
-
     async def close(self) -> None:
+        """Cancel the fetch that is in flight."""
         if self._ahead is not None:
             self._ahead.cancel()
             await asyncio.gather(self._ahead, return_exceptions=True)
-        await self._reader.__aexit__(None, None, None)
 
     async def next(self) -> tuple[int, FetchedRaw] | None:
         """The next response with batches, and its fetch offset; None after the end of the range.

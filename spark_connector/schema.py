@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -19,6 +18,8 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
 )
+
+from rota.spark_connector.spark_api import to_arrow_schema
 
 HEADERS: Final = ArrayType(StructType().add("key", StringType()).add("value", BinaryType()))
 
@@ -40,4 +41,4 @@ def spark_schema(*, include_headers: bool) -> StructType:
 
 def arrow_schema(*, include_headers: bool) -> pa.Schema:
     """The same columns as an Arrow schema."""
-    return to_arrow_schema(spark_schema(include_headers=include_headers), timezone="UTC")
+    return to_arrow_schema(spark_schema(include_headers=include_headers))

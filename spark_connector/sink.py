@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
 
 from rota.client.config import ProducerConfig
@@ -27,6 +27,7 @@ from rota.client.producer.producer import Producer
 from rota.client.types import Headers
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.options import WriteOptions
+from rota.spark_connector.spark_api import HAS_STREAM_ARROW_WRITER, DataSourceStreamArrowWriter, to_arrow_schema
 
 LINGER_MS: Final = 20  # a task writes without pauses, so batches fill within this time
 BATCH_BYTES: Final = 128 << 10
@@ -65,11 +66,21 @@ class RotaStreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         check_columns(options, schema)
-        self._options = options
+        self._options, self._schema = options, schema
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Write the rows of one task of a micro-batch. Raises DeliveryFailed, KafkaError, OptionError."""
-        return write(iterator, self._options)
+        batches = iterator if HAS_STREAM_ARROW_WRITER else to_batches(iterator, self._schema)
+        return write(batches, self._options)
+
+
+def to_batches(rows: Iterator[Any], schema: StructType) -> Iterator[pa.RecordBatch]:
+    """Rows, which PySpark 4.0 has here, as Arrow batches."""
+    kinds = to_arrow_schema(schema)
+    while part := list(islice(rows, SLICE_ROWS)):
+        columns = zip(*part, strict=True)
+        arrays = [pa.array(column, kind.type) for column, kind in zip(columns, kinds, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=kinds)
 
 
 def check_columns(options: WriteOptions, schema: StructType) -> None:

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.options import BATCH, STREAM, ReadOptions, batch_options, stream_options, write_options
 from rota.spark_connector.schema import spark_schema
+from rota.spark_connector.spark_api import HAS_STREAM_LIMITS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,9 +58,14 @@ class RotaDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # Spark's name
         """A streaming query. Raises OptionError."""
+        options = _check_schema(stream_options(dict(self.options)), schema)
+        if not HAS_STREAM_LIMITS:
+            from rota.spark_connector.stream_without_limits import RotaUnlimitedStreamReader
+
+            return RotaUnlimitedStreamReader(options)
         from rota.spark_connector.stream import RotaStreamReader
 
-        return RotaStreamReader(_check_schema(stream_options(dict(self.options)), schema))
+        return RotaStreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A batch of rows to write. Raises OptionError."""

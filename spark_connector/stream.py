@@ -17,13 +17,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    ReadMinRows,
-    SupportsTriggerAvailableNow,
-)
 
 from rota.client.log import logger
 from rota.client.types import TopicPartition
@@ -36,6 +29,13 @@ from rota.spark_connector.options import ReadOptions
 from rota.spark_connector.plan import KafkaInputPartition, plan_input_partitions
 from rota.spark_connector.progress import GroupProgress
 from rota.spark_connector.read import read
+from rota.spark_connector.spark_api import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
 
 _log = logger("rota.spark")
 JsonTree = dict[str, dict[str, int]]

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructType
 
 from rota.protocol import offsets_records as records
 from rota.protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from rota.protocol.wire import DecodeError
+from rota.spark_connector.spark_api import to_arrow_type
 
 COMMIT: Final = "commit"  # an offset was committed
 FORGOTTEN: Final = "forgotten"  # the offset was deleted: it expired, or it or its topic was deleted
@@ -47,7 +47,7 @@ EVENT: Final = (
     .add("members", ArrayType(MEMBER))
     .add("reason", StringType())
 )
-_ARROW: Final = to_arrow_type(EVENT, timezone="UTC")
+_ARROW: Final = to_arrow_type(EVENT)
 
 Event = dict[str, Any]
 

@@ -9,14 +9,13 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
-from rota.spark_connector.pipelines.decode import COMMIT, EVENT, FORGOTTEN, GROUP, SKIPPED, decode_events
+from rota.spark_connector.pipelines.decode import COMMIT, EVENT, FORGOTTEN, GROUP, SKIPPED, decode_event, decode_events
 from rota.spark_connector.pipelines.lag import GroupPosition, Lag
 
 WINDOW: Final = ("window_start", "window_end")
@@ -39,7 +38,7 @@ _MS: Final = ("start_ms", "end_ms")
 
 def events(records: DataFrame) -> DataFrame:
     """Decode records of `__consumer_offsets` from format("rota"): EVENT, with timestamp, partition and offset."""
-    read = arrow_udf(decode_events, EVENT)  # type: ignore[call-overload] # the annotations of decode_events define its kind
+    read = _decoder()
     decoded = records.select(
         read("key", "value").alias("event"),  # not mapInArrow, which requires pandas
         F.col("timestamp").alias("at"),
@@ -47,6 +46,19 @@ def events(records: DataFrame) -> DataFrame:
         F.col("offset").alias("source_offset"),
     )
     return decoded.select("event.*", "at", "source_partition", "source_offset")
+
+
+def _decoder() -> Any:
+    """decode_events as a function of columns; in PySpark 4.0, which has no arrow_udf, a record at a time."""
+    try:
+        from pyspark.sql.pandas.functions import arrow_udf
+    except ImportError:
+        return F.udf(_decode_row, EVENT)
+    return arrow_udf(decode_events, EVENT)  # type: ignore[call-overload] # its annotations define its kind
+
+
+def _decode_row(key: bytearray | None, value: bytearray | None) -> dict[str, Any]:
+    return decode_event(None if key is None else bytes(key), None if value is None else bytes(value))
 
 
 def with_windows(events: DataFrame, window: str) -> DataFrame:

@@ -55,6 +55,7 @@ def test_a_time_wins_over_offsets() -> None:
 
 
 def test_a_stream_can_start_at_the_offsets_of_a_group() -> None:
+    assert stream_options({**BASE, "kafka.group.id": "g"}) == stream_options(BASE), "it has no effect, as in Spark"
     answer = stream_options({**BASE, "group.id": "g", "startingOffsets": "group"})
     assert answer.starting.from_group
     assert answer.starting.offset == LATEST
@@ -103,7 +104,6 @@ def test_limits_of_a_micro_batch() -> None:
         ({**BASE, "minPartitions": "0"}, "minPartitions"),
         ({**BASE, "failOnDataLoss": "maybe"}, "failOnDataLoss"),
         ({**BASE, "maxOffsetsPerTrigger": "5"}, "maxOffsetsPerTrigger"),
-        ({**BASE, "kafka.group.id": "g"}, "group.id"),
         ({**BASE, "kafka.enable.auto.commit": "true"}, "kafka.enable.auto.commit"),
         ({**BASE, "kafka.max.poll.record": "1"}, "max.poll.records"),
         ({**SERVERS, "subscribe": "t", "kafka.bootstrap.servers": "nowhere"}, "bootstrap"),

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 from tests.unit.spark_connector.conftest import Write, create
 
-from rota.client.consumer.reader import FetchedRaw
+from rota.client.config import ConsumerConfig
+from rota.client.consumer.reader import FetchedRaw, PartitionReader
 from rota.client.types import TopicPartition
 from rota.protocol.messages.fetch import AbortedTransaction
 from rota.protocol.records.columns import Columns
@@ -73,12 +74,12 @@ def test_a_small_range_is_read_with_small_fetches(topic: str, write: Write, opti
     write(topic, 0, [(None, b"x" * 900)] * 1000, batch_size=10_000)
 
     async def fetched(start: int, end: int) -> list[int]:
-        fetches, sizes = RangeFetcher(KafkaInputPartition(OffsetRange(topic, 0, start, end)), options), []
-        await fetches.start()
-        while (found := await fetches.next()) is not None:
-            sizes.append(len(found[1].batches))
-        await fetches.close()
-        return sizes
+        async with PartitionReader.from_properties(options.client) as reader:
+            fetches, sizes = RangeFetcher(KafkaInputPartition(OffsetRange(topic, 0, start, end)), options, reader), []
+            while (found := await fetches.next()) is not None:
+                sizes.append(len(found[1].batches))
+            await fetches.close()
+            return sizes
 
     (all_of_it,) = asyncio.run(fetched(0, 1000))
     assert all_of_it > 900_000
@@ -136,8 +137,6 @@ def test_compacted_away_offsets_are_no_loss(bootstrap: str, write: Write, base: 
 
 
 def test_the_default_fetch_size_is_larger_than_that_of_a_consumer(options: ReadOptions) -> None:
-    from rota.client.config import ConsumerConfig
-
     assert fetch_bytes({}, ConsumerConfig(bootstrap_servers="h:1")) == reading.FETCH_BYTES
     answer = ConsumerConfig(bootstrap_servers="h:1", max_partition_fetch_bytes=5)
     assert fetch_bytes({"max.partition.fetch.bytes": "5"}, answer) == 5
@@ -156,7 +155,9 @@ def test_a_reader_that_is_left_early_lets_go(topic: str, write: Write, options: 
 def test_settings_with_blanks_are_those_of_the_client(topic: str, base: dict[str, str]) -> None:
     """The decoder takes the parsed settings: `isolation.level` with a blank hides aborted transactions as well."""
     settings = {**base, "subscribe": topic, "kafka.isolation.level": "read_committed ", "kafka.check.crcs": " false"}
-    fetcher = RangeFetcher(KafkaInputPartition(OffsetRange(topic, 0, 0, 1)), batch_options(settings))
+    options = batch_options(settings)
+    reader = PartitionReader(ConsumerConfig.from_properties(options.client))
+    fetcher = RangeFetcher(KafkaInputPartition(OffsetRange(topic, 0, 0, 1)), options, reader)
     aborted = AbortedTransaction(producer_id=7, first_offset=0)
     fetched = FetchedRaw(
         memoryview(write_batch([Record(0, 1, None, b"x")], producer_id=7, is_transactional=True)),

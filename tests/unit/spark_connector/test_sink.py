@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import Row
 from pyspark.sql.types import StructType
 from tests.interop.kit import until
 from tests.unit.spark_connector.conftest import create
@@ -14,7 +15,16 @@ from tests.unit.spark_connector.conftest import create
 from rota.client import ConsumerRecord, DeliveryFailed, PartitionReader, TopicPartition
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.options import WriteOptions, write_options
-from rota.spark_connector.sink import SLICE_ROWS, RotaStreamWriter, RotaWriter, TaskResult, check_columns, write
+from rota.spark_connector.schema import HEADERS
+from rota.spark_connector.sink import (
+    SLICE_ROWS,
+    RotaStreamWriter,
+    RotaWriter,
+    TaskResult,
+    check_columns,
+    to_batches,
+    write,
+)
 
 PAIR = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
@@ -29,6 +39,20 @@ def written(bootstrap: str, topic: str, partition: int) -> list[ConsumerRecord]:
 
 def batch(**columns: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
+
+
+def test_rows_of_an_older_pyspark_become_batches() -> None:
+    schema = (
+        StructType().add("key", "string").add("value", "binary").add("partition", "integer").add("headers", HEADERS)
+    )
+    rows = [("a", b"1", 0, [("h", b"x")]), (None, None, None, None)] * SLICE_ROWS
+    made = list(to_batches(iter([Row(**dict(zip(schema.names, row, strict=True))) for row in rows]), schema))
+    assert [one.num_rows for one in made] == [SLICE_ROWS] * 2
+    assert made[0].slice(0, 2).to_pylist() == [
+        {"key": "a", "value": b"1", "partition": 0, "headers": [{"key": "h", "value": b"x"}]},
+        {"key": None, "value": None, "partition": None, "headers": None},
+    ]
+    assert list(to_batches(iter(()), schema)) == []
 
 
 def test_rows_become_records(bootstrap: str, topic: str, base: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows
 from tests.interop.kit import unique
 from tests.unit.spark_connector.conftest import Write, create
+from tests.unit.spark_connector.counting import counting
 
 from rota.client import Admin, AdminConfig, TopicPartition, UnknownTopic
 from rota.spark_connector import broker
@@ -76,6 +77,18 @@ def test_a_reader_that_was_restarted_reads_the_same_batch(topic: str, write: Wri
     write(topic, 0, [(None, b"v")] * 9)
     assert end == {topic: {"0": 6, "1": 0}}
     assert rows(again, start, end) == rows(first, start, end) == [(0, at) for at in range(2, 6)]
+
+
+def test_an_idle_micro_batch_costs_two_requests(bootstrap: str, topic: str, write: Write, opened: Opened) -> None:
+    write(topic, 0, [(None, b"v")] * 3)
+    with counting(bootstrap) as (address, counts):
+        reader = opened(subscribe=topic, group_id=unique("group"), **{"kafka.bootstrap.servers": address})
+        end = reader.latestOffset(reader.initialOffset(), ALL)
+        assert rows(reader, reader.initialOffset(), end) == [(0, 0), (0, 1), (0, 2)]
+        assert reader.latestOffset(end, ALL) == end  # commits the end of the first micro-batch
+        before = counts.copy()
+        assert reader.latestOffset(end, ALL) == end
+        assert counts - before == {"Metadata": 1, "ListOffsets": 1}
 
 
 def test_limits_are_those_of_the_options(topic: str, opened: Opened) -> None:
