@@ -31,7 +31,7 @@ $(VENV)/.test: $(VENV)/.demo
 	@touch $@
 
 $(VENV)/.spark: $(VENV)/.test
-	$(PIP) 'rota[spark]'
+	$(PIP) 'rota[pyspark]'
 	@touch $@
 
 $(VENV)/.compiled: $(VENV)/.test $(CODECS)

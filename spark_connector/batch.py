@@ -20,10 +20,11 @@ from rota.spark_connector.offsets import OffsetRange, offset_ranges
 from rota.spark_connector.options import ReadOptions
 from rota.spark_connector.plan import KafkaInputPartition, plan_input_partitions
 from rota.spark_connector.read import read
+from rota.spark_connector.shipping import Shipped
 from rota.spark_connector.spark_api import Filter
 
 
-class RotaReader(DataSourceReader):
+class RotaReader(Shipped, DataSourceReader):
     """Plans on the driver; pickled, it reads in each task."""
 
     def __init__(self, options: ReadOptions) -> None:

@@ -27,6 +27,7 @@ from rota.client.producer.producer import Producer
 from rota.client.types import Headers
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.options import WriteOptions
+from rota.spark_connector.shipping import Shipped
 from rota.spark_connector.spark_api import HAS_STREAM_ARROW_WRITER, DataSourceStreamArrowWriter, to_arrow_schema
 
 LINGER_MS: Final = 20  # a task writes without pauses, so batches fill within this time
@@ -49,7 +50,7 @@ class TaskResult(WriterCommitMessage):
     records: int
 
 
-class RotaWriter(DataSourceArrowWriter):
+class RotaWriter(Shipped, DataSourceArrowWriter):
     """A batch: `df.write.format("rota")`. Raises OptionError for columns that a record does not have."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
@@ -61,7 +62,7 @@ class RotaWriter(DataSourceArrowWriter):
         return write(iterator, self._options)
 
 
-class RotaStreamWriter(DataSourceStreamArrowWriter):
+class RotaStreamWriter(Shipped, DataSourceStreamArrowWriter):
     """A stream: `df.writeStream.format("rota")`. As RotaWriter, for each micro-batch."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:

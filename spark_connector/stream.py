@@ -29,6 +29,7 @@ from rota.spark_connector.options import ReadOptions
 from rota.spark_connector.plan import KafkaInputPartition, plan_input_partitions
 from rota.spark_connector.progress import GroupProgress
 from rota.spark_connector.read import read
+from rota.spark_connector.shipping import Shipped
 from rota.spark_connector.spark_api import (
     ReadAllAvailable,
     ReadLimit,
@@ -42,7 +43,7 @@ JsonTree = dict[str, dict[str, int]]
 LOSSES_SHOWN_MAX: Final = 10  # in one message
 
 
-class RotaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class RotaStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Lives on the driver as long as the query; pickled, it reads in each task."""
 
     def __init__(self, options: ReadOptions) -> None:

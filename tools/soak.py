@@ -25,7 +25,7 @@ SUITES = {
     "simulation": ["tests/simulation"],
     "chaos": ["tests/chaos"],
     "interop": ["tests/interop"],
-    "spark": ["tests/spark/test_pipeline.py", "tests/spark/test_ingest.py"],
+    "spark": ["tests/spark/test_pipeline.py", "tests/spark/test_ingest.py", "tests/spark/test_places.py"],
 }
 VARIABLES = {"PYTHONHASHSEED": "0", "ROTA_SOAK": "1", "ROTA_SEEDS": "2 3 4 0", "ROTA_STRANGERS": "all"}
 TEST_TIMEOUT_S = 1_800

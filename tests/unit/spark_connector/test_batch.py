@@ -8,6 +8,7 @@ import pickle
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, InputPartition, LessThan
 from tests.unit.spark_connector.conftest import Write, create
 
@@ -49,7 +50,7 @@ def test_filters_narrow_the_plan(full: str, base: dict[str, str]) -> None:
     on_time = GreaterThanOrEqual(("timestamp",), datetime.fromtimestamp(50, UTC))
     rest = reader.pushFilters([EqualTo(("partition",), 0), LessThan(("offset",), 60), on_time])
     assert list(rest) == [on_time]
-    assert plan(pickle.loads(pickle.dumps(reader))) == [(0, 49, 60)]
+    assert plan(pickle.loads(cloudpickle.dumps(reader))) == [(0, 49, 60)]
 
 
 @pytest.mark.parametrize("second", [-2_208_988_800, -0.002, -0.001, 0, 0.001])

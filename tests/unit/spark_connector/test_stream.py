@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows
 from tests.interop.kit import unique
 from tests.unit.spark_connector.conftest import Write, create
@@ -329,5 +330,5 @@ def test_a_pickled_reader_still_reads(topic: str, write: Write, opened: Opened) 
     start = reader.initialOffset()
     end = reader.latestOffset(start, ALL)
     (piece,) = reader.partitions(start, end)
-    (batch,) = pickle.loads(pickle.dumps(reader)).read(pickle.loads(pickle.dumps(piece)))
+    (batch,) = pickle.loads(cloudpickle.dumps(reader)).read(pickle.loads(pickle.dumps(piece)))
     assert batch.column("offset").to_pylist() == [0]
