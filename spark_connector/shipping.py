@@ -12,12 +12,14 @@ from typing import Any, Final
 
 from pyspark import cloudpickle
 
+_dumps: Final[Any] = cloudpickle.dumps  # it has no annotations
+
 
 class Shipped:
     """Pickled with cloudpickle, as Spark does, it is unpickled by a function that needs nothing of the package."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return UNPICKLE, (type(self).__module__, type(self).__qualname__, cloudpickle.dumps(self.__dict__))
+        return UNPICKLE, (type(self).__module__, type(self).__qualname__, _dumps(self.__dict__))
 
 
 def _unpickle(module: str, name: str, state: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""The connector where data teams run Spark: clusters, Spark Connect, older versions. Each runs tests/spark/program.py."""
+"""The connector where data teams run Spark: clusters, Spark Connect, older versions. All run tests/spark/program.py."""
 
 from __future__ import annotations
 
