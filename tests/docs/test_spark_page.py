@@ -36,7 +36,7 @@ HELD_BY = {
     'pip install "rota[report]"': "tests/browser/test_report.py",
 }
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 def run(page: str, names: dict[str, object], broker: str, folder: Path) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tests.interop.kit import until
 from tests.spark.conftest import Options
 
-ENDS_S = 60.0  # a deadline, not a delay: a query takes a second or two
+ENDS_S = 180.0  # a deadline, not a delay: a query takes a second or two
 Row = tuple[str, int, int, bytes]  # topic, partition, offset, value
 QUICK = {"fetchOffset.retryIntervalMs": "10"}
 

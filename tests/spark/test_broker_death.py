@@ -15,7 +15,7 @@ from tools.cluster import Cluster
 from tools.zookeeper import missing
 
 pytestmark = [
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
     pytest.mark.java,
     pytest.mark.skipif(missing() is not None, reason=f"no ZooKeeper: {missing()}"),
 ]

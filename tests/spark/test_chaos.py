@@ -13,7 +13,7 @@ from tests.interop.kit import create_topic, until
 from tests.spark.conftest import Sent, written
 from tests.spark.table import ENDS_S, Table, failed, reached, stream
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 IMPATIENT = {"kafka.request.timeout.ms": "500", "kafka.default.api.timeout.ms": "1500"}
 
 

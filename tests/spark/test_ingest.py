@@ -24,7 +24,7 @@ from rota.client import Admin, AdminConfig, TopicPartition
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines.ingest import DAY, DEAD, RECORDS, Job, follow, start
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 DAY_MS = 86_400_000
 
 

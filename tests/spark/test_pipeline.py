@@ -40,7 +40,7 @@ CONF = [  # as the session of the tests
     )
     for word in ("--conf", item)
 ]
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def test_it_runs_from_the_command_line(rota: str, tmp_path: Path, starter: str):
         "PYSPARK_SUBMIT_ARGS": " ".join([*CONF, "pyspark-shell"]),
     }
     done = subprocess.run(
-        [*call, *given], check=False, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=100
+        [*call, *given], check=False, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=400
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "checkpoint" / "commits" / "0").exists()

@@ -15,7 +15,7 @@ from tests.spark.table import ENDS_S, Table, reached, stream
 
 from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, TopicPartition
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 Send = Callable[..., None]
 NewTopic = Callable[..., str]
 

@@ -18,7 +18,7 @@ from tests.spark.table import ENDS_S, Row, Table, ended, failed, reached, stream
 
 from rota.client import Admin, AdminConfig, TopicPartition
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 Send = Callable[..., None]
 NewTopic = Callable[..., str]
 IDLE = "spark.sql.streaming.noDataProgressEventInterval"
