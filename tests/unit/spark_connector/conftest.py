@@ -9,6 +9,7 @@ import pytest
 from tests.interop.kit import unique
 
 from rota.client import Admin, AdminConfig, NewTopic, Producer, ProducerConfig
+from rota.spark_connector.task_clients import POOL
 from rota.testing import running_broker
 
 Pairs = Iterable[tuple[bytes | None, bytes | None]]
@@ -21,6 +22,7 @@ def bootstrap() -> Iterator[str]:
     with running_broker({"auto.create.topics.enable": "false"}) as running:
         address = running.bootstrap_servers
         yield address
+        POOL.close()  # the idle clients of the tests that were tasks
 
 
 @pytest.fixture

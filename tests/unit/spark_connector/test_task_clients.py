@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 
 import pytest
 from tests.interop.kit import until
@@ -101,7 +100,7 @@ def test_idle_clients_are_bounded_and_closed() -> None:
     assert pool.idle_count == IDLE_CLIENTS_MAX
     pool.close()
     assert pool.idle_count == 0
-    until(lambda: "rota-idle-clients" not in names(), "the end of the thread", seconds=30)
+    until(lambda: pool._closer is None, "the end of its thread", seconds=30)
 
     brief = ClientPool(idle_close_s=0.01)
     with brief.client(IDLE) as used:
@@ -109,10 +108,6 @@ def test_idle_clients_are_bounded_and_closed() -> None:
     until(lambda: brief.idle_count == 0 and brief._closer is None, "the end of the idle time", seconds=30)
     with brief.client(IDLE) as other:
         assert other is not used
-
-
-def names() -> set[str]:
-    return {thread.name for thread in threading.enumerate()}
 
 
 def test_a_task_gets_no_client_with_other_settings() -> None:
