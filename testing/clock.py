@@ -11,14 +11,14 @@ from rota.coordinator.scheduling.clock import Clock
 class AdjustableClock(Clock):
     """Both clocks of a broker. `advance` moves them ahead together; `pause` stops elapsed time only."""
 
-    __slots__ = ("_ahead_s", "_monotonic", "_paused_at_s", "_wall")
+    __slots__ = ("_ahead_s", "_lost_s", "_monotonic", "_paused_at_s", "_wall")
 
     def __init__(
         self, wall_s: Callable[[], float] = time.time, monotonic_s: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__(self._read_wall, self._read_monotonic)
         self._wall, self._monotonic = wall_s, monotonic_s
-        self._ahead_s = 0.0
+        self._ahead_s = self._lost_s = 0.0  # what `advance` added, and how long elapsed time stood still
         self._paused_at_s: float | None = None
 
     def advance(self, by_ms: int) -> None:
@@ -37,13 +37,13 @@ class AdjustableClock(Clock):
     def resume(self) -> None:
         """Let elapsed time go on from where it stopped."""
         if self._paused_at_s is not None:
-            lost_s = self._monotonic() + self._ahead_s - self._paused_at_s
+            self._lost_s = self._monotonic() + self._ahead_s - self._paused_at_s
             self._paused_at_s = None
-            monotonic = self._monotonic
-            self._monotonic = lambda: monotonic() - lost_s
 
     def _read_wall(self) -> float:
         return self._wall() + self._ahead_s
 
     def _read_monotonic(self) -> float:
-        return self._monotonic() + self._ahead_s if self._paused_at_s is None else self._paused_at_s
+        if self._paused_at_s is not None:
+            return self._paused_at_s
+        return self._monotonic() + self._ahead_s - self._lost_s

@@ -60,10 +60,12 @@ class Commands:
 
     async def kill(self, broker: int | None = None) -> None:
         """End a broker as SIGKILL does."""
+        await self._host.ensure_internal_topics()
         await self._host.get(broker).kill()
 
     async def stop(self, broker: int | None = None) -> None:
         """Stop a broker in order."""
+        await self._host.ensure_internal_topics()
         await self._host.get(broker).stop()
 
     async def restart(self, broker: int | None = None) -> None:

@@ -1,4 +1,9 @@
-"""The brokers of one test run, on one event loop: a broker alone, or a cluster over a metadata tree in memory."""
+"""The brokers of one test run, on one event loop: a broker alone, or a cluster over a metadata tree in memory.
+
+Law
+    KT11 A cluster that loses a broker has its internal topics, as one in production has: the first group or
+         transaction after the loss has a coordinator. They cannot be created with too few brokers.
+"""
 
 from __future__ import annotations
 
@@ -97,6 +102,13 @@ class Host:
                 return leader
         return None
 
+    async def ensure_internal_topics(self) -> None:
+        """KT11. Create those of a cluster, if all of its brokers run."""
+        if self._tree is not None and all(each.is_running for each in self):
+            broker = self.running().broker
+            await broker.groups.ensure_topic()
+            await broker.transactions.ensure_topic()
+
     def offsets_partition(self, group_id: str) -> int:
         """Return the partition of the offsets topic that the group belongs to."""
         return shard_of(group_id, len(self.running().broker.groups.shards))
@@ -122,6 +134,8 @@ class Host:
             "node.id": str(broker_id),
             "offsets.topic.replication.factor": copies,
             "offsets.topic.num.partitions": "4",
+            "transaction.state.log.num.partitions": "4",
+            "transaction.state.log.replication.factor": copies,
             "default.replication.factor": copies,
         }
 

@@ -1,7 +1,13 @@
-"""One broker under test on the running event loop: started, stopped, killed and started again at its address."""
+"""One broker under test on the running event loop: started, stopped, killed and started again at its address.
+
+Law
+    KT10 No other process gets the port of a broker that is down. It is reserved by sockets that are bound and never
+         listen: connections are refused, and a client that connects again and again cannot connect to itself.
+"""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +18,7 @@ from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.metadata.shared_tree import SharedTree
 from rota.coordinator.metadata.store import Store, StoreFailed
 from rota.coordinator.metadata.tree_session import TreeSession
+from rota.coordinator.network.listener import open_sockets
 from rota.coordinator.storage import Disk, Memory
 from rota.testing.clock import AdjustableClock
 from rota.testing.reply_faults import ReplyFaults
@@ -40,6 +47,7 @@ class HostedBroker:
         self._memory = KeptMemory(alone=tree is None) if data is None else None
         self._data = data
         self._broker: Broker | None = None
+        self._reserved: list[socket.socket] = []
         self.disk = FaultyDisk()
         self.faults = ReplyFaults(rules)
         self.address = ""
@@ -70,12 +78,11 @@ class HostedBroker:
             return
         if self._session is not None:
             await self._session.expire()
+        self._reserve_port()
         broker = Broker(self._config, memory=True, clock=self.clock, open_store=self._opener())
         broker.storage = self._storage(broker)
         host, port = await broker.start()
         self.faults.install(broker.listener.connections)
-        first = replace(self._config.listens[0], host=host, port=port)
-        self._config = self._config.changed({"listeners": ",".join(map(str, (first, *self._config.listens[1:])))})
         self.address, self._broker = f"{host}:{port}", broker
 
     async def stop(self) -> None:
@@ -114,9 +121,21 @@ class HostedBroker:
             self.broker.listener.connections.resume()
 
     def discard(self) -> None:
-        """Remove what a stopped broker keeps outside memory."""
+        """Remove what a stopped broker keeps outside memory, and give up its port."""
+        for reserved in self._reserved:
+            reserved.close()
+        self._reserved.clear()
         if self._memory is not None:
             self._memory.discard()
+
+    def _reserve_port(self) -> None:
+        """KT10. Replace port 0 of the first listener by a free port, once. Raises CannotListen."""
+        first, *others = self._config.listens
+        if self._reserved:
+            return
+        self._reserved = open_sockets(first)
+        first = replace(first, port=self._reserved[0].getsockname()[1])
+        self._config = self._config.changed({"listeners": ",".join(map(str, (first, *others)))})
 
     def _storage(self, broker: Broker) -> Disk | Memory:
         if self._memory is not None:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from rota.testing.errors import CommandRefused
 
 STOP_S = 30.0
+LIFETIME = "8760h"  # a year: the process ends with its input, not in the middle of a long test run
 COMMAND_S_MAX = 60.0
 
 
@@ -28,6 +29,7 @@ class OwnProcess:
         self, properties: Mapping[str, str] | None = None, *, count: int = 1, data: Path | None = None, seed: int = 0
     ) -> None:
         command = [sys.executable, "-m", "rota.testing.server", "--json", "--brokers", str(count), "--seed", str(seed)]
+        command += ["--for", LIFETIME]
         command += ["--data", str(data)] if data is not None else []
         for name, value in (properties or {}).items():
             command += ["--set", f"{name}={value}"]

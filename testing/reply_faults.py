@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import partial
 from types import NoneType
 from typing import Any, Final
 
+from rota.coordinator.api.routes import SERVES
 from rota.coordinator.network.call import Call, HangUp
 from rota.coordinator.network.connection import Connection
 from rota.coordinator.network.connections import Connections
@@ -20,6 +22,7 @@ from rota.coordinator.network.replies import Slot
 from rota.coordinator.observe.counters import now_ns
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
+from rota.protocol.registry import APIS
 from rota.testing.reply_rules import Action, ReplyRule, ReplyRules
 
 MEMBERS_MAX = 10_000  # whose connections are known; beyond it those of closed connections are forgotten
@@ -142,13 +145,29 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
     "error": (str,),
     "performed": (bool,),
 }
+# 0 would be a fault that never happens: a test with it passes whatever the application does
+_RANGES: Final[dict[str, tuple[float, float]]] = {
+    "times": (1, 2**31),
+    "skip": (0, 2**31),
+    "probability": (0, 1),
+    "delay_ms": (0, 3_600_000),
+}
+_API_NAMES: Final = tuple(APIS[key].name for key in SERVES)
 
 
 def check_rule(rule: ReplyRule) -> None:
     """Raise ValueError or TypeError for a rule that could not be applied, as any program may send it."""
     for name, kinds in _KINDS.items():
-        if not isinstance(getattr(rule, name), kinds):
-            raise TypeError(f"{name} cannot be {getattr(rule, name)!r}")
+        value = getattr(rule, name)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise TypeError(f"{name} cannot be {value!r}")
+    for name, (least, most) in _RANGES.items():
+        value = getattr(rule, name)
+        if value is not None and not least <= value <= most:  # NaN is in no range
+            raise ValueError(f"{name} is {value}; it is a number from {least} to {most}")
+    if not any(fnmatchcase(known, rule.api) for known in _API_NAMES):
+        close = ", ".join(get_close_matches(rule.api, _API_NAMES)) or ", ".join(_API_NAMES)
+        raise ValueError(f"no API of the broker matches {rule.api!r}; there are {close}")
     if rule.action is Action.ERROR:
         from rota.testing.error_replies import check_api
 

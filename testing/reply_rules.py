@@ -1,8 +1,13 @@
-"""Which replies a fault applies to: rules by API and client id, reproducible by seed. Pure but for the seeded draws."""
+"""Which replies a fault applies to: rules by API and client id, reproducible by seed. Pure but for the seeded draws.
+
+Law
+    KT9 The draws of a rule depend on the seed and on its place among the rules added since `clear`, and on nothing
+        else: not on the requests that other rules draw for, and not on the rules of earlier tests.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from random import Random
@@ -37,10 +42,11 @@ class ReplyRule:
     performed: bool = False
     rule_id: int = 0
     hits: int = 0
+    draws: Random = field(default_factory=Random, repr=False, compare=False)
 
     def as_json(self) -> dict[str, Any]:
         """Plain fields."""
-        return asdict(self)
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "draws"}
 
 
 class ReplyRules:
@@ -48,8 +54,8 @@ class ReplyRules:
 
     def __init__(self, seed: int = 0) -> None:
         self._rules: dict[int, ReplyRule] = {}
-        self._random = Random(seed)
-        self._last_id = 0
+        self._seed = seed
+        self._last_id = self._cleared_id = 0
 
     def add(self, rule: ReplyRule) -> ReplyRule:
         """Add a rule; returns it with its id. Raises ValueError beyond RULES_MAX."""
@@ -57,6 +63,7 @@ class ReplyRules:
             raise ValueError(f"there are {RULES_MAX} faults already")
         self._last_id += 1
         rule.rule_id = self._last_id
+        rule.draws = Random(f"{self._seed} {self._last_id - self._cleared_id}")
         self._rules[rule.rule_id] = rule
         return rule
 
@@ -69,8 +76,9 @@ class ReplyRules:
         self._rules.pop(rule_id, None)
 
     def clear(self) -> None:
-        """Remove all rules."""
+        """Remove all rules; the next ones draw as the first ones did."""
         self._rules.clear()
+        self._cleared_id = self._last_id
 
     def match(self, api: str, client_id: str) -> ReplyRule | None:
         """Return the rule that applies to this request, and count it; None when no rule does."""
@@ -81,7 +89,7 @@ class ReplyRules:
                 continue
             if rule.skip > 0:
                 rule.skip -= 1
-            elif rule.probability >= 1 or self._random.random() < rule.probability:
+            elif rule.probability >= 1 or rule.draws.random() < rule.probability:
                 rule.hits += 1
                 return rule
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from rota.testing.clock import AdjustableClock
@@ -50,3 +52,14 @@ def test_a_paused_clock_advances_on_request() -> None:
 def test_a_negative_advance_is_refused() -> None:
     with pytest.raises(ValueError, match="-1 ms"):
         AdjustableClock().advance(-1)
+
+
+def test_a_clock_is_paused_any_number_of_times() -> None:
+    machine = Machine()
+    clock = AdjustableClock(machine.read, machine.read)
+    for _ in range(sys.getrecursionlimit()):
+        clock.pause()
+        machine.seconds += 1
+        clock.resume()
+        machine.seconds += 0.5
+    assert clock.now_ms() == 100_000 + 500 * sys.getrecursionlimit()

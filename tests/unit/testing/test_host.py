@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, TRANSACTION_STATE
+from rota.testing.commands import Commands
 from rota.testing.host import Host, until
 from rota.testing.hosted_broker import NotRunning
 
@@ -33,6 +35,20 @@ async def test_the_brokers_of_a_cluster_know_each_other_when_it_has_started() ->
         assert all(set(each.broker.topics.brokers) == {1, 2, 3} for each in host)
         with pytest.raises(NotRunning, match="no broker None"):
             host.get()
+    finally:
+        await host.stop()
+
+
+async def test_kt11_a_cluster_has_its_internal_topics_when_it_loses_a_broker() -> None:
+    host = Host(count=3)
+    await host.start()
+    try:
+        assert CONSUMER_OFFSETS not in host.running().broker.topics
+        for lost in (3, 2):
+            await Commands(host).perform("kill", {"broker": lost})
+            topics = host.running().broker.topics
+            replicas = [len(topics.get(name).partitions[0].replicas) for name in (CONSUMER_OFFSETS, TRANSACTION_STATE)]
+            assert replicas == [3, 3]
     finally:
         await host.stop()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,21 @@ async def test_a_killed_broker_closes_its_connections_and_listens_no_more() -> N
     with pytest.raises(NotRunning):
         _ = hosted.broker
     hosted.discard()
+
+
+async def test_kt10_the_port_of_a_killed_broker_is_nobody_elses() -> None:
+    hosted = hosted_broker()
+    await hosted.start()
+    host, port = hosted.address.split(":")
+    await hosted.kill()
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind((host, int(port)))
+    await hosted.start()
+    await hosted.stop()
+    hosted.discard()
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # old connections are in TIME_WAIT
+        other.bind((host, int(port)))
 
 
 async def test_elapsed_time_stops_while_the_broker_is_frozen() -> None:

@@ -60,3 +60,31 @@ def test_the_number_of_rules_is_bounded() -> None:
         rules.add(ReplyRule(action=Action.DROP))
     with pytest.raises(ValueError, match="already"):
         rules.add(ReplyRule(action=Action.DROP))
+
+
+def drawn(rules: ReplyRules, between: int = 0) -> list[bool]:
+    """Add a rule with a probability; what it draws for 20 requests, with `between` of another API after each."""
+    rule = rules.add(ReplyRule(action=Action.DROP, api="Fetch", times=None, probability=0.5))
+    found = []
+    for _ in range(20):
+        found.append(rules.match("Fetch", "") is rule)
+        for _ in range(between):
+            rules.match("Heartbeat", "")
+    return found
+
+
+def test_kt9_the_requests_that_another_rule_draws_for_change_nothing() -> None:
+    alone, beside = ReplyRules(7), ReplyRules(7)
+    for rules in (alone, beside):
+        rules.add(ReplyRule(action=Action.DELAY, api="Heartbeat", times=None, probability=0.5))
+    assert drawn(alone) == drawn(beside, between=3)
+
+
+def test_kt9_a_test_draws_the_same_alone_and_after_others() -> None:
+    alone, later = ReplyRules(7), ReplyRules(7)
+    first = drawn(alone)
+    for _ in range(3):
+        drawn(later)
+    later.clear()
+    assert drawn(later) == first
+    assert drawn(later) != first, "rules of one test do not draw the same"
