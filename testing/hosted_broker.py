@@ -102,6 +102,7 @@ class HostedBroker:
             broker, self._broker = self._broker, None
             if self._session is not None:
                 self._session.suspend()
+            await broker.listener.stop_accepting()
             await broker.abandon()
 
     def freeze(self) -> None:

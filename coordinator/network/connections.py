@@ -3,6 +3,7 @@
 Laws
     A connection above a limit is closed at once with a logged reason; the open connections are not affected.
     One periodic check finds idle and stalled connections: a connection has no timer of its own.
+    N9  After an abort no connection is open: one that was being accepted meanwhile is closed, and never served.
     N5  Replies that peers do not read never exceed the memory of requests and replies. The connections whose peers have
         read nothing for longest are closed first, with a logged reason; those whose peers read are closed last. TCP
         reports progress in steps of some hundred kilobytes: a peer that needs longer than the stall timeout for one
@@ -72,7 +73,7 @@ class Connections:
         self._refused_peers = RefusedPeers()
         self._last_id = 0
         self._on_empty: Callable[[], None] | None = None
-        self._is_suspended = False
+        self._is_suspended = self._is_aborted = False
 
     def __len__(self) -> int:
         return len(self._open)
@@ -123,7 +124,9 @@ class Connections:
         self._per_host[host] += 1
         if self._is_suspended:
             connection.suspend()
-        if self._on_empty is not None:  # accepted while the listeners were being closed
+        if self._is_aborted:  # N9: accepted before, and reported by the event loop now
+            connection.abort()
+        elif self._on_empty is not None:  # accepted while the listeners were being closed
             connection.finish()
         elif len(self._open) > (allowed := self.node.config.max_connections):
             self.refused_count += 1
@@ -223,7 +226,8 @@ class Connections:
             on_empty()
 
     def abort(self) -> int:
-        """Close all connections at once; return how many there were."""
+        """Close all connections at once, and those that are still being accepted; return how many there were."""
+        self._is_aborted = True
         left = list(self._open)
         for connection in left:
             connection.abort()

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _SWEEP, _STALLED = ("network", "sweep"), ("network", "stalled")
 STALLED_LOOK_MS = 1_000
+TURNS_TO_REGISTER = 2  # of the event loop, from `accept` to `connection_made`
 
 
 class CannotListen(OSError):
@@ -137,6 +138,7 @@ class Listener:
         """Stop accepting, wait for requests in flight, close the other connections; return how many those were."""
         self._timers.cancel(_SWEEP)
         self._timers.cancel(_STALLED)
+        await self.stop_accepting()
         for server in self._servers:
             server.close()
         self.unauthenticated.close()
@@ -152,6 +154,20 @@ class Listener:
         self._servers.clear()
         self._close_sasl()
         return cut_off
+
+    async def stop_accepting(self) -> None:
+        """Accept no more connections, and register those that the event loop has accepted.
+
+        asyncio loses a connection that it has accepted when its server is closed in the same turn: its socket stays
+        open until the garbage collector finds it. uvloop registers a connection in the turn in which it accepts it.
+        """
+        loop = asyncio.get_running_loop()
+        for server in self._servers:
+            if isinstance(server, asyncio.Server):
+                for listening in server.sockets:
+                    loop.remove_reader(listening.fileno())
+        for _ in range(TURNS_TO_REGISTER):
+            await asyncio.sleep(0)
 
     def abort(self) -> None:
         """Stop accepting and close every connection at once."""

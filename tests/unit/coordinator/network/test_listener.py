@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import socket
 import subprocess
 import sys
@@ -95,6 +97,30 @@ async def test_connections_are_refused_while_the_listener_closes(serve: Serve) -
     world.connections.finish(lambda: None)
     late = await world.peer()
     assert await late.ended()
+
+
+async def test_n9_a_connection_that_was_being_accepted_during_an_abort_is_closed(serve: Serve) -> None:
+    """The event loop reports an accepted connection some turns later, when the others are closed already."""
+    world = await serve()
+    world.connections.abort()
+    late = await world.peer()
+    late.ask(1)
+    async with asyncio.timeout(20):
+        assert await late.ended()
+    assert world.requests == []
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_n9_a_connection_that_is_being_accepted_during_a_stop_is_closed(serve: Serve, turns: int) -> None:
+    """asyncio loses it in one of these turns of the loop; its open socket would be a ResourceWarning later."""
+    world = await serve()
+    with socket.create_connection(("127.0.0.1", world.port), timeout=20) as peer:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await world.listener.stop(0)
+        gc.collect()
+        with contextlib.suppress(ConnectionResetError):
+            assert await asyncio.to_thread(peer.recv, 1) == b""
 
 
 async def test_connections_left_after_the_drain_time_are_aborted(serve: Serve) -> None:
