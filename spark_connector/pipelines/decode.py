@@ -15,6 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructType
 
+from rota.protocol import consumer_group_records as consumer_records
 from rota.protocol import offsets_records as records
 from rota.protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from rota.protocol.wire import DecodeError
@@ -24,6 +25,11 @@ COMMIT: Final = "commit"  # an offset was committed
 FORGOTTEN: Final = "forgotten"  # the offset was deleted: it expired, or it or its topic was deleted
 GROUP: Final = "group"  # a group has a generation
 GROUP_GONE: Final = "gone"
+EPOCH: Final = "epoch"  # a group of KIP-848 has a new group epoch
+CONSUMER_MEMBER: Final = (
+    "member"  # a member of such a group: its own fields (generation 0), or its epoch and assignment
+)
+CONSUMER_STATE: Final = "state"  # other records of such a group
 SKIPPED: Final = "skipped"
 
 MEMBER: Final = (
@@ -67,6 +73,8 @@ def decode_event(key: bytes | None, value: bytes | None) -> Event:
                 return _offset(of, value)
             case records.GroupMetadataKey() as group:
                 return _group(group, value)
+        if (consumer := consumer_records.decode_key(key)) is not None:
+            return _of_consumer_group(consumer, value)
     except DecodeError as error:
         return _skipped(f"unreadable: {_reason(error)}")
     return _skipped(f"key of type {int.from_bytes(key[:2], 'big', signed=True)}")
@@ -91,6 +99,28 @@ def _group(of: records.GroupMetadataKey, raw: bytes | None) -> Event:
         "protocol": value.protocol,
         "members": [_member(member, is_consumer=is_consumer) for member in value.members],
     }
+
+
+def _of_consumer_group(key: Any, raw: bytes | None) -> Event:
+    """A record of KIP-848."""
+    value = None if raw is None else consumer_records.decode_value(key, raw)
+    match value:
+        case consumer_records.EpochValue():
+            return {"kind": EPOCH, "group": key.group, "generation": value.epoch}
+        case consumer_records.MemberValue():
+            own = {name: getattr(value, name) for name in ("instance_id", "client_id", "client_host")}
+            member = {"member_id": key.member_id, **own, "topics": list(value.subscribed_topic_names)}
+            return {"kind": CONSUMER_MEMBER, "group": key.group, "generation": 0, "members": [member]}
+        case consumer_records.CurrentAssignmentValue():
+            count = sum(len(topic.partitions) for topic in value.assigned_partitions)
+            member = {"member_id": key.member_id, "partitions": count}
+            return {
+                "kind": CONSUMER_MEMBER,
+                "group": key.group,
+                "generation": value.member_epoch,
+                "members": [member],
+            }
+    return {"kind": CONSUMER_STATE, "group": key.group}
 
 
 def _member(member: records.MemberMetadata, *, is_consumer: bool) -> Mapping[str, Any]:

@@ -11,14 +11,28 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Final
 
-from rota.client import LATEST, Admin, AdminFailed, ErrorCode, TopicPartition
+from rota.client import (
+    LATEST,
+    Admin,
+    AdminFailed,
+    BrokerError,
+    CorruptRecords,
+    ErrorCode,
+    OffsetOutOfRange,
+    PartitionReader,
+    TimedOut,
+    TopicPartition,
+)
 from rota.client.log import logger
 from rota.client.types import OffsetAndTimestamp
-from rota.spark_connector.pipelines.lag import LogAtTime
+from rota.spark_connector.pipelines.lag import LogAtTime, UnreadOffset
 
 TIMES_AT_ONCE_MAX: Final = 8
+RECORD_TIMES_MAX: Final = 2_000  # of one micro-batch
+RECORD_TIMES_S: Final = 30.0
 _log = logger("rota.spark")
 
 
@@ -48,6 +62,34 @@ async def _end_offsets(client: Mapping[str, str], by_time: Mapping[int, list[Top
 
         results = await asyncio.gather(*(at(*item) for item in by_time.items()))
     return {at: offset for result in results for at, offset in result.items()}
+
+
+def record_times(client: Mapping[str, str], offsets: Iterable[UnreadOffset]) -> dict[UnreadOffset, int]:
+    """The timestamps in ms of the records at these offsets, at most RECORD_TIMES_MAX of them. Records that were lost,
+    or that were not fetched within RECORD_TIMES_S, are left out. Raises Unreachable."""
+    wanted = list(islice(offsets, RECORD_TIMES_MAX))
+    return asyncio.run(_record_times(client, wanted)) if wanted else {}
+
+
+async def _record_times(client: Mapping[str, str], wanted: list[UnreadOffset]) -> dict[UnreadOffset, int]:
+    room, found = asyncio.Semaphore(TIMES_AT_ONCE_MAX), dict[UnreadOffset, int]()
+    async with PartitionReader.from_properties(client) as reader:
+
+        async def fetch(unread: UnreadOffset) -> None:
+            async with room:
+                try:
+                    fetched = await reader.fetch(*unread, max_bytes=1, max_wait_ms=0)
+                except (OffsetOutOfRange, BrokerError, CorruptRecords, TimedOut):
+                    return  # unknown
+            if fetched.records:
+                found[unread] = fetched.records[0].timestamp
+
+        fetches = [asyncio.create_task(fetch(unread)) for unread in wanted]
+        _, late = await asyncio.wait(fetches, timeout=RECORD_TIMES_S)
+        for each in late:
+            each.cancel()
+        await asyncio.gather(*fetches, return_exceptions=True)
+    return found
 
 
 async def _list_offsets(admin: Admin, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

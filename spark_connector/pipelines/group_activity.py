@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -30,8 +31,16 @@ from rota.client.log import logger
 from rota.client.other_clients import ALIASES
 from rota.spark_connector.pipelines import tables
 from rota.spark_connector.pipelines.arguments import checkpoint_path, common_parser, parse_common, source_options
-from rota.spark_connector.pipelines.ends import end_offsets
-from rota.spark_connector.pipelines.lag import GroupPosition, positions_by_window, with_lags
+from rota.spark_connector.pipelines.ends import end_offsets, record_times
+from rota.spark_connector.pipelines.lag import (
+    GroupPosition,
+    Lag,
+    LogAtTime,
+    positions_by_window,
+    unread_offsets,
+    with_lags,
+    with_seconds,
+)
 from rota.spark_connector.pipelines.maintenance import maintain
 from rota.spark_connector.pipelines.reading import TABLES, merged, schema
 from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, check_checkpoint
@@ -141,7 +150,7 @@ def write_batch(batch: DataFrame, number: int, known: list[GroupPosition], job: 
                 _write(make(events), job, make.__name__, number)
         rows = positions_by_window(tables.collect_positions(tables.commits(events), "last_offset"), known)
         ends = end_offsets(job.client(AdminConfig), {position.log_at_time for position in rows})
-        lags = tables.lags(spark, with_lags(rows, ends))
+        lags = tables.lags(spark, _measured(rows, ends, job))
         if rows:
             _write(lags, job, "lag", number)
         if job.lag_max or job.rebalances_max:
@@ -152,6 +161,12 @@ def write_batch(batch: DataFrame, number: int, known: list[GroupPosition], job: 
         events.unpersist()
     _log.info("Wrote the activity of groups", batch=number, output=job.output)
     return rows
+
+
+def _measured(rows: list[GroupPosition], ends: Mapping[LogAtTime, int], job: Job) -> list[Lag]:
+    lags = list(with_lags(rows, ends))
+    times = record_times(job.client(ClientConfig), unread_offsets(lags))
+    return list(with_seconds(lags, times, int(time.time() * 1000)))
 
 
 def write_alerts(alerts: DataFrame, job: Job, number: int) -> None:

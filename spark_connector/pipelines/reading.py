@@ -10,22 +10,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from rota.spark_connector.pipelines.table_files import BATCH
-from rota.spark_connector.pipelines.tables import DAY, PARTITION, WINDOW
+from rota.spark_connector.pipelines.tables import CONSUMER, DAY, PARTITION, WINDOW
 
 _WINDOW: Final = "window_start timestamp, window_end timestamp"
 _OF: Final = f"{_WINDOW}, group string, topic string, partition int"
 _FOLDERS: Final = f"{DAY} date, {BATCH} int"
 SCHEMAS: Final = {
     "commits": f"{_OF}, commits long, forgotten long, first_offset long, last_offset long, source_offset long",
-    "lag": f"{_OF}, committed long, source_offset long, end_offset long, lag long",
+    "lag": f"{_OF}, committed long, source_offset long, end_offset long, lag long, lag_seconds double",
     "rebalances": f"{_WINDOW}, group string, generations array<int>, generation int, protocol string, members int, "
     "members_max int, source_offset long",
     "members": f"{_WINDOW}, group string, generation int, member_id string, instance_id string, client_id string, "
-    "client_host string, topics array<string>, partitions int",
+    "client_host string, topics array<string>, partitions int, type string",
     "skipped": f"{_WINDOW}, reason string, records long",
     "alerts": f"{_WINDOW}, group string, kind string, value long, limit long",
 }
@@ -39,7 +39,7 @@ def read(spark: SparkSession, output: str, table: str) -> DataFrame:
     rows = merged(table, spark.read.schema(schema(table)).parquet(f"{output}/{table}"))
     if table == "rebalances":
         rows = rows.withColumn("rebalances", F.size("generations"))
-    return rows.drop("source_offset")
+    return named_members(rows) if table == "members" else rows.drop("source_offset")
 
 
 def schema(table: str) -> str:
@@ -59,8 +59,18 @@ def merged(table: str, rows: DataFrame) -> DataFrame:
         case "alerts":
             return rows.groupBy(*WINDOW, "group", "kind", "limit").agg(F.max("value").alias("value"))
         case "members":
-            return _newest(rows, "group", "generation")
+            own = F.when(F.col("type") == CONSUMER, F.col("member_id")).otherwise("")
+            return _newest(rows.withColumn("own", own), "group", "generation", "own").drop("own")
     return _newest(rows, *PARTITION)
+
+
+def named_members(rows: DataFrame) -> DataFrame:
+    """The members of each generation. A member of KIP-848 gets the fields of its own record, which is left out."""
+    before = Window.partitionBy("group", "member_id").orderBy("window_end", "generation")
+    for name in ("instance_id", "client_id", "client_host", "topics"):
+        rows = rows.withColumn(name, F.last(name, ignorenulls=True).over(before))
+    is_own = (F.col("type") == CONSUMER) & (F.col("generation") == 0)
+    return rows.where(~F.coalesce(is_own, F.lit(False)))
 
 
 def _commits(rows: DataFrame) -> DataFrame:

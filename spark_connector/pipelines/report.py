@@ -27,6 +27,7 @@ from rota.spark_connector.pipelines.report_rows import (
     Row,
     group_lags,
     member_bars,
+    named_members,
     partition_lags,
     rebalances,
     worst_groups,
@@ -96,7 +97,7 @@ def chart_data(output: str, groups: Sequence[str] = ()) -> tuple[list[str], dict
     """The groups (those with the highest lag, or `groups`) and the rows of the charts."""
     partitions = partition_lags(table(output, "lag"))
     chosen = list(groups) or worst_groups(partitions, GROUPS_MAX)
-    members = _of(chosen, table(output, "members"))
+    members = named_members(_of(chosen, table(output, "members")))
     partitions = _of(chosen, partitions)
     marks = rebalances(_of(chosen, table(output, "rebalances")), members)
     ends = {row["group"]: row["end"] for row in sorted(partitions, key=lambda row: row["end"])}

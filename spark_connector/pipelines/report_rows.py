@@ -17,6 +17,22 @@ Rows = Iterable[Mapping[str, Any]]
 NAMES_SHOWN_MAX: Final = 3
 
 
+def named_members(rows: Rows) -> list[Row]:
+    """The members of each generation. A member of KIP-848 gets the fields of its own record, which is left out."""
+    own: dict[tuple[str, str], Row] = {}
+    found = []
+    for row in sorted(rows, key=lambda row: (row["window_end"], row["generation"], row["batch_id"])):
+        key = (row["group"], row["member_id"])
+        if row.get("type") != "consumer":
+            found.append(dict(row))
+        elif row["generation"] == 0:
+            own[key] = {name: row[name] for name in ("instance_id", "client_id", "client_host")}
+        else:
+            unknown = {"instance_id": None, "client_id": row["member_id"], "client_host": ""}
+            found.append({**row, **own.get(key, unknown)})
+    return found
+
+
 def partition_lags(rows: Rows) -> list[Row]:
     """A row for each window, group and partition with a committed offset; `lag` None: unknown."""
     last: dict[tuple[Any, ...], Mapping[str, Any]] = {}

@@ -13,9 +13,19 @@ from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql.types import IntegerType, LongType, StringType, StructType
+from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructType
 
-from rota.spark_connector.pipelines.decode import COMMIT, EVENT, FORGOTTEN, GROUP, SKIPPED, decode_event, decode_events
+from rota.spark_connector.pipelines.decode import (
+    COMMIT,
+    CONSUMER_MEMBER,
+    EPOCH,
+    EVENT,
+    FORGOTTEN,
+    GROUP,
+    SKIPPED,
+    decode_event,
+    decode_events,
+)
 from rota.spark_connector.pipelines.lag import GroupPosition, Lag
 
 WINDOW: Final = ("window_start", "window_end")
@@ -31,8 +41,11 @@ LAG: Final = (
     .add("source_offset", LongType())
     .add("end_offset", LongType())
     .add("lag", LongType())
+    .add("lag_seconds", DoubleType())
 )
 DAY: Final = "day"
+CLASSIC: Final = "classic"  # Kafka's types of a group
+CONSUMER: Final = "consumer"
 _MS: Final = ("start_ms", "end_ms")
 
 
@@ -101,10 +114,10 @@ def commits(events: DataFrame) -> DataFrame:
 
 def rebalances(events: DataFrame) -> DataFrame:
     """The generations of each group and its number of members; the last generation is the current one."""
-    size = F.size("members")
+    size = F.when(F.col("kind") == GROUP, F.size("members"))  # no record of KIP-848 has it
     counted = F.when(F.col("generation") > 0, F.col("generation"))  # 0: no generation yet
     return (
-        events.where(F.col("kind") == GROUP)
+        events.where(F.col("kind").isin(GROUP, EPOCH))
         .groupBy(*WINDOW, "group")
         .agg(
             F.array_sort(F.collect_set(counted)).alias("generations"),
@@ -117,10 +130,16 @@ def rebalances(events: DataFrame) -> DataFrame:
 
 
 def members(events: DataFrame) -> DataFrame:
-    """The members of each generation of each group, with their number of partitions."""
+    """The members of each generation of each group, with their number of partitions. The type of a group of KIP-848 is
+    `consumer`: a member has a row with generation 0 for its own fields, and one for each of its epochs."""
     last = events.where(F.col("kind") == GROUP).groupBy(*WINDOW, "group", "generation")
     found = last.agg(F.max_by("members", "source_offset").alias("members"))
-    return found.withColumn("member", F.explode("members")).select(*WINDOW, "group", "generation", "member.*")
+    rows = found.withColumn("member", F.explode("members")).withColumn("type", F.lit(CLASSIC))
+    new = events.where(F.col("kind") == CONSUMER_MEMBER).withColumn("member", F.col("members")[0])
+    by_id = new.groupBy(*WINDOW, "group", "generation", F.col("member.member_id").alias("id"))
+    new_rows = by_id.agg(F.max_by("member", "source_offset").alias("member")).withColumn("type", F.lit(CONSUMER))
+    columns = (*WINDOW, "group", "generation", "member.*", "type")
+    return rows.select(*columns).unionByName(new_rows.select(*columns))
 
 
 def skipped(events: DataFrame) -> DataFrame:
@@ -144,8 +163,8 @@ def alerts(lags: DataFrame, rebalances: DataFrame, lag_max: int, rebalances_max:
 
 OF_EVENTS: Final = (  # the tables, and the kinds of events without which they have no rows
     (frozenset((COMMIT, FORGOTTEN)), commits),
-    (frozenset((GROUP,)), rebalances),
-    (frozenset((GROUP,)), members),
+    (frozenset((GROUP, EPOCH)), rebalances),
+    (frozenset((GROUP, CONSUMER_MEMBER)), members),
     (frozenset((SKIPPED,)), skipped),
 )
 
@@ -158,7 +177,7 @@ def collect_positions(rows: DataFrame, offset: str) -> list[GroupPosition]:
 
 def lags(spark: SparkSession, rows: Iterable[Lag]) -> DataFrame:
     """The table lag."""
-    flat = [(*row.position.window, *row.position[1:], row.end_offset, row.lag) for row in rows]
+    flat = [(*row.position.window, *row.position[1:], row.end_offset, row.lag, row.lag_seconds) for row in rows]
     made = spark.createDataFrame(flat, LAG)
     times = [F.timestamp_millis(F.col(ms)).alias(name) for ms, name in zip(_MS, WINDOW, strict=True)]
     return made.select(*times, *LAG.names[2:])

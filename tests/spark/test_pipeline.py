@@ -205,17 +205,19 @@ def test_windows_have_the_lag_of_their_time_and_each_row_once(spark: SparkSessio
     with pytest.raises(OptionError, match="--output"):
         start(spark, replace(answer, checkpoint=str(tmp_path / "another")))
 
-    lag = read(spark, str(tmp_path), "lag").selectExpr("group", "unix_seconds(window_end)", "committed", "lag")
+    lag = read(spark, str(tmp_path), "lag").selectExpr(
+        "group", "unix_seconds(window_end)", "committed", "lag", "lag_seconds"
+    )
     assert sorted(tuple(row) for row in lag.collect()) == [
-        ("g", 4, 1, 2),  # of the records at 1, 2 and 3 s it has read the first
-        ("g", 8, 4, 3),
-        ("g", 10, 7, 2),
-        ("g", 12, 10, 0),
-        ("gone", 10, None, None),
-        ("quiet", 4, 0, 3),
-        ("quiet", 8, 0, 7),
-        ("quiet", 10, 0, 9),
-        ("quiet", 12, 0, 10),
+        ("g", 4, 1, 2, 2.0),  # of the records at 1, 2 and 3 s it has read the first
+        ("g", 8, 4, 3, 3.0),
+        ("g", 10, 7, 2, 2.0),
+        ("g", 12, 10, 0, 0.0),
+        ("gone", 10, None, None, None),
+        ("quiet", 4, 0, 3, 3.0),
+        ("quiet", 8, 0, 7, 7.0),
+        ("quiet", 10, 0, 9, 9.0),
+        ("quiet", 12, 0, 10, 11.0),
     ]
     skipped = {row["reason"]: row["records"] for row in read(spark, str(tmp_path), "skipped").collect()}
     assert skipped == {

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.architecture.test_tidy import ROOT
 
+from rota.protocol import consumer_group_records
 from rota.protocol.consumer_protocol import (
     Assignment,
     Subscription,
@@ -85,9 +86,26 @@ def test_a_group_without_a_generation_has_no_members() -> None:
     }
 
 
-def test_kinds_that_are_not_known_are_skipped_and_named() -> None:
-    reasons = {item["reason"] for item in from_kafka() if item["kind"] == "skipped"}
-    assert reasons == {f"key of type {kind}" for kind in range(3, 9)}  # those of KIP-848
+def test_records_of_a_group_of_the_consumer_protocol_are_decoded() -> None:
+    found = from_kafka()
+    assert not [item for item in found if item["kind"] == "skipped"]
+    epochs = [item["generation"] for item in found if item["kind"] == "epoch"]
+    assert epochs == sorted(epochs) != []
+    members = [(item["generation"], *item["members"]) for item in found if item["kind"] == "member"]
+    own = next(member for epoch, member in members if epoch == 0)
+    assert own["client_host"].startswith("/127.")
+    assert own["client_id"]
+    assert own["topics"]
+    assigned = [(epoch, member["partitions"]) for epoch, member in members if epoch > 0]
+    assert max(count for _, count in assigned) > 0
+    assert {member["member_id"] for _, member in members} == {own["member_id"]} or len(members) > 2
+
+
+def test_the_end_of_a_member_is_no_row_of_a_table() -> None:
+    gone = consumer_group_records.encode_key(consumer_group_records.MemberKey(group="g", member_id="m"))
+    assert decode_event(gone, None) == {"kind": "state", "group": "g"}
+    epoch = consumer_group_records.encode_key(consumer_group_records.EpochKey(group="g"))
+    assert decode_event(epoch, b"\x00\x63")["reason"] == "unreadable: EpochValue of version 99"
 
 
 @pytest.mark.parametrize("version", range(5))

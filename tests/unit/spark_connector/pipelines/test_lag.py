@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.client.types import TopicPartition
-from rota.spark_connector.pipelines.lag import GroupPosition, Lag, positions_by_window, with_lags
+from rota.spark_connector.pipelines.lag import (
+    GroupPosition,
+    Lag,
+    positions_by_window,
+    unread_offsets,
+    with_lags,
+    with_seconds,
+)
 
 FIRST, SECOND, THIRD = WINDOWS = (0, 10), (10, 20), (20, 30)
 
@@ -82,3 +89,19 @@ def test_how_micro_batches_are_cut_changes_nothing(
 
 def last_of_each(rows: list[GroupPosition]) -> list[GroupPosition]:
     return list({(item.window, item.group_partition): item for item in rows}.values())
+
+
+def test_the_lag_in_seconds_is_the_age_of_the_first_unread_record() -> None:
+    rows = [Lag(at(FIRST, 5, 1), 9, 4), Lag(at(SECOND, 9, 2), 9, 0), Lag(at(THIRD, 9, 2), 12, 3)]
+    rows += [
+        Lag(at(FIRST, 7, 1, partition=1), 9, 2),
+        Lag(at(SECOND, None, 2), 9, None),
+        Lag(at(FIRST, 4, 1), None, None),
+    ]
+    asked = unread_offsets(rows)
+    part = TopicPartition("t", 0)
+    assert [*asked] == [(part, 9), (part, 5), (TopicPartition("t", 1), 7)], "the newest windows come first"
+    found = with_seconds(rows, {(part, 5): 4, (part, 9): 21}, now_ms=27)
+    assert [row.lag_seconds for row in found] == [0.006, 0.0, 0.006, None, None, None]
+    (future,) = with_seconds(rows[:1], {(part, 5): 99}, now_ms=27)
+    assert future.lag_seconds == 0.0

@@ -10,6 +10,7 @@ from rota.spark_connector.pipelines.report_rows import (
     group_lags,
     member_bars,
     milliseconds,
+    named_members,
     partition_lags,
     rebalances,
     worst_groups,
@@ -96,3 +97,18 @@ def test_bars_reach_to_the_next_generation_and_the_last_one_to_the_end() -> None
 def test_groups_are_chosen_by_their_highest_lag() -> None:
     rows = [lag(0, 0, 0, 1, "a"), lag(0, 0, 0, 9, "b"), lag(0, 1, 0, 0, "b"), lag(0, 0, 0, None, "c")]
     assert worst_groups(partition_lags(rows), 2) == ["b", "a"]
+
+
+def test_a_member_of_the_consumer_protocol_has_the_names_of_its_own_record() -> None:
+    nobody = {"instance_id": None, "client_id": None, "client_host": None}
+    base = {"group": "g", "member_id": "m", "type": "consumer", "batch_id": 0}
+    own = {**base, **window(0), "generation": 0, "instance_id": None, "client_id": "c", "client_host": "/h"}
+    assigned = {**base, **window(1), **nobody, "generation": 4, "partitions": 3, "batch_id": 1}
+    other = {**base, **window(1), **nobody, "generation": 4, "partitions": 1, "member_id": "expired"}
+    classic = {**member(4, "old"), **window(2), "batch_id": 2}
+    found = named_members([classic, assigned, other, own])
+    assert {row["member_id"]: (row["client_id"], row["partitions"]) for row in found} == {
+        "m": ("c", 3),
+        "expired": ("expired", 1),
+        "old-1": ("old", 2),
+    }
