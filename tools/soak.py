@@ -25,7 +25,13 @@ SUITES = {
     "simulation": ["tests/simulation"],
     "chaos": ["tests/chaos"],
     "interop": ["tests/interop"],
-    "spark": ["tests/spark/test_pipeline.py", "tests/spark/test_ingest.py", "tests/spark/test_places.py"],
+    "spark": [
+        "tests/spark/test_pipeline.py",
+        "tests/spark/test_ingest.py",
+        "tests/spark/test_places.py",
+        "tests/packaging/test_compose.py",
+        "tests/docs/test_notebook.py",
+    ],
 }
 VARIABLES = {"PYTHONHASHSEED": "0", "ROTA_SOAK": "1", "ROTA_SEEDS": "2 3 4 0", "ROTA_STRANGERS": "all"}
 TEST_TIMEOUT_S = 1_800

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 from tests.browser.conftest import violations
+from tests.unit.spark_connector.pipelines.activity_tables import HOSTILE, write_tables
 
 from rota.spark_connector.pipelines.report import main
-
-START = datetime(2026, 1, 1, tzinfo=UTC)
-HOSTILE = "</script><img src=x onerror=alert(1)>"
-MEMBERS = {1: ("a",), 2: ("a", "b"), 3: ("b",)}  # by generation
-
-
-def write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
-    place = folder / name / "batch_id=0"
-    place.mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist(rows), place / "part.parquet")
 
 
 @pytest.fixture
@@ -35,27 +23,7 @@ def report(tmp_path: Path) -> Path:
             pytest.fail("in CI nothing is skipped: vl-convert-python is missing")
         pytest.skip("vl-convert-python is not installed: the report is not tested")
 
-    def window(minute: int) -> dict[str, object]:
-        start = START + timedelta(minutes=minute)
-        return {"window_start": start, "window_end": start + timedelta(minutes=1)}
-
-    lag = {"topic": "orders", "committed": 1}
-    rows = [
-        {**window(minute), **lag, "group": group, "partition": partition, "lag": minute * factor + partition}
-        for group, factor in (("billing", 5), (HOSTILE, 1))
-        for minute in range(10)
-        for partition in range(3)
-    ]
-    write(tmp_path, "lag", rows)
-    generations = [{**window(3 * each - 3), "group": "billing", "generations": [each]} for each in MEMBERS]
-    write(tmp_path, "rebalances", generations)
-    members = [
-        {**window(3 * each - 3), "group": "billing", "generation": each, "member_id": f"{name}-1", "client_id": name}
-        for each, names in MEMBERS.items()
-        for name in names
-    ]
-    more = {"instance_id": None, "client_host": "/127.0.0.1", "partitions": 2}
-    write(tmp_path, "members", [{**member, **more} for member in members])
+    write_tables(tmp_path)
     file = tmp_path / "report.html"
     assert main([str(tmp_path), str(file), "--title", "Our <groups>"]) == 0
     return file

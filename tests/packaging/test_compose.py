@@ -11,14 +11,18 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from compose_spec import PyCompose
+from tests.interop.kit import until
+from tests.soak import soak_only
 from tools.zookeeper import ZooKeeperServer, missing
 
 from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, NewTopic, Producer, ProducerConfig
@@ -99,6 +103,23 @@ def test_prometheus_scrapes_every_broker_by_a_name_that_its_console_allows() -> 
     assert targets == {f"{name}:{http.port}" for name in BROKERS if (http := config(name).http) is not None}
     assert {name for name in BROKERS if name in config(name).rota_http_allowed_hosts} == set(BROKERS)
     assert all((ROOT / "deploy" / "prometheus" / name).exists() for name in scraped["rule_files"])
+
+
+JOBS = ("ingest", "group-activity", "report")
+LAKE = "/var/lib/rota/lake"
+
+
+def test_the_jobs_run_with_the_profile_spark_alone_and_name_the_brokers() -> None:
+    for name in JOBS:
+        service = SERVICES[name]
+        assert service["profiles"] == ["spark"]
+        assert service["build"]["target"] == "spark"
+        assert f"lake:{LAKE}" in [str(volume) for volume in service["volumes"]]
+    servers = ",".join(f"{name}:29092" for name in BROKERS)
+    for name in JOBS[:2]:
+        assert f"--bootstrap-servers={servers}" in SERVICES[name]["command"]
+    assert "AS spark\n" in (ROOT / "Dockerfile").read_text()
+    assert (ROOT / "deploy" / "spark" / "orders.ddl").exists()
 
 
 class Topology:
@@ -209,6 +230,71 @@ def test_the_same_topology_as_processes_outlives_a_broker(topology: Topology) ->
     topology.start("broker-1")
     assert topology.is_healthy("broker-1")
     assert [topology.end(name, signal.SIGTERM) for name in BROKERS] == [0, 0, 0]
+
+
+def job_command(name: str, topology: Topology, http: int) -> list[str]:
+    """The command of a job of the file, with the addresses and folders of the processes."""
+    ours = {f"{broker}:29092": f"127.0.0.1:{port}" for broker, port in topology.inside.items()}
+    ours |= {LAKE: str(topology.folder / "lake"), "/etc/rota": str(ROOT / "deploy" / "spark")}
+    ours |= {"0.0.0.0:8090": f"127.0.0.1:{http}", "1 minute": "2 seconds"}
+    words = [str(word) for word in SERVICES[name]["command"]]
+    for theirs, replacement in ours.items():
+        words = [word.replace(theirs, replacement) for word in words]
+    return [sys.executable, "-m", *words]
+
+
+def start_job(name: str, topology: Topology, http: int) -> None:
+    conf = (
+        "--conf spark.master=local[1] --conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=1 pyspark-shell"
+    )
+    variables = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "PYSPARK_SUBMIT_ARGS": conf}
+    with (topology.folder / f"{name}.log").open("ab") as log:
+        command = job_command(name, topology, http)
+        environment = {**os.environ, **variables}
+        topology.processes[name] = subprocess.Popen(
+            command, env=environment, stdout=log, stderr=log, cwd=topology.folder, start_new_session=True
+        )
+
+
+async def write_orders(bootstrap: str) -> None:
+    async with Admin(AdminConfig(bootstrap_servers=bootstrap)) as admin:
+        while len((await admin.describe_cluster()).nodes) < len(BROKERS):
+            await asyncio.sleep(0.05)
+        await admin.create_topics([NewTopic("orders", 3)])
+    async with Producer(ProducerConfig(bootstrap_servers=bootstrap, acks="all")) as producer:
+        for number in range(RECORDS):
+            await producer.send("orders", b'{"id": %d, "name": "n"}' % number, partition=number % 3)
+
+
+@soak_only
+@pytest.mark.timeout(900)
+def test_the_jobs_as_processes_fill_the_tables_and_the_report_is_served(topology: Topology) -> None:
+    (http,) = free_ports(1)
+    for name in BROKERS:
+        topology.start(name)
+    asyncio.run(write_orders(topology.bootstrap))
+    for name in JOBS:
+        start_job(name, topology, http)
+    records = topology.folder / "lake" / "orders" / "records"
+    until(lambda: len(rows_of(records)) == RECORDS, "the records in the table", seconds=400)
+    topology.end("broker-1", signal.SIGKILL)  # the jobs go on with the two others
+    until(lambda: b"orders-table" in report(http), "the group of ingest in the report", seconds=400)
+    assert {row["id"] for row in rows_of(records)} == set(range(RECORDS))
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    files = [str(file) for file in folder.rglob("*.parquet")] if folder.exists() else []
+    return [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+
+
+def report(port: int) -> bytes:
+    """The page; empty while there is none."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as answer:
+            found: bytes = answer.read()
+            return found
+    except OSError:
+        return b""
 
 
 @pytest.fixture

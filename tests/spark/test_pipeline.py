@@ -19,6 +19,7 @@ from tests.spark.conftest import Sent, loaded, written
 
 import rota.spark_connector.pipelines.group_activity as pipeline
 from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, TopicPartition
+from rota.protocol import consumer_group_records
 from rota.protocol.offsets_records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines.group_activity import TOPIC, Job, start
@@ -183,6 +184,30 @@ def test_windows_have_the_lag_of_their_time_and_each_row_once(spark: SparkSessio
         value = OffsetCommitValue(offset=offset or 0, metadata="", commit_timestamp=0)
         return Sent(None if offset is None else encode_value(value, 4), key, timestamp_ms=second * 1000)
 
+    def of_consumer_group(key: object, value: object, second: int) -> Sent:
+        raw = consumer_group_records.encode_value(value)
+        return Sent(raw, consumer_group_records.encode_key(key), timestamp_ms=second * 1000)
+
+    member = consumer_group_records.MemberKey(group="g", member_id="m")
+    fields = {"client_id": "c", "client_host": "/h", "subscribed_topic_names": ("t",)}
+    own = of_consumer_group(member, consumer_group_records.MemberValue(**fields), 3)
+    epochs = [
+        of_consumer_group(
+            consumer_group_records.EpochKey(group="g"), consumer_group_records.EpochValue(epoch=number), second
+        )
+        for number, second in ((3, 3), (4, 9))
+    ]
+    assigned = of_consumer_group(
+        consumer_group_records.CurrentAssignmentKey(group="g", member_id="m"),
+        consumer_group_records.CurrentAssignmentValue(
+            member_epoch=4,
+            previous_member_epoch=3,
+            state=0,
+            assigned_partitions=(consumer_group_records.CurrentPartitions(topic_id=b"t" * 16, partitions=(0, 1)),),
+        ),
+        9,
+    )
+
     answer = Job(rota, str(tmp_path), window="2 seconds", starting="latest", options={"subscribe": offsets})
     answer = replace(answer, groups="g|gone|quiet", topics=topic, lag_max=8, alert_topic=alerts, compact_after=1)
     run(spark, answer)  # a micro-batch of nothing, so that the start is known
@@ -190,9 +215,9 @@ def test_windows_have_the_lag_of_their_time_and_each_row_once(spark: SparkSessio
     newer = Sent(b"", b"\0\x0b", timestamp_ms=3000)
     written(rota, offsets, [committed("g", 1, 2), committed("quiet", 0, 3), *garbage, newer, committed("g", 4, 6)])
     run(spark, answer)
-    written(rota, offsets, [committed("g", 7, 9), committed("gone", 1, 9), committed("gone", None, 9)])
+    written(rota, offsets, [own, epochs[0], committed("g", 7, 9), committed("gone", 1, 9), committed("gone", None, 9)])
     run(spark, answer)
-    written(rota, offsets, [committed("g", 10, 11), committed("hidden", 1, 11)])
+    written(rota, offsets, [committed("g", 10, 11), committed("hidden", 1, 11), epochs[1], assigned])
     run(spark, answer)
 
     day = tmp_path / "lag" / "day=1970-01-01"
@@ -219,6 +244,11 @@ def test_windows_have_the_lag_of_their_time_and_each_row_once(spark: SparkSessio
         ("quiet", 10, 0, 9, 9.0),
         ("quiet", 12, 0, 10, 11.0),
     ]
+    (found,) = read(spark, str(tmp_path), "members").collect()
+    columns = ("group", "generation", "member_id", "client_id", "client_host", "topics", "partitions", "type")
+    assert tuple(found[name] for name in columns) == ("g", 4, "m", "c", "/h", ["t"], 2, "consumer")
+    rebalances = read(spark, str(tmp_path), "rebalances").orderBy("generation").collect()
+    assert [(row["generations"], row["members"]) for row in rebalances] == [([3], None), ([4], None)]
     skipped = {row["reason"]: row["records"] for row in read(spark, str(tmp_path), "skipped").collect()}
     assert skipped == {
         "a record without a key": 1,
