@@ -20,8 +20,9 @@ RUN python -m venv /opt/rota && /opt/rota/bin/pip install --no-cache-dir -c cons
 # the jobs of rota.spark_connector, with PySpark and Java: docker build --target spark .
 FROM ${BASE} AS spark
 RUN apt-get update && apt-get install -y --no-install-recommends default-jre-headless procps && rm -rf /var/lib/apt/lists/*
-COPY --from=build /src /src
-RUN python -m venv /opt/rota && /opt/rota/bin/pip install --no-cache-dir -c /src/constraints.txt '/src[pyspark,report]'
+COPY --from=build /opt/rota /opt/rota
+COPY --from=build /src/constraints.txt /opt/rota/
+RUN /opt/rota/bin/pip install --no-cache-dir -c /opt/rota/constraints.txt 'rota[pyspark,report]'
 RUN useradd --system --uid 10001 --home-dir /var/lib/rota --create-home rota && mkdir /var/lib/rota/lake && chown rota /var/lib/rota/lake
 ENV PATH=/opt/rota/bin:$PATH PYTHONUNBUFFERED=1
 USER rota
