@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 
 from rota.spark_connector.errors import OptionError
@@ -89,7 +90,8 @@ def table(output: str, name: str) -> list[Row]:
     """All rows of a table, with the columns of its folders. Raises FileNotFoundError."""
     files, path = file_system(f"{output}/{name}")
     found = ds.dataset(path, filesystem=files, format="parquet", partitioning="hive")
-    rows: list[Row] = found.to_table().to_pylist()
+    schemas = [found.schema, *(part.physical_schema for part in found.get_fragments())]  # older files lack columns
+    rows: list[Row] = found.replace_schema(pa.unify_schemas(schemas)).to_table().to_pylist()
     return rows
 
 

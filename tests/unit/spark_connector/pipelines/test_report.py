@@ -50,3 +50,12 @@ def test_without_the_library_or_the_tables_the_error_says_what_to_do(
     assert 'pip install "rota[report]"' in capsys.readouterr().err
     assert main([str(tmp_path / "missing"), str(tmp_path / "report.html")]) == 2
     assert "missing" in capsys.readouterr().err
+
+
+def test_a_column_that_older_files_do_not_have_is_read(tmp_path: Path) -> None:
+    for batch, rows in enumerate([{"lag": [1]}, {"lag": [2], "lag_seconds": [0.5]}]):
+        folder = tmp_path / "lag" / "day=2026-01-01" / f"batch_id={batch}"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table(rows), folder / "part.parquet")
+    found = {row["batch_id"]: (row["lag"], row["lag_seconds"]) for row in table(str(tmp_path), "lag")}
+    assert found == {0: (1, None), 1: (2, 0.5)}
