@@ -25,6 +25,7 @@ PARTITIONERS: Final = ("murmur2_random", "random")
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 LEVELS: Final = {"gzip": range(1, 10), "lz4": range(1, 18), "zstd": range(-131_072, 23)}  # Kafka's (KIP-390)
 INT32_MAX: Final = (1 << 31) - 1
+CLASSIC_SETTINGS: Final = ("partition_assignment_strategy", "heartbeat_interval_ms", "session_timeout_ms")
 ACKS: Final[dict[int | str, int]] = {0: 0, 1: 1, -1: -1, "0": 0, "1": 1, "-1": -1, "all": -1}
 IN_FLIGHT_IDEMPOTENT_MAX: Final = 5  # batches of which a broker remembers the sequence
 _DURATION: Final = re.compile(r"by_duration:P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII)
@@ -99,12 +100,13 @@ class ConsumerConfig(ClientConfig):
         "a name that survives restarts: static membership (KIP-345)", None, instance
     )
     group_protocol: str = setting(
-        "classic: the members assign; consumer: the coordinator assigns, without stopping the group (KIP-848)",
+        "classic: the members assign; consumer: the coordinator assigns, without stopping the group (KIP-848); "
+        "auto: consumer where the coordinator takes it, else classic (Rota's value)",
         "classic",
-        one_of("classic", "consumer"),
+        one_of("classic", "consumer", "auto"),
     )
     group_remote_assignor: str | None = setting(
-        "the coordinator's assignor with group_protocol=consumer: uniform or range; None: the coordinator's choice",
+        "the coordinator's assignor in the consumer protocol: uniform or range; None: the coordinator's choice",
         None,
         wire_text(1),
     )
@@ -155,14 +157,17 @@ class ConsumerConfig(ClientConfig):
 
     def _check_protocol(self) -> None:
         """Raises ConfigError for a setting that the group protocol does not have."""
-        defaults = {field.name: field.default for field in fields(type(self))}
-        if self.group_protocol == "classic":
-            if self.group_remote_assignor is not None:
-                raise refused("group_remote_assignor", self.group_remote_assignor, "None with group_protocol=classic")
-            return
-        for name in ("partition_assignment_strategy", "heartbeat_interval_ms", "session_timeout_ms"):
-            if getattr(self, name) != defaults[name]:
+        if self.group_protocol == "classic" and self.group_remote_assignor is not None:
+            raise refused("group_remote_assignor", self.group_remote_assignor, "None with group_protocol=classic")
+        if self.group_protocol == "consumer":
+            for name in self.classic_settings:
                 raise refused(name, getattr(self, name), "unset with group_protocol=consumer: the brokers decide it")
+
+    @property
+    def classic_settings(self) -> tuple[str, ...]:
+        """The names of the settings that differ from their defaults and that only the classic protocol has."""
+        defaults = {field.name: field.default for field in fields(type(self))}
+        return tuple(name for name in CLASSIC_SETTINGS if getattr(self, name) != defaults[name])
 
     @property
     def commits_by_itself(self) -> bool:

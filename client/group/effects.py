@@ -132,6 +132,11 @@ class RaiseInPoll:
 
 
 @dataclass(slots=True)
+class UseClassicProtocol:
+    """The coordinator does not take this member in the consumer protocol: go on as a member of the classic one."""
+
+
+@dataclass(slots=True)
 class Note:
     """A line of the log: Kafka's own terms in `event`, the rest as fields (R27). `level` is logging's name for it."""
 
@@ -152,5 +157,6 @@ Effect = (
     | Disarm
     | Wake
     | RaiseInPoll
+    | UseClassicProtocol
     | Note
 )

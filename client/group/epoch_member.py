@@ -10,6 +10,8 @@ Laws
     E3  A field that has not changed is sent as None; after a failed heartbeat the next one has all fields.
     E4  A topic that was deleted and created again is another topic: its partitions are lost and assigned anew.
     E5  Only the coordinator takes partitions away: metadata that do not have an owned topic change nothing.
+    E6  With group_protocol=auto a coordinator that refuses the protocol, or this group in it, makes the member a
+        classic one (automatic.py), which owns nothing. Without auto `poll` raises the refusal.
 
 This file is longer than others because a decision of the member is read in one place; machine.py has branches for
 JoinGroup, SyncGroup and the leader, which this protocol does not need.
@@ -26,10 +28,10 @@ from itertools import groupby
 from typing import Any, ClassVar, Final, assert_never
 
 from rota.client.config import ConsumerConfig
-from rota.client.errors import KafkaError
+from rota.client.errors import KafkaError, Unsupported
 from rota.client.group import heartbeat, leave, notes
 from rota.client.group.assignors.base import RebalanceProtocol
-from rota.client.group.effects import Assign, BeforeLeaving, Effect, Hook, Lose, Revoke, Wake
+from rota.client.group.effects import Assign, BeforeLeaving, Effect, Hook, Lose, Revoke, UseClassicProtocol, Wake
 from rota.client.group.events import (
     Close,
     CloseTimedOut,
@@ -67,6 +69,7 @@ JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 LEAVE_STATIC_EPOCH: Final = -2  # the instance comes back: its partitions stay its own until the session expires
 _FENCED: Final = (E.FENCED_MEMBER_EPOCH, E.UNKNOWN_MEMBER_ID, E.GROUP_ID_NOT_FOUND)
+_NO_CONSUMER_GROUP: Final = (E.GROUP_ID_NOT_FOUND, E.UNSUPPORTED_VERSION)  # the answer to a member that joins
 _LOST: Final = (E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE)
 
 
@@ -82,7 +85,8 @@ class Report:
 class EpochMember(Member):
     """`target`: the assignment of the last response, by topic id; None before the first. `ids`: the ids of the owned
     topics. `reported`: what the coordinator knows; None: nothing for sure. `sent`: the report of the heartbeat that is
-    under way. `is_new`: the first assignment since joining was not taken over yet."""
+    under way. `is_new`: the first assignment since joining was not taken over yet. `is_replaced`: a classic member has
+    taken over."""
 
     ways: ClassVar[Mapping[MemberState, frozenset[MemberState]]] = EPOCH_TRANSITIONS
     target: dict[bytes, frozenset[int]] | None = None
@@ -91,6 +95,7 @@ class EpochMember(Member):
     sent: Report | None = None
     is_new: bool = False
     is_heartbeat_due: bool = False
+    is_replaced: bool = False
 
     @property
     def due(self) -> bool:
@@ -123,6 +128,10 @@ class EpochMember(Member):
         """The owned partitions that are not, or not with the same topic id, in the target."""
         desired = self.desired
         return frozenset(partition for partition in self.owned if desired.get(partition) != self.ids[partition.topic])
+
+    @property
+    def is_automatic(self) -> bool:
+        return self.config.group_protocol == "auto"
 
     @property
     def must_reconcile(self) -> bool:
@@ -199,6 +208,8 @@ def _decide(m: EpochMember, event: Event) -> None:
 
 def _advance(m: EpochMember) -> None:
     """Begin the next due and possible actions."""
+    if m.is_replaced:
+        return
     if m.state in ENDED:
         _proceed_closing(m)
         return
@@ -272,6 +283,8 @@ def _accepted(m: EpochMember, response: ConsumerGroupHeartbeatResponse) -> None:
         m.refresh_metadata()
     if is_joining:
         m.note("info", notes.JOINED, protocol="consumer", leader=False)
+        if m.is_automatic:
+            m.note("info", notes.CONSUMER_PROTOCOL)
         m.rejoin, m.is_new, m.target = None, True, m.target or {}
         m.move(S.ASSIGNING)
     elif m.state is S.REDISCOVERING:
@@ -282,7 +295,11 @@ def _refused(m: EpochMember, code: ErrorCode, message: str | None) -> None:
     m.reported = None
     reason = f"encountered {code.name} from CONSUMER_GROUP_HEARTBEAT response"
     m.note("info", notes.HEARTBEAT_FAILED, code=code.name, detail=message)
-    if code in _FENCED:
+    if m.is_automatic and code in _NO_CONSUMER_GROUP:
+        _use_classic(m, message or code.name)
+    elif m.generation == NO_GENERATION and code is E.GROUP_ID_NOT_FOUND:
+        m.give_up(refused("ConsumerGroupHeartbeat", code, m.config), reason)
+    elif code in _FENCED:
         m.out_of_group(reason, keep_id=True)
     elif code in _LOST:
         heartbeat.coordinator_lost(m, code.name)
@@ -300,11 +317,23 @@ def _unanswered(m: EpochMember, ticket: int, error: KafkaError) -> None:
         m.note("info", notes.HEARTBEAT_FAILED, cause=str(error))
         if error.retriable:
             heartbeat.coordinator_lost(m, str(error))
+        elif m.is_automatic and isinstance(error, Unsupported):
+            _use_classic(m, str(error))
         else:
             m.give_up(error, "the coordinator could not be sent a heartbeat")
     elif m.closing is not None and ticket == m.closing.ticket:
         m.note("info", notes.NOT_LEFT, cause=str(error))
         m.closing.ticket = None
+
+
+def _use_classic(m: EpochMember, cause: str) -> None:
+    """E6. A member that has joined leaves its epoch first: it joins again, and is refused again."""
+    if m.state is S.JOINING:
+        m.note("info", notes.CLASSIC_PROTOCOL, cause=cause)
+        m.is_replaced = True
+        m.out.append(UseClassicProtocol())
+    elif m.state not in ENDED:
+        m.out_of_group(cause, keep_id=True)
 
 
 def _commit_refused(m: EpochMember, event: CommitRefused) -> None:

@@ -1,5 +1,5 @@
 """The membership of a consumer: performs the effects of the pure machine on a Cluster (machine.py for the classic
-protocol, epoch_member.py for the consumer protocol of KIP-848).
+protocol, epoch_member.py for the consumer protocol of KIP-848, automatic.py for the choice between them).
 
 Laws
     Partitions are revoked and assigned only inside `poll` and `close`, never while the user works on records.
@@ -17,19 +17,16 @@ import random
 import re
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from functools import partial
 from typing import Any, assert_never
 
 from rota.client.config import ConsumerConfig
 from rota.client.errors import IllegalUse, KafkaError, Unreachable
 from rota.client.group import effects as out
-from rota.client.group import events
+from rota.client.group import events, notes
 from rota.client.group.assignors.base import Assignor
-from rota.client.group.epoch_member import new_epoch_member
-from rota.client.group.epoch_member import step as epoch_step
+from rota.client.group.automatic import classic_successor, first_member, step, why_classic
+from rota.client.group.epoch_member import EpochMember
 from rota.client.group.hooks import BeforeLeaving, Hooks, call_hook
-from rota.client.group.machine import step
-from rota.client.group.state import Member, new_member
 from rota.client.group.states import MemberState
 from rota.client.log import logger
 from rota.client.network.cluster import Cluster
@@ -57,7 +54,10 @@ class Membership:
         """`wake()` is called when `poll` has something to do: the consumer may be waiting for records."""
         self._cluster, self._hooks, self._wake = cluster, hooks, wake
         self._group = config.group_id or ""
-        self._member, self._machine = _machine_of(config, assignors)
+        self._assignors = assignors
+        self._member = first_member(config, assignors)
+        if (cause := why_classic(config)) is not None:
+            _log.info(notes.CLASSIC_PROTOCOL, group=self._group, cause=cause)
         self._events: deque[events.Event] = deque()
         self._stepping = False
         self._progress = asyncio.Event()
@@ -233,7 +233,7 @@ class Membership:
         self._stepping = True
         try:
             while self._events:
-                for effect in self._machine(self._events.popleft(), self._now_ms()):
+                for effect in step(self._member, self._events.popleft(), self._now_ms()):
                     self._perform(effect)
         except Exception as mistake:  # noqa: BLE001  # a bug: waiting callers must not wait for ever
             _log.error("a membership failed", group=self._group, state=self.state, exc_info=mistake)
@@ -266,6 +266,8 @@ class Membership:
                 self._wake()
             case out.Wake():
                 self._wake()
+            case out.UseClassicProtocol():
+                self._use_classic()
             case out.CancelRequest(ticket):
                 if (task := self._tasks.get(ticket)) is not None:
                     task.cancel()
@@ -273,6 +275,15 @@ class Membership:
                 self._perform_on_cluster(effect)
             case _:
                 assert_never(effect)
+
+    def _use_classic(self) -> None:
+        """E6. Its timers end here; its requests end as events that change nothing."""
+        assert isinstance(self._member, EpochMember)
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self._member, first = classic_successor(self._member, self._assignors)
+        self._events.extendleft(reversed(first))
 
     def _perform_on_cluster(self, effect: ClusterEffect) -> None:
         match effect:
@@ -378,17 +389,6 @@ class Membership:
         if self._member.closing is not None:
             self._raised, error = self._raised or error, None
         self._step(events.HookDone(run.ticket, error))
-
-
-def _machine_of(
-    config: ConsumerConfig, assignors: Sequence[Assignor]
-) -> tuple[Member, Callable[[events.Event, int], list[out.Effect]]]:
-    """Return the member's state, and the machine of its protocol."""
-    if config.group_protocol == "consumer":
-        member = new_epoch_member(config)
-        return member, partial(epoch_step, member)
-    classic = new_member(config, assignors)
-    return classic, partial(step, classic)
 
 
 def _as_kafka_error(error: Exception) -> KafkaError:

@@ -40,4 +40,6 @@ NOT_LEFT: Final = "LeaveGroup request failed"  # cause
 REJOIN_IGNORED: Final = (
     "The coordinator assigns: a member of the consumer protocol cannot request a rebalance"  # reason
 )
+CONSUMER_PROTOCOL: Final = "group_protocol=auto uses the consumer protocol: the coordinator speaks it"
+CLASSIC_PROTOCOL: Final = "group_protocol=auto uses the classic protocol"  # cause
 CLOSED: Final = "Membership closed"

@@ -42,6 +42,12 @@ def _remedy(code: int, config: ConsumerConfig) -> str:
             return f"Choose another group_id than {config.group_id!r}."
         case ErrorCode.GROUP_AUTHORIZATION_FAILED:
             return "Have READ on the group granted to this client."
+        case ErrorCode.GROUP_ID_NOT_FOUND | ErrorCode.UNSUPPORTED_VERSION if config.group_protocol == "consumer":
+            return (
+                "The group takes no member of the consumer protocol: group.consumer.migration.policy or the assignors "
+                "of its members keep it classic, it is of another type, or the cluster's group.version is 0. "
+                "Use group_protocol=auto or classic."
+            )
         case ErrorCode.UNSUPPORTED_VERSION if config.group_instance_id is not None:
             return "The broker knows no static members: do without group_instance_id."
         case _:

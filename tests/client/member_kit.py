@@ -108,7 +108,7 @@ async def readers(bootstrap: str, group: str, **defaults: object) -> AsyncIterat
 
         async def join(topics: str | re.Pattern[str], *, polls: bool = True, **settings: object) -> Reader:
             given = {"bootstrap_servers": bootstrap, "group_id": group}
-            if (defaults | settings).get("group_protocol") != "consumer":  # for that one the coordinator decides them
+            if (defaults | settings).get("group_protocol", "classic") == "classic":  # else the coordinator decides
                 given |= {"heartbeat_interval_ms": 100, "session_timeout_ms": 10_000}
             config = ConsumerConfig(**{**given, **defaults, **settings})
             cluster = Cluster(config)

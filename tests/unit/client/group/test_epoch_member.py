@@ -64,7 +64,7 @@ class Talk:
 
     def __init__(self, topics: Any = frozenset({"t"}), known: dict[str, bytes] = IDS, **more: Any) -> None:
         given_settings = {"bootstrap_servers": "h:1", "group_id": "g", "max_poll_interval_ms": POLL_MS}
-        config = ConsumerConfig(**given_settings, group_protocol="consumer", **more)
+        config = ConsumerConfig(**{**given_settings, "group_protocol": "consumer", **more})
         self.m: EpochMember = new_epoch_member(config, "m")
         self.now_ms = 0
         self.outputs: list[Shown] = []
