@@ -18,7 +18,10 @@ from rota.client.group.epoch_member import EpochMember
 from rota.client.group.state import Member
 from rota.client.group.states import MemberState
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from rota.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from rota.protocol.messages.join_group import JoinGroupRequest
 
 S = MemberState
