@@ -18,6 +18,7 @@ from rich.table import Table
 from benchmarks.brokers import Running, has_kafka, kafka, rota
 from benchmarks.group_rows import GROUP_ROWS
 from benchmarks.rows import ROWS, Row, settings
+from benchmarks.transaction_rows import TRANSACTION_ROWS
 
 STARTS = 5
 CLIENTS = ("client_consume", "client_produce")
@@ -28,7 +29,9 @@ def main() -> None:
     arguments = options()
     words = arguments.words
     settings.seconds = arguments.seconds
-    rows = [row for row in (*ROWS, *GROUP_ROWS) if not words or any(word in row.name for word in words)]
+    rows = [
+        row for row in (*ROWS, *GROUP_ROWS, *TRANSACTION_ROWS) if not words or any(word in row.name for word in words)
+    ]
     start_s = usual_start_s()  # before the JVM that warms up beside it
     with ExitStack() as stack:
         ours = stack.enter_context(rota())

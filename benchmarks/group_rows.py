@@ -66,6 +66,10 @@ class ConsumerMember:
 
     def heartbeat(self) -> bool:
         """Join, or report what is owned; return whether the answer brought nothing new."""
+        self.send()
+        return self.take()
+
+    def send(self) -> None:
         joins = self.epoch == 0
         request = ConsumerGroupHeartbeatRequest(
             group_id=self.group,
@@ -75,7 +79,10 @@ class ConsumerMember:
             subscribed_topic_names=(self.topic,) if joins else None,
             topic_partitions=self.owned,
         )
-        answer = self.wire.ask(request, HEARTBEAT_VERSION, ConsumerGroupHeartbeatResponse)
+        self.wire.send(request, HEARTBEAT_VERSION)
+
+    def take(self) -> bool:
+        answer = self.wire.receive(ConsumerGroupHeartbeatResponse, ConsumerGroupHeartbeatRequest.KEY, HEARTBEAT_VERSION)
         if answer.error_code in RETRIABLE:
             return False
         assert not answer.error_code, answer
@@ -116,6 +123,35 @@ def consumer_heartbeats(conns: int, inflight: int) -> Callable[[str], float]:
     return measure
 
 
+def reached_targets(count: int, conns: int = 8) -> Callable[[str], float]:
+    """Seconds until so many members of one group, joining all at once, own one partition each and nothing changes.
+
+    Each connection carries a share of the members; a member sends its next heartbeat when all of a round are answered.
+    """
+
+    def measure(address: str) -> float:
+        topic, group = unique("targets"), unique("group")
+        create(address, topic, count)
+        coordinator = find_coordinator(address, group)
+        wires = [Wire(coordinator) for _ in range(conns)]
+        members = [ConsumerMember(group, topic, wires[n % conns], str(uuid.uuid4())) for n in range(count)]
+
+        def settled() -> bool:
+            for member in members:
+                member.send()
+            return sum([member.take() for member in members]) == count
+
+        began = time.perf_counter()
+        while not settled():
+            pass
+        took = time.perf_counter() - began
+        for wire in wires:
+            wire.close()
+        return took
+
+    return measure
+
+
 def retried(is_done: Callable[[], bool]) -> None:
     """Call until it returns True."""
     for _ in range(RETRIES):
@@ -136,4 +172,5 @@ GROUP_ROWS = (
     Row("OffsetFetch of 1,000 partitions, 4 x 4", "1/s", True, 3, offset_fetches(4, 4, 1000)),
     Row("ConsumerGroupHeartbeat, 4 connections x 16", "1/s", True, 3, consumer_heartbeats(4, 16)),
     Row("ConsumerGroupHeartbeat, 32 connections x 1", "1/s", True, 3, consumer_heartbeats(32, 1)),
+    Row("consumer protocol: 1,000 members reach their target", "s", False, 1, reached_targets(1000)),
 )

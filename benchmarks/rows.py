@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.groups import find_coordinator, hold, rebalance, settled
+from benchmarks.groups import RETRIABLE, RETRIES, RETRY_S, find_coordinator, hold, rebalance, settled
 from benchmarks.pump import Lane, pump
 from benchmarks.wire import Wire, frame
 from rota.protocol.compiler import codec
@@ -92,19 +92,33 @@ def commits(conns: int, inflight: int, partitions: int) -> Callable[[str], float
         topic = unique("committed")
         create(address, topic, partitions)
         lanes = []
-        for conn in range(conns):
+        for _ in range(conns):
             frames, replies = [], []
             for number in range(GROUPS):
                 group = unique("commit")
-                if number == 0:
-                    find_coordinator(address, group)
+                commit_until_accepted(address, group, topic, partitions)
                 frames.append(frame(commit_request(group, topic, partitions), COMMIT_VERSION, number))
                 replies.append(committed_reply(topic, partitions, number))
             lanes.append(Lane(frames, replies))
-            assert conn < conns
         return pump(address, lanes, inflight, settings.seconds).per_s
 
     return measure
+
+
+def commit_until_accepted(address: str, group: str, topic: str, partitions: int) -> None:
+    """Commit once. A coordinator that was just created is still loading, and refuses commits for a while."""
+    wire = Wire(find_coordinator(address, group))
+    request = commit_request(group, topic, partitions)
+    for _ in range(RETRIES):
+        answer = wire.ask(request, COMMIT_VERSION, OffsetCommitResponse)
+        codes = {partition.error_code for of_topic in answer.topics for partition in of_topic.partitions}
+        if codes == {0}:
+            break
+        assert codes <= RETRIABLE, codes
+        time.sleep(RETRY_S)
+    else:
+        raise TimeoutError(f"{address} takes no commit of {group}")
+    wire.close()
 
 
 def commit_request(group: str, topic: str, partitions: int) -> OffsetCommitRequest:

@@ -12,6 +12,8 @@ Laws
     E5  Only the coordinator takes partitions away: metadata that do not have an owned topic change nothing.
     E6  With group_protocol=auto a coordinator that refuses the protocol, or this group in it, makes the member a
         classic one (automatic.py), which owns nothing. Without auto `poll` raises the refusal.
+    E7  While it is not known what the coordinator made of the last heartbeat, no assignment is taken over: a heartbeat
+        with all fields may have given up what was not taken over yet, and others may have it.
 
 This file is longer than others because a decision of the member is read in one place; machine.py has branches for
 JoinGroup, SyncGroup and the leader, which this protocol does not need.
@@ -107,6 +109,8 @@ class EpochMember(Member):
                 return self.subscription is not None or self.hook is not None
             case S.STABLE | S.REDISCOVERING:
                 return self.hook is not None
+            case S.ASSIGNING:
+                return self.hook is not None or self.reported is not None
             case _:
                 return True
 
@@ -222,7 +226,8 @@ def _advance(m: EpochMember) -> None:
     if m.state in (S.STABLE, S.REDISCOVERING) and m.must_reconcile:
         m.move(S.ASSIGNING)
     is_looking_up = m.is_new and m.refresh_ticket is not None  # `on_assigned` has all of the first assignment
-    if m.state is S.ASSIGNING and m.polling and m.hook is None and not is_looking_up:
+    is_waiting = is_looking_up or m.reported is None
+    if m.state is S.ASSIGNING and m.polling and m.hook is None and not is_waiting:
         _reconcile(m)
     if m.state is not S.DOWN:
         m.find_coordinator()

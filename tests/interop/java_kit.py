@@ -94,16 +94,11 @@ class JavaProgram:
             self.lines.append(line.rstrip("\n"))
 
 
-class JavaMember:
-    """Talk's `member` in a process of its own."""
+class PrintingMember:
+    """A group member in a process; it prints "owns P,P,..." and "got VALUE"; it leaves at its input's end."""
 
-    def __init__(self, bootstrap: str, group: str, topic: str, assignor: str = "RangeAssignor") -> None:
-        self._process = subprocess.Popen(
-            command(TALK, bootstrap, "member", group, topic, assignor),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+    def __init__(self, arguments: list[str]) -> None:
+        self._process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -116,6 +111,11 @@ class JavaMember:
     @property
     def values(self) -> list[str]:
         return [line[4:] for line in self.lines if line.startswith("got ")]
+
+    def kill(self) -> None:
+        """SIGKILL: it does not leave."""
+        self._process.kill()
+        self._process.wait()
 
     def close(self) -> None:
         """Have it leave."""
@@ -137,3 +137,10 @@ class JavaMember:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self.lines.append(line.rstrip("\n"))
+
+
+class JavaMember(PrintingMember):
+    """Talk's `member`. `assignor` "consumer": a member of the consumer protocol (KIP-848)."""
+
+    def __init__(self, bootstrap: str, group: str, topic: str, assignor: str = "RangeAssignor") -> None:
+        super().__init__(command(TALK, bootstrap, "member", group, topic, assignor))

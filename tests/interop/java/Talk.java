@@ -18,7 +18,8 @@ import org.apache.kafka.common.serialization.StringSerializer;
  *
  * produce COUNT TOPIC=CODEC...   COUNT records 0, 1, ... to each topic, with the client's defaults (idempotent)
  * consume COUNT TOPIC...         prints "TOPIC VALUE" until COUNT records of each topic have come
- * member GROUP TOPIC ASSIGNOR    prints "owns P,P,..." after each rebalance and "got VALUE", until its input ends
+ * member GROUP TOPIC ASSIGNOR    prints "owns P,P,..." after each rebalance and "got VALUE", until its input ends;
+ *                                ASSIGNOR "consumer" stands for the consumer protocol (KIP-848)
  */
 public final class Talk {
     public static void main(String[] arguments) throws Exception {
@@ -75,10 +76,14 @@ public final class Talk {
         settings.put("bootstrap.servers", bootstrap);
         settings.put("group.id", given.get(0));
         settings.put("client.id", "java");
-        settings.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer." + given.get(2));
         settings.put("auto.offset.reset", "earliest");
-        settings.put("heartbeat.interval.ms", "100");
-        settings.put("session.timeout.ms", "6000");
+        if (given.get(2).equals("consumer")) {
+            settings.put("group.protocol", "consumer");
+        } else {
+            settings.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer." + given.get(2));
+            settings.put("heartbeat.interval.ms", "100");
+            settings.put("session.timeout.ms", "6000");
+        }
         try (var consumer = new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer())) {
             consumer.subscribe(List.of(given.get(1)), new ConsumerRebalanceListener() {
                 @Override

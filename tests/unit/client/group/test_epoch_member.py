@@ -515,3 +515,31 @@ def test_the_laws_hold_in_every_order_of_events(moves: list[Any]) -> None:
         if walk.m.closing is None and walk.m.fenced is None:
             assert walk.m.generation > 0
             assert walk.m.owned == {T0}
+
+
+# ---- an assignment and a lost answer
+
+
+def test_an_assignment_is_not_taken_over_while_an_answer_is_missing() -> None:
+    """E7. The heartbeat with all fields told that t-1 is not owned: another member may have it."""
+    talk = stable_with_one().does(rings("heartbeat")).answers(2, given_=assignment(t=(0, 1)))
+    assert talk.outputs == [("wake",)], "t-1 is told, and no poll takes it over"
+    talk.does(rings("heartbeat")).breaks().does(FOUND)
+    assert talk.fields() == {"rebalance": POLL_MS, "names": ("t",), "owned": {"t": (0,)}}
+    assert talk.does(POLL).outputs == [], "it reads on"
+    assert not talk.m.due
+    assert talk.answers(3, given_=assignment(t=(0,))).outputs == []
+    assert talk.m.owned == {T0}
+    assert talk.m.state is S.STABLE
+
+
+def test_an_assignment_is_taken_over_when_the_next_answer_confirms_it() -> None:
+    """E7."""
+    talk = stable_with_one().does(rings("heartbeat")).answers(2, given_=assignment(t=(0, 1)))
+    talk.does(rings("heartbeat")).breaks().does(FOUND, POLL).answers(2, given_=assignment(t=(0, 1)))
+    assert talk.outputs == [("assign", ("t-0", "t-1"), ("t-1",))]
+
+
+def stable_with_one() -> Talk:
+    """A member with t-0 in epoch 1; the user is at work."""
+    return joining().answers(1, given_=assignment(t=(0,))).done().answers(1).does(ENDED, RETURNING)
