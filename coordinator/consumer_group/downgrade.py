@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from rota.coordinator.consumer_group.embedded_protocol import write_assignment
-from rota.coordinator.consumer_group.member import Member
+from rota.coordinator.consumer_group.member import Member, Partitions
 from rota.coordinator.consumer_group.state import NO_TARGET, ConsumerGroup
 from rota.coordinator.group.events import InstanceId, MemberId, Proto
 from rota.coordinator.group.members import Member as InClassicGroup
@@ -31,8 +31,12 @@ def is_due_when_replaced(group: ConsumerGroup, holder: Member, size_max: int) ->
     return is_last and others < size_max and group.settings.migration.downgrades
 
 
-def members_of(group: ConsumerGroup, leaving: Collection[Member]) -> Members:
-    """Return the members that stay as those of a classic group; all of them have the classic protocol."""
+def members_of(group: ConsumerGroup, leaving: Collection[Member], *, has_to_rebalance: bool) -> Members:
+    """Return the members that stay as those of a classic group; all of them have the classic protocol.
+
+    Until it joins again a member works on what it owns. Before a rebalance that is its assignment (CG20), so that a
+    group that is upgraded again meanwhile gives nothing of it to others; else it is its target.
+    """
     members = Members()
     left = {member.member_id for member in leaving}
     for member in group.members.values():
@@ -41,8 +45,18 @@ def members_of(group: ConsumerGroup, leaving: Collection[Member]) -> Members:
     protocol = members.select_protocol()
     for each in members:
         target = group.targets.get(each.member_id, NO_TARGET)
-        each.assignment = write_assignment(target, group.topics, each.metadata(protocol))
+        partitions = _in_use(group.members[each.member_id]) if has_to_rebalance else target
+        each.assignment = write_assignment(partitions, group.topics, each.metadata(protocol))
     return members
+
+
+def _in_use(member: Member) -> Partitions:
+    """Return what the member owns or has still to revoke."""
+    found: dict[bytes, frozenset[int]] = {}
+    for owned in (member.assigned, member.pending):
+        for topic_id, indexes in owned.items():
+            found[topic_id] = found.get(topic_id, frozenset()) | frozenset(indexes)
+    return found
 
 
 def _member(of: Member) -> InClassicGroup:

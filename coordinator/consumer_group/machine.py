@@ -229,7 +229,8 @@ class HostedGroup(Group):
         A generation that has to rebalance is recorded without its assignments, so that it rebalances after a crash, too
         (docs/adr/0003).
         """
-        members, generation = downgrade.members_of(group, removal.members), group.epoch
+        members = downgrade.members_of(group, removal.members, has_to_rebalance=has_to_rebalance)
+        generation = group.epoch
         assigned = {member.member_id: member.assignment for member in members}
         self.members = members
         size = members.record_bytes + sum(map(len, assigned.values()))

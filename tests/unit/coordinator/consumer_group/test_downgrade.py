@@ -81,7 +81,7 @@ def test_a_member_that_does_not_revoke_in_time_may_be_the_last_of_its_protocol()
     [
         {"settings": ConsumerGroupSettings(assignment_interval_ms=0, migration=MigrationPolicy.UPGRADE)},
         {"config": GroupConfig(group_size_max=1)},
-        {"config": GroupConfig(record_bytes_max=300)},
+        {"config": GroupConfig(record_bytes_max=250)},
     ],
     ids=["policy", "size", "record"],
 )
@@ -119,6 +119,19 @@ def test_while_a_consumer_member_stays_the_group_does() -> None:
     talk.join("b", "t")
     talk.leave("b")
     assert talk.hosted.summary.kind == "consumer"
+
+
+def test_what_a_classic_member_works_on_is_kept_when_the_group_is_upgraded_again_before_it_joined() -> None:
+    """CG20. The target of the group that ended had given some of it away; the member was never told."""
+    talk = MixedTalk()
+    talk.c_join("", fresh="c1")
+    talk.advance(3_000)
+    talk.c_sync("c1", talk.hosted.generation, {"c1": {"t": range(4)}})
+    talk.join("a", "t")
+    assert talk.assigned("c1") == {"t": {0, 1, 2, 3}}
+    talk.leave("a")
+    assert talk.join("b", "t").assignment == {}
+    assert talk.assigned("c1") == {"t": {0, 1, 2, 3}}
 
 
 # ---- a static member moves back to the classic protocol

@@ -1,0 +1,165 @@
+"""Every state that two members can bring a consumer group into: both of the consumer protocol, or one of each.
+
+In each: a partition has one owner, epochs grow, stale epochs change nothing, replaying the log gives the same state, a
+new target moves no more than it must, and requests of the clients alone bring the group to rest, with all partitions
+owned.
+
+The gate walks the first states, breadth first; the soak walks all of them, with lost answers and a topic that grows.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import product
+
+import pytest
+from tests.property.consumer_group_places import (
+    OK,
+    TOPIC,
+    Classic,
+    Client,
+    Member,
+    Place,
+    apply,
+    beat,
+    beat_classic,
+    join,
+    start,
+    sync,
+)
+from tests.soak import SOAK
+from tests.unit.coordinator.consumer_group.talk import durable
+
+from rota.coordinator.consumer_group.state import ConsumerGroupState
+from rota.coordinator.group.transitions import GroupState
+
+ROUNDS_MAX = 15
+NEVER = 1_000_000  # an epoch
+STATES_MAX = 200_000 if SOAK else 12
+
+
+def check_step(before: Place, after: Place) -> None:
+    """What holds between two states that follow each other."""
+    owned = after.owners()
+    assert len(owned) == len(set(owned)), after.path  # CG1
+    old, new = before.talk.hosted.consumer, after.talk.hosted.consumer
+    if old is None or new is None:
+        return
+    assert new.epoch >= old.epoch, after.path
+    assert new.target_epoch >= old.target_epoch, after.path
+    if new.target_epoch > old.target_epoch and old.target_epoch > 1:
+        for who in old.targets.keys() & new.targets.keys() & old.members.keys():
+            was, now = ({*target.values()} for target in (old.targets[who], new.targets[who]))
+            first, second = (frozenset().union(*parts) for parts in (was, now))
+            assert first <= second or second <= first, after.path  # CG12
+
+
+def check_place(place: Place) -> None:
+    check_restart(place)
+    check_stale(place)
+    check_commits(place.copied())
+    check_progress(place.copied())
+
+
+def check_restart(place: Place) -> None:
+    """G5."""
+    assert durable(place.talk.restarted().hosted) == durable(place.talk.hosted), place.path
+
+
+def check_stale(place: Place) -> None:
+    """G3. An epoch that was never given changes nothing."""
+    before, size = durable(place.talk.hosted), len(place.talk.log)
+    for who, client in place.clients.items():
+        if isinstance(client, Member) and client.epoch > 0:
+            assert place.talk.beat(who, NEVER, instance=client.instance).error is not OK, place.path
+    assert (durable(place.talk.hosted), len(place.talk.log)) == (before, size), place.path
+
+
+def check_commits(place: Place) -> None:
+    """G1. A commit in an older epoch is taken for a partition that the member owns, and for no other."""
+    group = place.talk.hosted.consumer
+    topic = place.talk.topics.get(TOPIC)
+    assert topic is not None
+    if group is None:
+        return
+    for who, index in product(place.clients, range(topic.partition_count)):
+        known = group.members.get(who)
+        if known is None or known.epoch <= 1:
+            continue
+        code = place.talk.commit(who, known.epoch - 1, index)
+        assert code is not OK or group.owners.get((topic.topic_id, index)) == who, place.path
+        assert place.talk.commit(who, known.epoch + 1, index) is not OK, place.path
+
+
+def check_progress(place: Place) -> None:
+    """With heartbeats alone the group comes to rest, and every partition has an owner."""
+    present = [who for who, client in place.clients.items() if is_present(client)]
+    for _ in range(ROUNDS_MAX):
+        for who in present:
+            go_on(place, who)
+        place.talk.advance(100)
+        place.take_answers()
+    topic, group = place.talk.topics.get(TOPIC), place.talk.hosted.consumer
+    assert topic is not None
+    if not present or (group is not None and set(group.members) != set(present)):
+        return  # somebody went silently, or comes back
+    owned = sorted(index for who in present for index in place.clients[who].owned)
+    assert owned == list(range(topic.partition_count)), place.path
+    if group is None:
+        assert place.talk.hosted.state is GroupState.STABLE, place.path
+    else:
+        assert group.state is ConsumerGroupState.STABLE, place.path
+
+
+def is_present(client: Client) -> bool:
+    return client.step != "out" if isinstance(client, Classic) else client.epoch > 0
+
+
+def go_on(place: Place, who: str) -> None:
+    client = place.clients[who]
+    if isinstance(client, Member):
+        beat(place, who)
+        told = place.clients[who]
+        if isinstance(told, Member) and told.told is not None:
+            apply(place, who)
+    elif client.step in ("join", "out"):
+        join(place, who)
+    elif client.step == "sync":
+        sync(place, who)
+    elif client.step:
+        beat_classic(place, who)
+    place.take_answers()
+
+
+def walk(clients: dict[str, Client], without: str = "nothing") -> int:
+    """The number of states that were walked. `without` is a word of the actions that are left out."""
+    first = start(clients)
+    queue, seen, walked = deque([first]), {first.shape()}, 0
+    while queue and walked < STATES_MAX:
+        place = queue.popleft()
+        walked += 1
+        check_place(place)
+        for name, action in place.actions():
+            if without in name:
+                continue
+            there = place.after(name, action)
+            check_step(place, there)
+            shape = there.shape()
+            if shape not in seen:
+                seen.add(shape)
+                queue.append(there)
+    assert not (SOAK and queue), "the walk is not exhaustive"
+    return walked
+
+
+WALKS: dict[str, dict[str, Client]] = {
+    "two of the consumer protocol": {"a": Member(), "b": Member()},
+    "one of each": {"a": Member(), "c": Classic()},
+    "one of each, the classic one eager": {"a": Member(), "c": Classic(is_eager=True)},
+    "a static member and another": {"a": Member(instance="i"), "b": Member()},
+}
+
+
+@pytest.mark.parametrize("clients", WALKS.values(), ids=WALKS)
+def test_all_that_two_members_can_do(clients: dict[str, Client]) -> None:
+    assert walk(dict(clients), without="grows" if SOAK else "nothing") >= 12
