@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from rota.coordinator.api.endpoints import BrokerAddress, controller_id, listed_addresses
 from rota.coordinator.api.leader_waits import when_leaders_live
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.throttling import MutationQuota
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, INTERNAL, RESERVED, PartitionState, Refusal, Topic
@@ -105,18 +106,21 @@ def _to_create(node: Node, request: MetadataRequest) -> list[str]:
 
 
 async def _created(node: Node, call: Call, request: MetadataRequest, missing: list[str]) -> MetadataResponse:
-    outcomes = {name: await _create(node, name) for name in missing}
+    quota = MutationQuota(node, call, strict_since=0)
+    outcomes = {name: await _create(node, name, quota) for name in missing}
     return _response(node, call, request, _by_names(node, _names(request), outcomes))
 
 
-async def _create(node: Node, name: str) -> ErrorCode:
-    """Create a topic and return its error code: UNKNOWN_TOPIC_OR_PARTITION when it exists from now on."""
+async def _create(node: Node, name: str, quota: MutationQuota) -> ErrorCode:
+    """Create a topic and return its error code: UNKNOWN_TOPIC_OR_PARTITION when it exists from now on, or may later."""
     if name == CONSUMER_OFFSETS:
         await node.groups.ensure_topic()
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if name in RESERVED:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     partitions, replication = auto_create_counts(node)
+    if not quota.allows(partitions):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
         created = await node.topics.create(name, partitions, replication)
     except StoreFailed:

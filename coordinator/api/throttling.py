@@ -8,7 +8,8 @@ Laws
          its client: 100 is one core. What followers and coordinators ask of a broker does not count.
     CQ13 CreateTopics, CreatePartitions and DeleteTopics of a client above controller_mutation_rate are refused with
          THROTTLING_QUOTA_EXCEEDED, topic by topic, in versions whose clients know this error; in earlier ones they are
-         done, and the client is throttled.
+         done, and the client is throttled. Metadata creates no topics for such a client, which asks again.
+    CQ15 All records that a client sends count for its producer_byte_rate, those as well that are refused.
 """
 
 from __future__ import annotations
@@ -151,6 +152,14 @@ class MutationQuota:
         if not throttle_ms or not self._is_strict:
             return None
         return Refusal(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
+
+    def allows(self, partitions: int) -> bool:
+        """Return whether that many may be created, without a word to the client; a refusal counts, without time."""
+        if self.refuse(partitions) is None:
+            return True
+        if self._throttle is not None:
+            self._throttle.count(CONTROLLER_MUTATION_RATE, 0)
+        return False
 
     def apply(self, response: Any) -> None:
         """Set the throttle time of the response and of the connection."""

@@ -3,12 +3,15 @@
 Law
     DN1 A principal that is denied the same again and again writes one event in REPEAT_MS, with the number of denials
         that were not written; no client can fill the log or the memory. Every denial is in an event or in the number
-        of one: those beyond the limit, by which a client could hide others, are counted in the event OMITTED.
+        of one, REPEAT_MS later at the latest: those beyond the limit, by which a client could hide others, are counted
+        in the event OMITTED.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import structlog
@@ -26,15 +29,20 @@ log = structlog.get_logger("rota.audit")
 
 @dataclass(slots=True)
 class _Count:
+    """Denials of one action; `api` and `decision` are those of the last one."""
+
     since_ms: int
+    api: str
+    decision: Decision
     unwritten: int = 0
 
 
 class Denials:
-    """Counts and logs denials. `total` is that since the start."""
+    """Counts and logs denials. `total` is that since the start; `at(key, ms, call)` sets a timer in elapsed time."""
 
-    def __init__(self) -> None:
+    def __init__(self, at: Callable[[Hashable, int, Callable[[], None]], None]) -> None:
         self.total = 0
+        self._at, self._is_armed = at, False
         self._counts: dict[Action, _Count] = {}
         self._round_ms, self._written, self._omitted = 0, 0, 0
 
@@ -44,36 +52,67 @@ class Denials:
         action = replace(action, name=action.name[:NAME_CHARS_MAX])
         count = self._counts.get(action)
         if count is not None and now_ms - count.since_ms < REPEAT_MS:
-            count.unwritten += 1
+            count.unwritten, count.api, count.decision = count.unwritten + 1, api, decision
+            self._arm(now_ms)
             return
         if not self._may_write(now_ms):
             self._omitted += 1
+            self._arm(now_ms)
             return
         unwritten = 0 if count is None else count.unwritten
-        self._remember(action, now_ms)
-        log.warning(
-            "Denied",
-            principal=str(action.principal),
-            host=action.host,
-            api=api,
-            operation=action.operation.name,
-            resource_type=action.resource_type.name,
-            resource=action.name,
-            reason=decision.reason.value,
-            acl=None if decision.acl is None else f"{decision.acl.pattern} {decision.acl.entry}",
-            repeated=unwritten,
-        )
+        self._remember(action, _Count(now_ms, api, decision))
+        _write(action, api, decision, unwritten)
+
+    def flush(self, now_ms: int) -> None:
+        """Write what was counted only, within the same limit: nobody may be denied the same again."""
+        for action, count in self._counts.items():
+            if count.unwritten and self._may_write(now_ms):
+                _write(action, count.api, count.decision, count.unwritten - 1)
+                count.since_ms = now_ms
+            else:
+                self._omitted += count.unwritten
+            count.unwritten = 0
+        self._write_omitted()
+
+    def _arm(self, now_ms: int) -> None:
+        if not self._is_armed:
+            self._is_armed = True
+            self._at(self, now_ms + REPEAT_MS, partial(self._due, now_ms + REPEAT_MS))
+
+    def _due(self, now_ms: int) -> None:
+        self._is_armed = False
+        self.flush(now_ms)
 
     def _may_write(self, now_ms: int) -> bool:
         if now_ms - self._round_ms >= REPEAT_MS:
-            if self._omitted:
-                log.warning(OMITTED, denials=self._omitted)
-            self._round_ms, self._written, self._omitted = now_ms, 0, 0
+            self._write_omitted()
+            self._round_ms, self._written = now_ms, 0
         self._written += 1
         return self._written <= EVENTS_PER_REPEAT_MAX
 
-    def _remember(self, action: Action, now_ms: int) -> None:
+    def _write_omitted(self) -> None:
+        if self._omitted:
+            log.warning(OMITTED, denials=self._omitted)
+        self._omitted = 0
+
+    def _remember(self, action: Action, count: _Count) -> None:
         self._counts.pop(action, None)
         if len(self._counts) >= REMEMBERED_MAX:
-            self._omitted += self._counts.pop(next(iter(self._counts))).unwritten  # the oldest
-        self._counts[action] = _Count(now_ms)
+            oldest = self._counts.pop(next(iter(self._counts)))
+            self._omitted += oldest.unwritten  # which armed the timer
+        self._counts[action] = count
+
+
+def _write(action: Action, api: str, decision: Decision, repeated: int) -> None:
+    log.warning(
+        "Denied",
+        principal=str(action.principal),
+        host=action.host,
+        api=api,
+        operation=action.operation.name,
+        resource_type=action.resource_type.name,
+        resource=action.name,
+        reason=decision.reason.value,
+        acl=None if decision.acl is None else f"{decision.acl.pattern} {decision.acl.entry}",
+        repeated=repeated,
+    )

@@ -47,7 +47,7 @@ class RequestAccess:
     def _denials(self) -> Denials:
         """Return the audit log of the broker, which begins with the first denial."""
         if self.node.denials is None:
-            self.node.denials = Denials()
+            self.node.denials = Denials(self.node.timers.at)
         return self.node.denials
 
     def allows(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:

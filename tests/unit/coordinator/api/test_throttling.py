@@ -6,25 +6,31 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.unit.coordinator.api.data_world import World, answered, batch, fetch_request, produce_request
+from tests.unit.coordinator.api.data_world import World, answered, batch, fetch_request, produce_request, produces
 from tests.unit.coordinator.api.test_alter_client_quotas import alter, entry
 
+from rota.coordinator.api.access.table import guarded
 from rota.coordinator.api.create_partitions import create_partitions
 from rota.coordinator.api.create_topics import create_topics
 from rota.coordinator.api.delete_topics import delete_topics
 from rota.coordinator.api.fetch import fetch
+from rota.coordinator.api.metadata import metadata
 from rota.coordinator.api.node import Call
 from rota.coordinator.api.produce import produce
 from rota.coordinator.api.throttling import measured
+from rota.coordinator.network.call import HangUp
 from rota.coordinator.network.dispatch import ApiHandler
 from rota.coordinator.observe.counters import ApiCounters
 from rota.coordinator.replica.client_throttle import ClientThrottle
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.coordinator.security.acl import Entry, ResourcePattern
+from rota.coordinator.security.authorizer import Authorizer
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from rota.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from rota.protocol.messages.heartbeat import HeartbeatResponse
+from rota.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from rota.protocol.wire import UUID_ZERO
 
 BURST_WINDOWS = 10
@@ -66,6 +72,29 @@ def test_a_producer_above_its_quota_is_throttled_and_its_records_are_written(ack
     assert response.throttle_time_ms in (over_ms, over_ms + 1)
     assert world.muted_ms == [response.throttle_time_ms]
     assert world.partition().high_watermark == 2
+
+
+def test_records_that_are_refused_for_want_of_permission_count() -> None:
+    """CQ15. As records of an unknown topic do; in Kafka both."""
+    world = Throttled("producer_byte_rate", 1.5)
+    serve = guarded(0, "produce", produce)
+    entry = Entry.parse("ALLOW WRITE * User:ANONYMOUS")
+    for patterns, topics in (((), ("t", "u")), (("t",), ("t", "u")), (("t", "u"), ("t", "u"))):
+        world.set("producer_byte_rate", world.rate)
+        world.node.authorizer = Authorizer()
+        for name in patterns:
+            world.node.authorizer.replace(ResourcePattern.parse(f"TOPIC:LITERAL:{name}"), [entry])
+        world.now_ms += 1_000_000
+        world.muted_ms.clear()
+        response = world.ask(serve, produces([(name, 0, RECORDS) for name in topics]), 9)
+        assert response.throttle_time_ms == max(world.muted_ms) > 0
+        codes = {topic.name: topic.partition_responses[0].error_code for topic in response.responses}
+        assert codes == {name: (3 if name == "u" else 0) if name in patterns else 29 for name in topics}
+    world.node.authorizer = Authorizer()
+    world.muted_ms.clear()
+    with pytest.raises(HangUp):
+        world.ask(serve, produce_request(RECORDS, acks=0), 9)
+    assert world.muted_ms
 
 
 def test_a_producer_without_responses_is_muted() -> None:
@@ -232,3 +261,21 @@ def test_mutations_above_the_quota_are_done_and_throttled_in_early_versions() ->
     delete = DeleteTopicsRequest(topic_names=("a",), timeout_ms=9)
     assert mutate(world, delete_topics, delete, 4) == ([0], 31_000)
     assert world.muted_ms == [19_000, 20_000, 31_000]
+
+
+def test_topics_that_metadata_creates_count_as_mutations() -> None:
+    """CQ13. As in Kafka the response is that for a topic that does not exist yet, and the client asks again."""
+    world = Throttled("producer_byte_rate", 1_000.0)
+    world.set("controller_mutation_rate", 1)
+    names = [f"auto-{index}" for index in range(15)]
+    request = MetadataRequest(topics=tuple(MetadataRequestTopic(name=name) for name in names))
+    response = answered(world.ask(metadata, request, 9))
+    assert {topic.error_code for topic in response.topics} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert (response.throttle_time_ms, world.muted_ms) == (0, [])
+    assert sum(name in world.node.topics for name in names) == 12
+    assert world.node.client_throttle is not None
+    assert world.node.client_throttle.throttled == {"controller_mutation_rate": (3, 0)}
+    world.now_ms += 1_000
+    answered(world.ask(metadata, request, 9))
+    assert sum(name in world.node.topics for name in names) == 13
+    assert mutate(world, create_topics, creates("a"), 7) == ([QUOTA], 1_000)
