@@ -31,7 +31,7 @@ CLIENT_KEYS: Final = (*BYTE_RATES, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE)
 IP_KEYS: Final = (CONNECTION_CREATION_RATE,)
 ALL_KEYS: Final = (*CLIENT_KEYS, *IP_KEYS)
 WHOLE_NUMBERS: Final = frozenset({*BYTE_RATES, *IP_KEYS})
-LONG_MAX: Final = (1 << 63) - 1
+INT_MAX, LONG_MAX = (1 << 31) - 1, (1 << 63) - 1
 EPSILON: Final = 1e-6  # how far a whole number may be off, as a floating point number
 
 Entity = tuple[tuple[str, str | None], ...]  # pairs of type and name, in the order of TYPES; None: the default
@@ -87,16 +87,17 @@ def refuse_quota(entity: Entity, key: str, value: float) -> Refusal | None:
         return Refusal(_INVALID, f"Quota {key} must be greater than 0")
     if key not in WHOLE_NUMBERS:
         return None
-    if value > LONG_MAX:
-        return Refusal(_INVALID, f"Proposed value for {key} is too large for a LONG.")
+    largest, what = (INT_MAX, "an INT") if key in IP_KEYS else (LONG_MAX, "a LONG")
+    if value > largest:
+        return Refusal(_INVALID, f"Proposed value for {key} is too large for {what}.")
     if abs(round(value) - value) > EPSILON:
         return Refusal(_INVALID, f"{key} cannot be a fractional value.")
     return None
 
 
 def quota_text(key: str, value: float) -> str:
-    """Return a quota as it is stored."""
-    return str(round(value)) if key in WHOLE_NUMBERS else repr(value)
+    """Return a quota as it is stored. What is nearly 0 is not stored as 0, which is no quota."""
+    return str(round(value)) if key in WHOLE_NUMBERS and round(value) else repr(value)
 
 
 def node_of(entity: Entity) -> tuple[ConfigKind, str]:

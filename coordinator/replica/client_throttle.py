@@ -1,8 +1,9 @@
 """The throttle of this broker's clients, which follows the quotas of the image.
 
-Law
+Laws
     CQ8 A changed quota counts from the next request on. Without quotas there is no throttle: `install` gets None, and
         requests are not measured.
+    CQ14 A quota of any size, infinity included, is a throttle time that a response can say.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class ClientThrottle:
         self.producers = ClientRates(now_ms, windows=windows, window_ms=window_ms)
         self.consumers = ClientRates(now_ms, windows=windows, window_ms=window_ms)
         self.requests = ClientRates(now_ms, windows=windows, window_ms=window_ms, throttle_ms_max=window_ms)  # in ns
-        self.mutations = MutationRates(now_ms, windows=windows, window_ms=window_ms)
+        self.mutations = MutationRates(now_ms, burst_ms=windows * window_ms)
         self.connections = ConnectionRates(now_ms, windows=windows, window_ms=window_ms, delay_ms_max=window_ms)
         self.throttled: dict[str, tuple[int, int]] = {}  # by quota: how often a client was throttled, ms in all
         for entity, quotas in all_quotas(image):

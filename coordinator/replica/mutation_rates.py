@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rota.coordinator.metadata.client_quotas import Entity
+from rota.coordinator.replica.client_rates import THROTTLE_MS_MAX
 from rota.coordinator.replica.entity_buckets import EntityBuckets
 
 
@@ -24,7 +25,9 @@ class TokenBucket:
     def fill(self, rate: float, burst_seconds: float, now_ms: int) -> float:
         """Return the tokens that there are now. A new bucket is full."""
         burst = rate * burst_seconds
-        filled = self._tokens + rate * (now_ms - self._at_ms) / 1_000 if self._used else burst
+        elapsed_ms = now_ms - self._at_ms
+        filled = self._tokens if not elapsed_ms else self._tokens + rate * elapsed_ms / 1_000
+        filled = filled if self._used else burst
         self._used, self._tokens, self._at_ms = True, min(filled, burst), now_ms
         return self._tokens
 
@@ -40,13 +43,13 @@ class TokenBucket:
 
 
 class MutationRates:
-    """`limits` are quotas in partitions per second; they may change."""
+    """`limits` are quotas in partitions per second; they may change. A burst is what `burst_ms` allow."""
 
     __slots__ = ("_burst_seconds", "_entities", "limits")
 
-    def __init__(self, now_ms: Callable[[], int], *, windows: int, window_ms: int) -> None:
-        self._burst_seconds = windows * window_ms / 1_000
-        self._entities = EntityBuckets(now_ms, windows * window_ms, TokenBucket, lambda bucket: bucket.is_positive)
+    def __init__(self, now_ms: Callable[[], int], *, burst_ms: int) -> None:
+        self._burst_seconds = burst_ms / 1_000
+        self._entities = EntityBuckets(now_ms, burst_ms, TokenBucket, lambda bucket: bucket.is_positive)
         self.limits: dict[Entity, float] = self._entities.limits
 
     def take(self, user: str, client_id: str, partitions: int, *, is_strict: bool) -> int:
@@ -64,4 +67,4 @@ class MutationRates:
                 bucket.take(partitions)
         else:
             tokens = bucket.take(partitions)
-        return 0 if tokens >= 0 else -int(1_000 * tokens // rate)
+        return 0 if tokens >= 0 else int(min(-(1_000 * tokens // rate), THROTTLE_MS_MAX))

@@ -66,7 +66,7 @@ class ByteRate:
             return 0
         if bytes_per_second <= 0:
             return self._wait_ms_max
-        return min(int(-(-1_000 * total_bytes // bytes_per_second)) - elapsed_ms, self._wait_ms_max)
+        return int(min(-(-1_000 * total_bytes // bytes_per_second) - elapsed_ms, self._wait_ms_max))
 
     def _forget(self, now_ms: int) -> None:
         """Drop the windows that no longer count, so that there are never more than `windows`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from sys import float_info
 from typing import Any, Final
 
 from rota.coordinator.metadata.client_quotas import all_quotas
@@ -57,7 +58,7 @@ def quotas(site: Site) -> list[dict[str, Any]]:
         {
             "entity": ", ".join(f"{kind} {'(default)' if name is None else name}" for kind, name in entity),
             "quota": quota,
-            "value": value,
+            "value": min(value, float_info.max),  # JSON has no infinity
             "throttled": throttled.get(quota, (0, 0))[0],
         }
         for entity, values in all_quotas(site.node.topics)

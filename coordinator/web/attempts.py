@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections import Counter, OrderedDict
+from dataclasses import dataclass
 from typing import Final
 
 FAILURES_PER_SOURCE_MAX: Final = 10  # within ATTEMPTS_MS
@@ -32,6 +33,18 @@ def source_of(host: str) -> str:
     return str(ipaddress.ip_network((int(address), IPV6_SOURCE_BITS), strict=False))
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """`pair`: user and source. A stranger counts for its source, also when it has become known meanwhile."""
+
+    pair: tuple[str, str]
+    is_stranger: bool
+
+    @property
+    def key(self) -> str | tuple[str, str]:
+        return self.pair[1] if self.is_stranger else self.pair
+
+
 class Attempts:
     """WB25. The attempts of the last ATTEMPTS_MS, but for those that succeeded."""
 
@@ -45,29 +58,26 @@ class Attempts:
         """Return whether the user has logged in from there before."""
         return (user, source_of(host)) in self._known
 
-    def begin(self, user: str, host: str, now_ms: int) -> bool:
-        """Count an attempt; return whether it is allowed."""
+    def begin(self, user: str, host: str, now_ms: int) -> Attempt | None:
+        """Count an attempt; None when it is not allowed."""
         if now_ms - self._since_ms >= ATTEMPTS_MS:
             self._since_ms, self._strangers = now_ms, 0
             self._counts.clear()
-        key, is_stranger = self._key(user, host)
-        if self._counts[key] >= FAILURES_PER_SOURCE_MAX or (is_stranger and self._strangers >= FAILURES_MAX):
-            return False
-        self._counts[key] += 1
-        self._strangers += is_stranger
-        return True
-
-    def succeeded(self, user: str, host: str) -> None:
-        """The password was right: the attempt does not count, and the user is known there."""
-        key, is_stranger = self._key(user, host)
-        self._counts[key] = max(self._counts[key] - 1, 0)
-        self._strangers = max(self._strangers - is_stranger, 0)
         pair = user, source_of(host)
-        self._known[pair] = None
-        self._known.move_to_end(pair)
+        attempt = Attempt(pair, is_stranger=pair not in self._known)
+        if self._counts[attempt.key] >= FAILURES_PER_SOURCE_MAX:
+            return None
+        if attempt.is_stranger and self._strangers >= FAILURES_MAX:
+            return None
+        self._counts[attempt.key] += 1
+        self._strangers += attempt.is_stranger
+        return attempt
+
+    def succeeded(self, attempt: Attempt) -> None:
+        """The password was right: the attempt does not count, and the user is known there."""
+        self._counts[attempt.key] = max(self._counts[attempt.key] - 1, 0)
+        self._strangers = max(self._strangers - attempt.is_stranger, 0)
+        self._known[attempt.pair] = None
+        self._known.move_to_end(attempt.pair)
         if len(self._known) > KNOWN_MAX:
             self._known.popitem(last=False)
-
-    def _key(self, user: str, host: str) -> tuple[str | tuple[str, str], bool]:
-        pair = user, source_of(host)
-        return (pair, False) if pair in self._known else (pair[1], True)

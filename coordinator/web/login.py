@@ -11,6 +11,7 @@ Laws
         its header as well.
     WB26 A user has at most SESSIONS_PER_USER_MAX sessions: another one ends its oldest. Where there are SESSIONS_MAX,
         the oldest of the user with the most ends, so that no user ends the sessions of others by logging in often.
+    WB28 Cookies of other programs on this host, whatever their form, do not hide the session of a user.
 """
 
 from __future__ import annotations
@@ -23,8 +24,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from http.cookies import CookieError, SimpleCookie
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -160,7 +160,9 @@ class Login:
     async def authenticate(self, user: str, password: str, host: str) -> Session:
         """WB22. Return a session for a user with this password. Raises LoginRefused."""
         waiting_max = WAITING_KNOWN_MAX if self._attempts.is_known(user, host) else WAITING_MAX
-        if self._waiting >= waiting_max or not self._attempts.begin(user, host, self._node.now_ms()):
+        is_full = self._waiting >= waiting_max
+        attempt = None if is_full else self._attempts.begin(user, host, self._node.now_ms())
+        if attempt is None:
             raise LoginRefused(429, "too many attempts: wait a minute")
         self._waiting += 1
         try:
@@ -172,7 +174,7 @@ class Login:
             log.warning("Login to the console failed", user=user[:100], host=host)
             await asyncio.sleep(self._node.config.connection_failed_authentication_delay_ms / 1000)
             raise LoginRefused(401, "the user or the password is wrong")
-        self._attempts.succeeded(user, host)
+        self._attempts.succeeded(attempt)
         mechanism, credential = found
         until_ms = self._node.now_ms() + SESSION_MS
         return Session(Principal("User", user), mechanism, credential, until_ms, secrets.token_urlsafe(TOKEN_BYTES))
@@ -202,8 +204,9 @@ class Login:
         return authorizer is None or authorizer.allows(session.principal, host, operation, kind, name)
 
     def _cookie(self, headers: Mapping[str, str]) -> str:
-        try:
-            found: Any = SimpleCookie(headers.get("cookie", "")).get(self.cookie_name)
-        except CookieError:
-            return ""
-        return "" if found is None else str(found.value)
+        """WB28. Return the name of the session; empty without one."""
+        for cookie in headers.get("cookie", "").split(";"):
+            name, _, value = cookie.strip().partition("=")
+            if name == self.cookie_name and value in self._sessions:
+                return value
+        return ""

@@ -1,5 +1,5 @@
-"""Bytes of peers that have not authenticated, on a listener with TLS and on one with SASL: each connection is closed in
-bounded time, the process takes bounded memory, and a proper client is served after that."""
+"""Bytes of peers that have not authenticated, on listeners with TLS and SASL and on the console: each connection is
+closed in bounded time, the process takes bounded memory, and a proper client is served after that."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from tests.unit.certificates import Certificates, certificates
 
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.web import api, server
 
 __all__ = ["certificates"]
 INPUTS = 5_000 if SOAK else 150
-AT_ONCE = 15
+AT_ONCE, HTTP_AT_ONCE = 15, 75
 GROWTH_BYTES_MAX = 48 << 20  # of the whole process, whatever the number of inputs
 CLOSED_S_MAX = 20.0  # the limit of the listener is 1 s
 PAGE_BYTES = 4096
@@ -62,20 +63,42 @@ def hostile_bytes(rng: random.Random) -> Iterator[bytes]:
         yield bytes(data) if rng.random() < 0.8 else rng.randbytes(rng.randrange(1, 400))
 
 
-async def attack(port: int, data: bytes, *, hangs_up: bool) -> None:
-    """Send the bytes and wait until the broker closes, or until it has closed what we have closed."""
+def hostile_http(rng: random.Random) -> Iterator[bytes]:
+    """Requests of a console with a login, damaged; those that are whole ask to close the connection."""
+    host = b"HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
+    login = b"POST /session/login " + host + b"x-rota-action: 1\r\ncontent-type: application/json\r\n"
+    yield b"GET / HTTP/1.1\r\nhost: " + b"x" * (1 << 20)
+    yield b"GET /" + b"%00" * 10_000 + b" " + host + b"\r\n"
+    yield login + b"content-length: 60000\r\n\r\n" + b"[" * 60_000  # deeper than a parser may recurse
+    yield login + b"content-length: 99999999999\r\n\r\n" + b"x" * (1 << 20)
+    yield login + b"content-length: 12\r\n\r\n" + b'{"user":"\\ud8'
+    yield b"GET /metrics " + host + b"authorization: Basic " + b"/" * 9_000 + b"\r\n\r\n"
+    yield b"GET /api/cluster " + host + b"cookie: " + b"rota=;" * 2_000 + b"\r\n\r\n"
+    whole = login + b'content-length: 27\r\n\r\n{"user":"u","password":"p"}'
+    while True:
+        data = bytearray(whole)
+        for _ in range(rng.randint(1, 6)):
+            at = rng.randrange(len(data))
+            data[at : at + rng.randrange(4)] = rng.randbytes(rng.randrange(4))
+        yield bytes(data)
+
+
+async def attack(port: int, data: bytes, *, hangs_up: bool) -> bytes:
+    """Send the bytes and wait until the broker closes, or until it has closed what we have closed; what it sent."""
+    answer = b""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(data)
         if hangs_up:
             writer.write_eof()
         async with asyncio.timeout(CLOSED_S_MAX):
-            while await reader.read(1 << 16):
-                pass
+            while more := await reader.read(1 << 16):
+                answer += more
     except ConnectionError:
         pass
     finally:
         writer.transport.abort()
+    return answer
 
 
 def resident_bytes() -> int:
@@ -104,6 +127,38 @@ async def test_unauthenticated_bytes_end_in_bounded_time_and_memory(protocol: st
         assert resident_bytes() - before < GROWTH_BYTES_MAX
         assert len(broker.listener.unauthenticated) == 0
         await serves(port, protocol, certificates)
+
+
+async def test_bytes_of_strangers_on_the_console_end_in_bounded_time_and_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "IDLE_CHECK_SECONDS", 0.1)
+    monkeypatch.setattr(server, "KEEP_ALIVE_SECONDS", 1)
+    monkeypatch.setattr(api, "BODY_SECONDS_MAX", 1.0)
+    properties = {
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "rota.http.listener": "127.0.0.1:0",
+        "rota.http.login": "true",
+        "connection.failed.authentication.delay.ms": "0",
+    }
+    rng = random.Random("HTTP")
+    inputs = hostile_http(rng)
+    async with Broker(BrokerConfig(properties), memory=True) as broker:
+        assert broker.console_url is not None
+        port = int(broker.console_url.rstrip("/").rpartition(":")[2])
+        whole = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+        with capture_logs():
+            await attack(port, whole, hangs_up=True)
+            before = resident_bytes()
+            for _ in range(INPUTS // HTTP_AT_ONCE):
+                batch = [next(inputs) for _ in range(HTTP_AT_ONCE)]
+                answers = await asyncio.gather(*(attack(port, data, hangs_up=False) for data in batch))
+                assert not [pair for pair in zip(batch, answers, strict=True) if pair[1].startswith(b"HTTP/1.1 500")]
+        assert resident_bytes() - before < GROWTH_BYTES_MAX
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(whole)
+        assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
+        writer.close()
 
 
 async def serves(port: int, protocol: str, certificates: Certificates) -> None:

@@ -73,6 +73,13 @@ def test_an_entity_that_can_have_no_quotas(names: dict[str, str | None], message
         ("client-id", "request_percentage", 1.5, None),
         ("client-id", "connection_creation_rate", 1, "Invalid configuration key connection_creation_rate"),
         ("ip", "connection_creation_rate", 10, None),
+        (
+            "ip",
+            "connection_creation_rate",
+            1 << 31,
+            "Proposed value for connection_creation_rate is too large for an INT.",
+        ),
+        ("user", "request_percentage", float("inf"), None),
         ("ip", "producer_byte_rate", 10, "Invalid configuration key producer_byte_rate"),
     ],
 )
@@ -87,6 +94,7 @@ def test_texts() -> None:
     )
     assert quota_text("producer_byte_rate", 1024.0) == "1024"
     assert quota_text("request_percentage", 12.5) == "12.5"
+    assert quota_text("producer_byte_rate", 1e-9) == "1e-09"  # not 0, which is no quota
 
 
 def test_credentials_and_garbled_quotas_are_no_quotas() -> None:

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import pytest
+
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.topics import Topics
+from rota.coordinator.replica.client_rates import THROTTLE_MS_MAX
 from rota.coordinator.replica.client_throttle import NS_PER_PERCENT, ClientThrottle
 
 
@@ -76,3 +79,24 @@ def test_quotas_that_were_there_before_count() -> None:
     world.follow()
     assert world.installed is not None
     assert world.installed.consumers.burst_bytes("u", "c") == 50
+
+
+@pytest.mark.parametrize("value", ["5e-324", "1e-09", "1e+308", "inf"])
+def test_a_quota_of_any_size_is_a_throttle_time_that_a_response_can_say(value: str) -> None:
+    """CQ14. Two uses in one millisecond: the clock stands still."""
+    world = World()
+    world.follow()
+    quotas = dict.fromkeys(("producer_byte_rate", "request_percentage", "controller_mutation_rate"), value)
+    world.set(ConfigKind.USERS, "u", **quotas)
+    world.set(ConfigKind.IPS, "<default>", connection_creation_rate=value)
+    installed = world.installed
+    assert installed is not None
+    times_ms = [
+        *(installed.producers.record("u", "c", 1_000_000) for _ in range(2)),
+        *(installed.requests.record("u", "c", 1_000_000_000) for _ in range(2)),
+        *(installed.mutations.take("u", "c", 1, is_strict=strict) for strict in (True, True, False)),
+        *(installed.delay_ms("10.0.0.1") for _ in range(2)),
+    ]
+    is_none = float(value) > 1
+    assert all(time == 0 if is_none else 0 <= time <= THROTTLE_MS_MAX for time in times_ms)
+    assert is_none or times_ms.count(0) == 1  # the first mutation, which may bring the bucket below zero

@@ -11,7 +11,7 @@ BURST = 22
 class World:
     def __init__(self) -> None:
         self.now_ms = 0
-        self.rates = MutationRates(lambda: self.now_ms, windows=11, window_ms=1_000)
+        self.rates = MutationRates(lambda: self.now_ms, burst_ms=11_000)
         self.rates.limits[entity_of({"user": "u"})] = 2.0
 
     def take(self, partitions: int, *, is_strict: bool = True, user: str = "u") -> int:

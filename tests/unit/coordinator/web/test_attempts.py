@@ -14,6 +14,13 @@ from rota.coordinator.web.attempts import (
 )
 
 
+def logged_in(attempts: Attempts, user: str = "u") -> None:
+    """One attempt, which succeeds."""
+    attempt = attempts.begin(user, "host", 0)
+    assert attempt is not None
+    attempts.succeeded(attempt)
+
+
 def test_attempts_of_strangers_are_bounded_for_each_source_and_in_all() -> None:
     attempts = Attempts()
     for number in range(FAILURES_MAX):
@@ -25,25 +32,35 @@ def test_attempts_of_strangers_are_bounded_for_each_source_and_in_all() -> None:
 def test_an_attempt_that_succeeds_does_not_count() -> None:
     attempts = Attempts()
     for _ in range(2 * FAILURES_MAX):
-        assert attempts.begin("u", "host", 0)
-        attempts.succeeded("u", "host")
+        logged_in(attempts)
+
+
+def test_attempts_at_one_time_that_succeed_do_not_count() -> None:
+    """Programs with a password begin together when a broker has started."""
+    attempts = Attempts()
+    begun = [attempts.begin("u", "host", 0) for _ in range(FAILURES_PER_SOURCE_MAX)]
+    for attempt in begun:
+        assert attempt is not None
+        attempts.succeeded(attempt)
+    assert all(attempts.begin("v", "host", 0) for _ in range(FAILURES_PER_SOURCE_MAX))
+    assert not attempts.begin("v", "host", 0)
 
 
 def test_strangers_do_not_lock_out_a_user_where_it_was_before() -> None:
     attempts = Attempts()
-    assert attempts.begin("u", "host", 0)
-    attempts.succeeded("u", "host")
+    logged_in(attempts)
     for number in range(2 * FAILURES_MAX):
         attempts.begin("v", f"host{number % 50}", 0)
         attempts.begin("v", "host", 0)
     assert not attempts.begin("u", "elsewhere", 0)
-    assert [attempts.begin("u", "host", 0) for _ in range(FAILURES_PER_SOURCE_MAX + 1)][-2:] == [True, False]
+    own = [attempts.begin("u", "host", 0) for _ in range(FAILURES_PER_SOURCE_MAX + 1)]
+    assert [attempt is not None for attempt in own][-2:] == [True, False]
 
 
 def test_the_known_users_are_bounded() -> None:
     attempts = Attempts()
     for number in range(KNOWN_MAX + 1):
-        attempts.succeeded(str(number), "host")
+        logged_in(attempts, str(number))
     assert [attempts.is_known(str(number), "host") for number in (0, 1, KNOWN_MAX)] == [False, True, True]
 
 

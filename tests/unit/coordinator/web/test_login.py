@@ -297,3 +297,12 @@ async def test_new_certificates_count_for_the_next_connection(certificates: Cert
 def test_a_login_in_plain_text_beyond_the_loopback_is_refused() -> None:
     with pytest.raises(ConfigRefused, match=r"rota.http.listener.*in plain text"):
         BrokerConfig({**LOGIN, "rota.http.listener": "0.0.0.0:0"})
+
+
+@pytest.mark.parametrize("other", ['prefs={"a": 1}', "a[b]=1", "flag", 'x="1; 2"', "rota=stale", "rotary=1"])
+async def test_cookies_of_other_programs_on_this_host_do_not_hide_the_session(other: str) -> None:
+    """Cookies belong to a host, not to a port, and programs put all kinds of text into them."""
+    async with broker_with() as (_, http):
+        _, session = await log_in(http, "root")
+        for cookie in (f"{other}; {session['cookie']}", f"{session['cookie']}; {other}"):
+            assert (await http.get("/api/cluster", cookie=cookie)).status == 200, cookie
