@@ -105,7 +105,8 @@ def test_an_older_pyspark(servers: str, tmp_path: Path, version: str) -> None:
 def test_local_cluster(servers: str, tmp_path: Path) -> None:
     master = {"spark.master": "local-cluster[2,1,1024]"}
     command = [sys.executable, PROGRAM, servers, tmp_path, *settings(**master)]
-    check(run(command, tmp_path, PYSPARK_PYTHON=sys.executable, SPARK_HOME=str(HOME)))
+    variables = {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(HOME), "SPARK_WORKER_DIR": str(tmp_path / "work")}
+    check(run(command, tmp_path, **variables))
 
 
 @contextmanager
