@@ -9,6 +9,8 @@ from typing import Final
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.consumer_group.description import ConsumerDescription, DescribedConsumer, Named
+from rota.coordinator.consumer_group.machine import HostedGroup
+from rota.coordinator.scheduling.delayed_reply import DelayedReply, gather
 from rota.coordinator.security.operations import ALL_OPERATIONS, NOT_REQUESTED, ResourceType
 from rota.protocol.errors import ErrorCode, message
 from rota.protocol.messages.consumer_group_describe import (
@@ -27,19 +29,26 @@ TYPES_SINCE: Final = 1
 
 def consumer_group_describe(
     node: Node, call: Call, request: ConsumerGroupDescribeRequest
-) -> ConsumerGroupDescribeResponse:
-    """Return epochs, members, what they own and what they are to own of each group."""
+) -> ConsumerGroupDescribeResponse | DelayedReply[ConsumerGroupDescribeResponse]:
+    """Return epochs, members, what they own and what they are to own of each group.
+
+    Delayed while a group's records are being written.
+    """
     is_requested = request.include_authorized_operations
     operations = ALL_OPERATIONS[ResourceType.GROUP] if is_requested else NOT_REQUESTED
-    groups = tuple(_describe(node, call, group_id, operations) for group_id in request.group_ids)
-    return ConsumerGroupDescribeResponse(groups=groups)
+    described = [_describe(node, call, group_id, operations) for group_id in request.group_ids]
+    return gather(described, lambda groups: ConsumerGroupDescribeResponse(groups=tuple(groups)))
 
 
-def _describe(node: Node, call: Call, group_id: str, operations: int) -> DescribedGroup:
+def _describe(node: Node, call: Call, group_id: str, operations: int) -> DescribedGroup | DelayedReply[DescribedGroup]:
     shard = node.groups.ready(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
     if isinstance(shard, ErrorCode):
         return _refused(group_id, shard, None)
-    group = shard.machines.get(group_id)
+    body = _of(call, shard.machines.get(group_id), group_id, operations)
+    return shard.when_committed(body, lambda code: _refused(group_id, code, None))
+
+
+def _of(call: Call, group: HostedGroup | None, group_id: str, operations: int) -> DescribedGroup:
     if group is None:
         return _refused(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
     description = group.describe_consumer()

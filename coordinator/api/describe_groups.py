@@ -7,7 +7,9 @@ GROUP_ID_NOT_FOUND instead of the state Dead (KIP-1043)
 from __future__ import annotations
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.consumer_group.machine import HostedGroup
 from rota.coordinator.group.state import Description
+from rota.coordinator.scheduling.delayed_reply import DelayedReply, gather
 from rota.coordinator.security.operations import ALL_OPERATIONS, NOT_REQUESTED, ResourceType
 from rota.protocol.errors import ErrorCode, message
 from rota.protocol.messages.describe_groups import (
@@ -18,18 +20,29 @@ from rota.protocol.messages.describe_groups import (
 )
 
 
-def describe_groups(node: Node, call: Call, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    """Return state, protocol and members of each group."""
+def describe_groups(
+    node: Node, call: Call, request: DescribeGroupsRequest
+) -> DescribeGroupsResponse | DelayedReply[DescribeGroupsResponse]:
+    """Return state, protocol and members of each group. Delayed while a group's records are being written."""
     is_requested = call.version >= 3 and request.include_authorized_operations
     operations = ALL_OPERATIONS[ResourceType.GROUP] if is_requested else NOT_REQUESTED
-    return DescribeGroupsResponse(groups=tuple(_describe(node, call, name, operations) for name in request.groups))
+    described = [_describe(node, call, name, operations) for name in request.groups]
+    return gather(described, lambda groups: DescribeGroupsResponse(groups=tuple(groups)))
 
 
-def _describe(node: Node, call: Call, group_id: str, operations: int) -> DescribedGroup:
+def _describe(node: Node, call: Call, group_id: str, operations: int) -> DescribedGroup | DelayedReply[DescribedGroup]:
     shard = node.groups.ready(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
     if isinstance(shard, ErrorCode):
-        return DescribedGroup(group_id=group_id, error_code=shard, group_state="", protocol_type="", protocol_data="")
-    group = shard.machines.get(group_id)
+        return _refused(group_id, shard)
+    body = _described(call, shard.machines.get(group_id), group_id, operations)
+    return shard.when_committed(body, lambda code: _refused(group_id, code))
+
+
+def _refused(group_id: str, code: ErrorCode) -> DescribedGroup:
+    return DescribedGroup(group_id=group_id, error_code=code, group_state="", protocol_type="", protocol_data="")
+
+
+def _described(call: Call, group: HostedGroup | None, group_id: str, operations: int) -> DescribedGroup:
     if group is None:
         return _unknown(call, group_id, operations, f"Group {group_id} not found.")
     if group.consumer is not None:

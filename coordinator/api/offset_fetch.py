@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.effects import OffsetValue
-from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.coordinator.scheduling.delayed_reply import DelayedReply, gather
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -98,25 +98,7 @@ def _many(
 ) -> OffsetFetchResponse | DelayedReply[OffsetFetchResponse]:
     """Return the response from v8 on. Delayed until the last of the shards has written its pending commits."""
     bodies = [_group(node, call, group_request, request.require_stable) for group_request in request.groups]
-    waiting = [body for body in bodies if isinstance(body, DelayedReply)]
-    if not waiting:
-        return OffsetFetchResponse(groups=tuple(bodies))  # type: ignore[arg-type]
-    whole: DelayedReply[OffsetFetchResponse] = DelayedReply()
-    left = len(waiting)
-
-    def count_answer(_: OffsetFetchResponseGroup) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            whole.answer(
-                OffsetFetchResponse(
-                    groups=tuple(body.value if isinstance(body, DelayedReply) else body for body in bodies)  # type: ignore[misc]
-                )
-            )
-
-    for body in waiting:
-        body.then(count_answer)
-    return whole
+    return gather(bodies, lambda groups: OffsetFetchResponse(groups=tuple(groups)))
 
 
 def _group(

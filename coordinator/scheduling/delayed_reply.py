@@ -6,7 +6,7 @@ Law
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
@@ -116,3 +116,10 @@ def all_of(replies: Iterable[T | DelayedReply[T]]) -> DelayedReply[list[T]]:
     if not waiting:
         whole.answer(values())
     return whole
+
+
+def gather(parts: Sequence[T | DelayedReply[T]], whole: Callable[[list[T]], U]) -> U | DelayedReply[U]:
+    """Return `whole` of the parts: at once when all of them are known, else a reply that waits for the last one."""
+    if not any(isinstance(part, DelayedReply) for part in parts):
+        return whole(cast(list[T], list(parts)))
+    return all_of(parts).map(whole)

@@ -7,6 +7,7 @@ from tests.unit.coordinator.api.group_world import GroupWorld
 from tests.unit.coordinator.api.test_consumer_group_heartbeat import beat, joins
 
 from rota.coordinator.api.consumer_group_describe import consumer_group_describe
+from rota.coordinator.api.consumer_group_heartbeat import consumer_group_heartbeat
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest, DescribedGroup
 
@@ -63,3 +64,13 @@ def test_a_refusal_that_quotes_a_long_group_id_fits_into_a_response() -> None:
     assert group.error_code is ErrorCode.GROUP_ID_NOT_FOUND
     assert group.error_message is not None
     assert len(group.error_message) < 32_767
+
+
+def test_a_description_waits_for_the_records_that_it_shows() -> None:
+    """O1. An epoch that is not committed may be gone after a failover."""
+    world = GroupWorld().open()
+    world.serve(consumer_group_heartbeat, joins(), 1)
+    described = world.serve(consumer_group_describe, ConsumerGroupDescribeRequest(group_ids=("g",)), 1)
+    assert not described.answered
+    world.turn()
+    assert described.value.groups[0].group_epoch == 2

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.coordinator.api.group_world import SUBSCRIPTION, GroupWorld
+from tests.unit.coordinator.api.group_world import SUBSCRIPTION, GroupWorld, commit_request
 
 from rota.coordinator.api.describe_groups import describe_groups
+from rota.coordinator.api.offset_commit import offset_commit
 from rota.coordinator.security.operations import NOT_REQUESTED
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -53,3 +54,13 @@ def test_authorized_operations_are_returned_on_request_only() -> None:
     assert world.ask(describe_groups, request, 5).groups[0].authorized_operations == 3400
     unasked = DescribeGroupsRequest(groups=("g",))
     assert world.ask(describe_groups, unasked, 5).groups[0].authorized_operations == NOT_REQUESTED
+
+
+def test_a_description_waits_for_the_records_that_it_shows() -> None:
+    """O1. A group that is not committed may be gone after a failover."""
+    world = GroupWorld().open()
+    world.serve(offset_commit, commit_request(7), 8)
+    described = world.serve(describe_groups, DescribeGroupsRequest(groups=("none", "g")), 5)
+    assert not described.answered
+    world.turn()
+    assert [group.group_state for group in described.value.groups] == ["Dead", "Empty"]

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
-from tests.unit.coordinator.api.group_world import GroupWorld
+from tests.unit.coordinator.api.group_world import GroupWorld, commit_request
 
 from rota.coordinator.api.list_groups import list_groups
+from rota.coordinator.api.offset_commit import offset_commit
+from rota.coordinator.runtime.routing import shard_of
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.list_groups import ListGroupsRequest
 
@@ -46,3 +48,21 @@ def test_while_a_shard_loads_the_list_would_be_wrong() -> None:
 
 def test_no_groups_are_listed_before_the_offsets_topic_exists() -> None:
     assert names(GroupWorld(), 0) == set()
+
+
+def test_a_list_waits_for_the_records_that_it_shows() -> None:
+    """O1."""
+    world = GroupWorld().open()
+    world.serve(offset_commit, commit_request(7, "new"), 8)
+    listed = world.serve(list_groups, ListGroupsRequest(), 5)
+    assert not listed.answered
+    world.turn()
+    assert [group.group_id for group in listed.value.groups] == ["new"]
+
+
+def test_a_list_that_lacks_the_groups_of_a_shard_is_an_error() -> None:
+    world = GroupWorld().open()
+    world.serve(offset_commit, commit_request(7), 8)
+    listed = world.serve(list_groups, ListGroupsRequest(), 5)
+    world.node.groups.shards[shard_of("g", 4)].abandon(ErrorCode.NOT_COORDINATOR)
+    assert (listed.value.error_code, listed.value.groups) == (ErrorCode.NOT_COORDINATOR, ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.coordinator.scheduling.delayed_reply import DelayedReply, all_of
+from rota.coordinator.scheduling.delayed_reply import DelayedReply, all_of, gather
 
 
 def test_a_waiting_callback_gets_the_answer() -> None:
@@ -104,3 +104,13 @@ def test_all_replies_are_one_reply_when_the_last_is_given() -> None:
     assert whole.value == [1, 5, 2]
     assert all_of([3, one]).value == [3, 1]
     assert all_of([]).value == []
+
+
+def test_what_is_made_of_several_replies_waits_for_the_last() -> None:
+    one = DelayedReply[int]()
+    assert gather([1, 2], sum) == 3
+    whole = gather([one, 5], sum)
+    assert isinstance(whole, DelayedReply)
+    assert not whole.answered
+    one.answer(1)
+    assert whole.value == 6
