@@ -55,7 +55,6 @@ OFFSETS_VERSION_MIN: Final = 3  # with member and generation (KIP-447)
 OFFSETS_VERSION_MAX: Final = 4  # v5 adds the offsets partition by itself (version 2)
 _SENDING: Final = (TransactionState.OPEN, TransactionState.COMMITTING)
 _NEW_IDENTITY: Final = frozenset({ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_ID_MAPPING})
-
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 _log = logger("rota.client.transaction")
 
@@ -257,7 +256,8 @@ class Transactions:
 
     def _partitions_done(self, task: asyncio.Future[Any]) -> None:
         self._adding = None
-        self._pump()
+        if not task.cancelled():  # else the program ends: another task would be cancelled, too
+            self._pump()
 
     async def _add_partitions(self, partitions: tuple[TopicPartition, ...]) -> None:
         number, epoch = self.machine.producer

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.log.contract import StorageFailed
-from rota.coordinator.log.producers import Producer
+from rota.coordinator.log.producer import Producer
 from rota.coordinator.metadata.topic_names import invalid_reason
 from rota.coordinator.replica.partition_lookup import PartitionLookup
 from rota.protocol.errors import ErrorCode, message

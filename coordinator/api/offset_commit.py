@@ -5,7 +5,7 @@ v9 member epochs of KIP-848 (the same field; the classic generation here) · v10
 
 Each partition has its own error: an unknown topic or too long metadata does not affect the others. Kafka checks the
 topics first, then the member, then the metadata: a member that may not commit gets its error for every partition
-except those of unknown topics.
+except those of unknown topics. Offsets that do not fit into one batch are refused as in Kafka (UNKNOWN_SERVER_ERROR).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Final
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.events import Commit, InstanceId, MemberId, OffsetRecord, OffsetValue
+from rota.coordinator.group.records import fit_in_batch
 from rota.coordinator.metadata.topic import Topic
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
@@ -29,6 +30,7 @@ from rota.protocol.messages.offset_commit import (
 NONE = ErrorCode.NONE
 TOO_LARGE = ErrorCode.OFFSET_METADATA_TOO_LARGE
 INT64_MAX: Final = (1 << 63) - 1
+NAMES_BYTES_MAX: Final = 400  # of a record of an offset without its group and metadata, which has the topic's name
 CACHED_RESPONSES_MAX: Final = 4_096  # a consumer commits the same partitions again and again
 CACHED_PARTITIONS_MAX: Final = 128
 Refused = dict[tuple[int, int], ErrorCode]  # by (position of the topic in the request, partition index)
@@ -42,6 +44,8 @@ def offset_commit(
     group_id, generation = request.group_id, request.generation_id_or_member_epoch
     records = _records(node, call, request, refused)
     answer = partial(_answer, call, request, refused)
+    if not fits(node, group_id, records):
+        return answer(ErrorCode.UNKNOWN_SERVER_ERROR)
     if not records and refused and TOO_LARGE not in refused.values():
         return answer(NONE)
     shard = node.groups.ready(group_id)
@@ -62,6 +66,13 @@ def offset_commit(
         version=call.version,
     )
     return shard.submit(group, event, _code_only).map(answer)
+
+
+def fits(node: Node, group_id: str, records: list[OffsetRecord]) -> bool:
+    """CO8. Return whether one batch of the offsets topic takes all these offsets. Few are not measured, for speed."""
+    bytes_max = node.config.message_max_bytes
+    record_bytes_max = NAMES_BYTES_MAX + 3 * (node.config.offset_metadata_max_bytes + len(group_id))
+    return len(records) * record_bytes_max <= bytes_max or fit_in_batch(records, bytes_max)
 
 
 def _code_only(code: ErrorCode) -> ErrorCode:

@@ -15,12 +15,21 @@ from rota.coordinator.group.effects import GroupRecord, GroupValue, MemberValue,
 from rota.coordinator.group.events import InstanceId, MemberId
 from rota.coordinator.runtime.contract import Encoded
 from rota.protocol import offsets_records as wire
+from rota.protocol.records.batch import BATCH_HEADER_BYTES
 from rota.protocol.wire import UUID_ZERO
 
 NO_EXPIRY = -1
 NO_METADATA = b"\x01"  # an empty string of a flexible version
+RECORD_OVERHEAD_BYTES = 21  # of a record in a batch, as Kafka estimates it: its length, attributes and deltas
 REMEMBERED_KEYS_MAX = 65_536  # a client commits offsets of the same topics again and again
 REMEMBERED_CHARS_MAX = 256  # of a group id; longer ones are not kept
+
+
+def fit_in_batch(records: Iterable[OffsetRecord], bytes_max: int) -> bool:
+    """Return whether one batch of at most `bytes_max` bytes takes all these offsets, as one commit writes them."""
+    encoded = encode(records)
+    size = sum(len(key or b"") + len(value or b"") for key, value in encoded)
+    return size + len(encoded) * RECORD_OVERHEAD_BYTES + BATCH_HEADER_BYTES <= bytes_max
 
 
 def encode(records: Iterable[Any], encode_other: Callable[[Any], Encoded] | None = None) -> list[Encoded]:

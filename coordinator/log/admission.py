@@ -8,7 +8,8 @@ Laws
 from __future__ import annotations
 
 from rota.coordinator.log.contract import AppendRefused, LogConfig
-from rota.coordinator.log.producers import BatchMetadata, Producers, Verification
+from rota.coordinator.log.producer import BatchMetadata
+from rota.coordinator.log.producers import Producers, Verification
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import BatchHeader, Buffer, check_batch, headers
 from rota.protocol.records.errors import CorruptBatch, InvalidBatch, UnsupportedMagic

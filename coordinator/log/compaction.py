@@ -22,7 +22,8 @@ from itertools import chain
 from typing import Final
 
 from rota.coordinator.log.contract import LogConfig, StorageFailed
-from rota.coordinator.log.producers import NO_OFFSET, LastBatch
+from rota.coordinator.log.producer import NO_OFFSET
+from rota.coordinator.log.producers import LastBatch
 from rota.coordinator.log.segment import RELATIVE_OFFSET_MAX, Headers, Segment
 from rota.coordinator.log.transactions import AbortedTransaction, TransactionIndex
 from rota.protocol.records.batch import BatchHeader, read_header

@@ -8,6 +8,7 @@ Laws
     A producer without state in the log (new, expired, or its records deleted) may begin at any sequence.
     XL8  Beyond `PRODUCERS_PER_LOG_MAX` the log removes the producer that wrote least recently and has no open
          transaction; while all have one, a new producer is refused.
+    XL10 A snapshot has to pack a bounded number of producers, however many have changed since the last one.
     XL1  Replaying the batches of a log gives the state that writing them gave, and the same aborted transactions.
     XL2  The last stable offset is the high watermark, or the first offset of a transaction that is open or whose marker
          is above the high watermark. It never decreases while the high watermark does not.
@@ -16,72 +17,21 @@ Laws
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from rota.coordinator.log.errors import AppendRefused
+from rota.coordinator.log.producer import NO_EPOCH, NO_OFFSET, BatchMetadata, Producer
 from rota.coordinator.log.transactions import AbortedTransaction
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import SEQUENCE_MAX, TRANSACTIONAL_BIT, BatchHeader
 from rota.protocol.records.control import Marker
 
-BATCHES_PER_PRODUCER_MAX: Final = 5
 PRODUCERS_PER_LOG_MAX: Final = 100_000
-NO_EPOCH: Final = -1
-NO_SEQUENCE: Final = -1
-NO_OFFSET: Final = -1
+UNPACKED_MAX: Final = 1_000  # producers that a snapshot may have to pack
 LastBatch = tuple[int, int]  # the last offset of a producer's last batch, or NO_OFFSET, and the producer's epoch
-
-
-@dataclass(frozen=True, slots=True)
-class BatchMetadata:
-    """The sequences, offsets and timestamp (ms) of one batch in the log."""
-
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp: int
-
-    @property
-    def first_sequence(self) -> int:
-        return (self.last_sequence - self.offset_delta) & SEQUENCE_MAX
-
-    @property
-    def first_offset(self) -> int:
-        return self.last_offset - self.offset_delta
-
-
-@dataclass(slots=True)
-class Producer:
-    """The state of one producer id. It expires by `last_timestamp`, the timestamp (ms) of its last batch."""
-
-    producer_id: int
-    epoch: int = NO_EPOCH
-    coordinator_epoch: int = -1
-    last_timestamp: int = -1
-    transaction_first_offset: int = -1
-    sent: deque[BatchMetadata] = field(default_factory=lambda: deque(maxlen=BATCHES_PER_PRODUCER_MAX))
-
-    @property
-    def last_sequence(self) -> int:
-        return self.sent[-1].last_sequence if self.sent else NO_SEQUENCE
-
-    @property
-    def last_offset(self) -> int:
-        """The last offset of its last data batch; -1 when only its epoch is known."""
-        return self.sent[-1].last_offset if self.sent else NO_OFFSET
-
-    def copy(self) -> Producer:
-        return Producer(
-            self.producer_id,
-            self.epoch,
-            self.coordinator_epoch,
-            self.last_timestamp,
-            self.transaction_first_offset,
-            self.sent.copy(),
-        )
 
 
 @dataclass(slots=True, eq=False)
@@ -110,7 +60,7 @@ class EndedTransaction:
 class Producers:
     """All producers of one log. `check` before a write, `record` after it and in replay."""
 
-    __slots__ = ("_by_id", "_ended", "_idle", "_is_full", "_open", "_verifications")
+    __slots__ = ("_by_id", "_ended", "_idle", "_is_full", "_open", "_unpacked", "_verifications")
 
     def __init__(self, producers: Iterable[Producer] = (), *, is_full: bool = False) -> None:
         """`is_full`: there are more producers, so that a new one is refused."""
@@ -255,6 +205,7 @@ class Producers:
             producer = self._add(header.producer_id)
         elif producer.transaction_first_offset < 0:
             self._idle.move_to_end(header.producer_id)
+        self._changed(producer)
         if producer.epoch != header.producer_epoch:
             producer.epoch = header.producer_epoch
             producer.sent.clear()
@@ -270,6 +221,17 @@ class Producers:
             del self._idle[header.producer_id]
             self._verifications.pop(header.producer_id, None)
         return None
+
+    def _changed(self, producer: Producer) -> None:
+        """XL10. Pack one that changed earlier, so that a snapshot of many producers does not have to pack them all."""
+        producer.packed = None
+        self._unpacked.pop(producer.producer_id, None)
+        self._unpacked[producer.producer_id] = None
+        if len(self._unpacked) > UNPACKED_MAX:
+            oldest = next(iter(self._unpacked))
+            del self._unpacked[oldest]
+            if (known := self._by_id.get(oldest)) is not None:
+                known.pack()
 
     def _end_transaction(self, producer: Producer, header: BatchHeader, marker: Marker) -> AbortedTransaction | None:
         producer.coordinator_epoch = max(marker.coordinator_epoch, producer.coordinator_epoch)
@@ -315,6 +277,8 @@ class Producers:
         )
         self._open = {producer_id: first for first, producer_id in open_first}  # in the order of first offsets
         self._idle = OrderedDict.fromkeys(known for known in self._by_id if known not in self._open)  # by last write
+        # those that a snapshot would have to pack, by their last change, and some that were removed
+        self._unpacked = dict.fromkeys(known for known, producer in self._by_id.items() if producer.packed is None)
         self._ended.clear()
         self._verifications.clear()
 

@@ -15,18 +15,16 @@ Laws
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from struct import Struct
 from typing import Final, Protocol
 
-from rota.coordinator.log.producers import BatchMetadata, Producer
+from rota.coordinator.log.producer import ENTRY, BatchMetadata, Producer
 from rota.protocol.crc import crc32c
 
 SNAPSHOT_VERSION: Final = 1
 _HEAD: Final = Struct(">hI")
 _COUNT: Final = Struct(">i")
-_ENTRY: Final = Struct(">qhiqiqiq")
-_NO_BATCH: Final = BatchMetadata(-1, -1, 0, -1)
 
 
 class BadSnapshot(ValueError):
@@ -69,8 +67,8 @@ class MemorySnapshots:
 
 def write_snapshot(producers: Iterable[Producer]) -> bytes:
     """The bytes of a `.snapshot` file."""
-    entries = [entry for producer in producers for entry in _entries(producer)]
-    body = _COUNT.pack(len(entries)) + b"".join(entries)
+    entries = b"".join([producer.packed or producer.pack() for producer in producers])
+    body = _COUNT.pack(len(entries) // ENTRY.size) + entries
     return _HEAD.pack(SNAPSHOT_VERSION, crc32c(body)) + body
 
 
@@ -86,32 +84,14 @@ def read_snapshot(data: bytes) -> list[Producer]:
         raise BadSnapshot(f"version {version} is unknown")
     if crc32c(body) != crc:
         raise BadSnapshot("its checksum is wrong")
-    if len(body) - _COUNT.size != count * _ENTRY.size:
+    if len(body) - _COUNT.size != count * ENTRY.size:
         raise BadSnapshot(f"{len(data)} bytes for {count} entries")
     producers: dict[int, Producer] = {}
-    for fields in _ENTRY.iter_unpack(body[_COUNT.size :]):
+    for fields in ENTRY.iter_unpack(body[_COUNT.size :]):
         _add_entry(producers, *fields)
+    for producer in producers.values():
+        producer.pack()
     return list(producers.values())
-
-
-def _entries(producer: Producer) -> Iterator[bytes]:
-    *earlier, last = producer.sent or [_NO_BATCH]
-    for batch in earlier:
-        yield _entry(producer, batch, batch.timestamp)
-    yield _entry(producer, last, producer.last_timestamp)
-
-
-def _entry(producer: Producer, batch: BatchMetadata, timestamp: int) -> bytes:
-    return _ENTRY.pack(
-        producer.producer_id,
-        producer.epoch,
-        batch.last_sequence,
-        batch.last_offset,
-        batch.offset_delta,
-        timestamp,
-        producer.coordinator_epoch,
-        producer.transaction_first_offset,
-    )
 
 
 def _add_entry(

@@ -41,7 +41,12 @@ def start(coroutine: Coroutine[Any, Any, T], *, mutes: bool = True) -> DelayedRe
     async def finish() -> None:
         if waits_for is not None:
             waits_for._asyncio_future_blocking = False  # it was meant for the task that did not exist yet
-            await asyncio.wait([waits_for])
+            try:
+                await asyncio.wait([waits_for])
+            except asyncio.CancelledError:  # as `await waits_for` would: its failure is nobody's then
+                waits_for.cancel()
+                coroutine.close()
+                raise
         try:
             result = await _resume(coroutine)
         except Exception as mistake:  # noqa: BLE001  # it travels as the reply: who sends it ends that connection

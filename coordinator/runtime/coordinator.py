@@ -29,7 +29,7 @@ from rota.coordinator.runtime.broadcast import Broadcast
 from rota.coordinator.runtime.contract import Encoded, Hosting, M, Note
 from rota.coordinator.runtime.replay import Readable, Replay
 from rota.coordinator.runtime.routing import shard_of
-from rota.coordinator.runtime.shard import NO_EPOCH, Shard, ShardState, TimerKey
+from rota.coordinator.runtime.shard import NO_EPOCH, Shard, ShardState, TimerKey, Unit
 from rota.protocol.constructs import DecodeError
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.errors import CorruptBatch
@@ -359,10 +359,14 @@ class CoordinatorRuntime(Generic[M]):
             shard.flush()
 
     def append(
-        self, shard: Shard[Any], records: list[Encoded], producer: tuple[int, int] | None = None
+        self,
+        shard: Shard[Any],
+        records: list[Encoded],
+        producer: tuple[int, int] | None = None,
+        units: Sequence[Unit] = (),
     ) -> tuple[int, bool]:
         partition, wall_ms, end = self._partition(shard.index), self.wall_ms(), NO_OFFSET
-        for portion in portions(records):
+        for portion in portions(records, units):
             if producer is None:
                 end = partition.append_pairs(portion, wall_ms, shard.leader_epoch).last_offset + 1
             else:
@@ -432,20 +436,23 @@ class CoordinatorRuntime(Generic[M]):
             self._load(shard)
 
 
-def portions(records: list[Encoded]) -> Iterable[list[Encoded]]:
-    """Split records into runs of at most about BATCH_RECORD_BYTES_MAX; no records give no run."""
+def portions(records: list[Encoded], units: Sequence[Unit] = ()) -> Iterable[list[Encoded]]:
+    """Split records into runs of at most about BATCH_RECORD_BYTES_MAX, not inside a unit; no records give no run."""
     if not records:
         return ()
     size = sum(map(len, filter(None, chain.from_iterable(records))))
-    return (records,) if size <= BATCH_RECORD_BYTES_MAX else _split(records)
+    return (records,) if size <= BATCH_RECORD_BYTES_MAX else _split(records, dict(units))
 
 
-def _split(records: list[Encoded]) -> Iterator[list[Encoded]]:
+def _split(records: list[Encoded], unit_ends: dict[int, int]) -> Iterator[list[Encoded]]:
     sizes = [len(key or b"") + len(value or b"") for key, value in records]
-    start, size = 0, 0
-    for i, record_size in enumerate(sizes):
-        size += record_size
-        if size > BATCH_RECORD_BYTES_MAX and i > start:
-            yield records[start:i]
-            start, size = i, record_size
+    start = size = at = 0
+    while at < len(records):
+        end = unit_ends.get(at, at + 1)
+        unit_size = sum(sizes[at:end])
+        size += unit_size
+        if size > BATCH_RECORD_BYTES_MAX and at > start:
+            yield records[start:at]
+            start, size = at, unit_size
+        at = end
     yield records[start:]

@@ -5,6 +5,7 @@ Laws
     CO6 A write that is not committed by its deadline is answered COORDINATOR_NOT_AVAILABLE; reads of its result wait.
     G4  Every request is answered exactly once, whatever happens to the shard.
     Records of one loop tick are one write of the log; the replies that wait for that write are sent together.
+    CO8 The records of one commit are in one batch: whatever fails, all of them are in the log, or none.
     When an append fails, or a step raises, the shard is abandoned and its log is replayed: there is no undo code.
 """
 
@@ -42,6 +43,7 @@ from rota.protocol.errors import ErrorCode
 
 T = TypeVar("T")
 TimerKey = tuple[str, str, str]  # name of the runtime, machine id, the machine's key
+Unit = tuple[int, int]  # (start, end) of records that are written together or not at all
 PendingReply = tuple[DelayedReply[Any], Any, Refusal]  # the body is known; the write it was computed from is in flight
 
 NO_EPOCH: Final = -1
@@ -71,11 +73,16 @@ class Shell(Protocol):
         """Call `shard.flush()` at the end of this loop tick."""
 
     def append(
-        self, shard: Shard[Any], records: list[Encoded], producer: tuple[int, int] | None = None
+        self,
+        shard: Shard[Any],
+        records: list[Encoded],
+        producer: tuple[int, int] | None = None,
+        units: Sequence[Unit] = (),
     ) -> tuple[int, bool]:
         """Write the records (there may be none), in the transaction of `producer` (id, epoch). Raises StorageFailed.
 
-        Returns the end offset of the log, and whether it is committed already, as on a partition without followers.
+        The records of a unit are in one batch. Returns the end offset of the log, and whether it is committed already,
+        as on a partition without followers.
         """
 
     def when_committed(self, shard: Shard[Any], offset: int, done: Callable[[ErrorCode], None]) -> None:
@@ -113,6 +120,7 @@ class Shard(Generic[M]):
         "_requests",
         "_shell",
         "_tokens",
+        "_units",
         "index",
         "is_leader",
         "leader_epoch",
@@ -133,6 +141,7 @@ class Shard(Generic[M]):
         self._tokens = count(1)
         self._requests: dict[Token, tuple[DelayedReply[Any], Refusal]] = {}  # stepped and not answered
         self._records: list[Any] = []  # decided in this tick, not written
+        self._units: list[Unit] = []  # of these
         self._in_flight: deque[list[PendingReply]] = deque()  # replies by write; the last is open while _records is not
 
     # ---- events
@@ -173,6 +182,8 @@ class Shard(Generic[M]):
         for effect in effects:
             if type(effect) is AppendAndReply:  # by identity, for speed: the effect of a commit
                 self._append(effect.records)
+                if len(effect.records) > 1:
+                    self._units.append((len(self._records) - len(effect.records), len(self._records)))
             elif type(effect) is AppendInTransaction:
                 self.transactions.setdefault(effect.producer_id, set()).add(machine.machine_id)
                 self._append((effect,))
@@ -249,20 +260,21 @@ class Shard(Generic[M]):
     def flush(self) -> None:
         """Write the records of this loop tick."""
         records, self._records = self._records, []
+        units, self._units = self._units, []
         if records:
-            self._write(records)
+            self._write(records, units)
 
     def become_ready(self) -> None:
         """Serve requests from now on; the replayed records count as a write that may not be committed yet (O1)."""
         self.state = ShardState.READY
         if not self._in_flight:  # otherwise the replies wait for the last write, which ends the log
             self._in_flight.append([])
-            self._write([])
+            self._write([], [])
 
-    def _write(self, records: list[Any]) -> None:
+    def _write(self, records: list[Any], units: list[Unit]) -> None:
         write = self._in_flight[-1]
         try:
-            end, is_committed = self._append_runs(records)
+            end, is_committed = self._append_runs(records, units)
             if is_committed and self._in_flight and self._in_flight[0] is write:
                 self._in_flight.popleft()
                 answer(write)
@@ -273,18 +285,21 @@ class Shard(Generic[M]):
         except Exception as mistake:  # noqa: BLE001  # the other shards are flushed in this tick, too
             self._shell.step_failed(self, mistake)
 
-    def _append_runs(self, records: list[Any]) -> tuple[int, bool]:
+    def _append_runs(self, records: list[Any], units: list[Unit]) -> tuple[int, bool]:
         """Write the records in their order; those of a transaction are a batch of their own."""
         encode, append, run = self._hosting.codec.encode, self._shell.append, list[Any]()
-        for record in records:
+        for at, record in enumerate(records):
             if type(record) is not AppendInTransaction:
                 run.append(record)
                 continue
             if run:
-                append(self, encode(run))
+                append(self, encode(run), None, _units_between(units, at - len(run), at))
                 run = []
-            end = append(self, encode(record.records), (record.producer_id, record.producer_epoch))
-        return append(self, encode(run)) if run or not records else end
+            whole = ((0, len(record.records)),)
+            end = append(self, encode(record.records), (record.producer_id, record.producer_epoch), whole)
+        if not run and records:
+            return end
+        return append(self, encode(run), None, _units_between(units, len(records) - len(run), len(records)))
 
     def write_marker(self, producer_id: int, write: Callable[[], tuple[int, bool]], *, is_commit: bool) -> int:
         """End a producer's transaction: `write` appends the marker, and returns as `Shell.append` does.
@@ -338,10 +353,15 @@ class Shard(Generic[M]):
         self.state = ShardState.DOWN
         in_flight, requests = self._in_flight, self._requests
         self._records, self._in_flight, self._requests, self.machines = [], deque(), {}, {}
-        self.transactions = {}
+        self.transactions, self._units = {}, []
         for write in in_flight:
             answer(refused(write, code))
         answer([(delayed_reply, refusal(code), refusal) for delayed_reply, refusal in requests.values()])
+
+
+def _units_between(units: list[Unit], start: int, end: int) -> list[Unit]:
+    """Return the units of a run of records, by their positions in it."""
+    return [(first - start, last - start) for first, last in units if start <= first < end]
 
 
 def refused(replies: list[PendingReply], code: ErrorCode) -> list[PendingReply]:

@@ -25,7 +25,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 from unittest import mock
 
 from tests.chaos.line import Line
@@ -38,6 +38,7 @@ from tests.simulation.loop import SimLoop, simulate
 from tests.simulation.member import Member, Trace
 from tests.simulation.store_session import StoreSession
 
+from rota.client.types import TopicPartition
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.log.boot import BOOT_FILE
@@ -57,6 +58,7 @@ STORY_S = 20.0
 HEALING_S = 120.0
 SESSION_S = 6.0  # of the store: how long it takes a broker that is gone for gone
 WRITERS, READERS = 2, 2
+W = TypeVar("W", bound="ClusterWorld")
 
 
 class Disks:
@@ -113,6 +115,7 @@ class BrokerProcess:
             "replica.lag.time.max.ms": "3000",
             "min.insync.replicas": str(world.min_isr),
             "zookeeper.session.timeout.ms": str(round(SESSION_S * 1000)),
+            **world.settings,
         }
         config = BrokerConfig(settings)
         session = self.session = StoreSession(world.shared, world.loop)
@@ -153,6 +156,8 @@ class BrokerProcess:
 class ClusterWorld(World):
     """`play(seed)`."""
 
+    settings: dict[str, str] = {}  # of its brokers, beside those of all
+
     def __init__(self, loop: SimLoop, seed: int, say: Say, folder: Path) -> None:
         super().__init__(loop, seed, say)
         self.shared = SharedTree()
@@ -187,15 +192,11 @@ class ClusterWorld(World):
         await asyncio.gather(*(process.start() for process in self.brokers.values()))
         await self._create_topic()
         watching = asyncio.ensure_future(self._watch())
-        writers = [self.begin(self._writer().act) for _ in range(WRITERS)]
-        readers = [asyncio.ensure_future(self._members(place)) for place in range(READERS)]
-        self.group_clients = self._group_clients()
-        clients = [self.begin(client.act) for client in self.group_clients]
+        clients = self._begin_clients()
         await self._trouble()
         await self._all_well()
-        await self._within(HEALING_S, asyncio.gather(*writers, *readers, *clients), self._left)
-        await asyncio.wait_for(self.begin(self.group_clients[0].read_offsets), HEALING_S)
-        self.trace.check()
+        await self._within(HEALING_S, asyncio.gather(*clients), self._left)
+        await self._check_clients()
         self._check_ended()
         await self._caught_up()
         assert not watching.done(), f"nobody watched any more: {watching.exception()!r}"
@@ -204,6 +205,18 @@ class ClusterWorld(World):
         for process in self.brokers.values():
             await process.stop()
         await self.shared.close()
+
+    def _begin_clients(self) -> list[asyncio.Future[None]]:
+        """Whoever acts in this story; each ends soon after it is over."""
+        writers = [self.begin(self._writer().act) for _ in range(WRITERS)]
+        readers = [asyncio.ensure_future(self._members(place)) for place in range(READERS)]
+        self.group_clients = self._group_clients()
+        return [*writers, *readers, *(self.begin(client.act) for client in self.group_clients)]
+
+    async def _check_clients(self) -> None:
+        """The laws of what the clients saw; replicas and logs are checked later."""
+        await asyncio.wait_for(self.begin(self.group_clients[0].read_offsets), HEALING_S)
+        self.trace.check()
 
     def _writer(self) -> Writer:
         writer = Writer(self, self.name("w"), self._fork())
@@ -453,6 +466,11 @@ class ClusterWorld(World):
 
     async def _check_logs(self) -> None:
         """L1: in the end each replica has what the leader has, and what was acknowledged is in it."""
+        logs = await self._logs()
+        self.ledger.check_log(logs)
+        self.say(f"{sum(map(len, logs.values()))} records, {self.elections} elections")
+
+    async def _logs(self) -> dict[TopicPartition, dict[int, bytes]]:
         logs = {}
         for partition in self.partitions:
             replicas = {}
@@ -465,8 +483,7 @@ class ClusterWorld(World):
             for other in others:
                 assert other == first, f"L1: replicas of {partition} differ: {_difference(first, other)}"
             logs[partition] = first
-        self.ledger.check_log(logs)
-        self.say(f"{sum(map(len, logs.values()))} records, {self.elections} elections")
+        return logs
 
     async def _records(self, replica: Any) -> dict[int, bytes]:
         from rota.protocol.records.batch import headers
@@ -489,13 +506,18 @@ def _difference(item: dict[int, bytes], other: dict[int, bytes]) -> list[Any]:
 
 def play(seed: int, say: Say = silent) -> ClusterWorld:
     """The whole story of a seed, and its laws."""
-    worlds: list[ClusterWorld] = []
+    return play_in(ClusterWorld, seed, say)
+
+
+def play_in(kind: type[W], seed: int, say: Say = silent) -> W:
+    """The same in a world of that kind."""
+    worlds: list[W] = []
     chance = Random(f"chance {seed}")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rota-sim-")))
 
         async def main(loop: SimLoop) -> None:
-            worlds.append(ClusterWorld(loop, seed, say, folder))
+            worlds.append(kind(loop, seed, say, folder))
             with mock.patch.object(os, "fsync", worlds[0].disks.fsync):
                 await worlds[0].play()
 

@@ -18,6 +18,9 @@ CLIENT_SEEDS = seeds(gate=8, soak=80)  # of worlds with real clients, which take
 CLUSTER_SEEDS_FILE = Path(__file__).with_name("cluster_seeds.txt")
 CLUSTER_SEEDS = seeds(gate=24, soak=1_000)  # of worlds with three brokers, which take longer still
 
+TRANSACTION_SEEDS_FILE = Path(__file__).with_name("transaction_seeds.txt")
+TRANSACTION_SEEDS = seeds(gate=2, soak=300)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rota-seed", type=int, default=None, help="the one seed to play, with all that happens in it")
@@ -51,3 +54,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         given = metafunc.config.getoption("--rota-seed", default=None)
         chosen = [*CLUSTER_SEEDS, *failed_seeds(CLUSTER_SEEDS_FILE)] if given is None else [given]
         metafunc.parametrize("cluster_seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")
+    if "transaction_seed" in metafunc.fixturenames:
+        given = metafunc.config.getoption("--rota-seed", default=None)
+        chosen = [*TRANSACTION_SEEDS, *failed_seeds(TRANSACTION_SEEDS_FILE)] if given is None else [given]
+        metafunc.parametrize("transaction_seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")

@@ -77,6 +77,25 @@ async def test_version_1_adds_partitions_and_keeps_epoch_and_sequences() -> None
     assert version_of(broker, EndTxnRequest) == 4
 
 
+async def test_a_cancelled_request_for_partitions_is_not_sent_again() -> None:
+    """The loop that ends cancels all tasks: one that begins another in its place would go on for ever."""
+    async with TransactionalLeader(version=1) as broker, Producer(config(broker)) as producer:
+        await producer.begin_transaction()
+        await producer.send("t", b"a", partition=0)
+        transactions = producer._transactions
+        assert transactions is not None
+        transactions.add_partitions()
+        adding = transactions._adding
+        assert adding is not None
+        adding.cancel()
+        await asyncio.wait({adding})
+        await asyncio.sleep(0)
+        assert transactions._adding is None
+        transactions.add_partitions()  # the next batch asks again
+        async with asyncio.timeout(10):
+            await producer.commit_transaction()
+
+
 async def test_version_1_adds_a_partition_before_its_first_batch() -> None:
     """The coordinator is another broker, so that Produce could overtake AddPartitionsToTxn."""
     async with TransactionalLeader(version=1) as broker, Scripted(1) as coordinator:

@@ -4,8 +4,11 @@ import pytest
 from tests.unit.coordinator.api.group_world import GroupWorld, commit_request
 
 from rota.coordinator.api.offset_commit import _cached_response, offset_commit
+from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
+from rota.coordinator.runtime.routing import shard_of
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from rota.protocol.records.batch import headers
 
 
 def codes(answer: object) -> list[list[int]]:
@@ -112,3 +115,34 @@ def test_topics_of_which_no_partition_is_named_are_not_remembered() -> None:
     large_topic = OffsetCommitRequestTopic(name="x" * 30_000, partitions=())
     GroupWorld().open().ask(offset_commit, commit_request(7, topics=(large_topic,)), 8)
     assert _cached_response.cache_info().currsize == kept
+
+
+def large_topics(count: int, metadata: str) -> tuple[OffsetCommitRequestTopic, ...]:
+    partitions = (
+        OffsetCommitRequestPartition(partition_index=index, committed_offset=7, committed_metadata=metadata)
+        for index in range(count)
+    )
+    return (OffsetCommitRequestTopic(name="wide", partitions=tuple(partitions)),)
+
+
+def test_co8_a_large_commit_is_one_batch() -> None:
+    """It is in the log as a whole or not at all, whatever fails."""
+    world = GroupWorld().open()
+    world.topic("wide", 200)
+    request = commit_request(0, topics=large_topics(200, "m" * 4_000))
+    world.serve(offset_commit, commit_request(1), 8)
+    reply = world.serve(offset_commit, request, 8)
+    world.turn()
+    assert codes(reply.value) == [[0] * 200]
+    log = world.partition(CONSUMER_OFFSETS, shard_of("g", 4)).log
+    assert [header.count for _, header in headers(log.read(0, 1 << 22))] == [1, 200]
+
+
+def test_co8_offsets_that_do_not_fit_into_one_batch_are_refused_as_a_whole() -> None:
+    world = GroupWorld().open()
+    world.topic("wide", 300)
+    answer = world.ask(offset_commit, commit_request(0, topics=large_topics(300, "m" * 4_000)), 8)
+    assert codes(answer) == [[ErrorCode.UNKNOWN_SERVER_ERROR] * 300]
+    assert stored(world) == {}
+    answer = world.ask(offset_commit, commit_request(0, topics=large_topics(300, "m" * 3_000)), 8)
+    assert codes(answer) == [[0] * 300]

@@ -17,7 +17,7 @@ from rota.coordinator.log.contract import Appended, AppendRefused, LogConfig, No
 from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
 from rota.coordinator.log.index_files import file_name
 from rota.coordinator.log.memory import MemoryLog
-from rota.coordinator.log.producers import BATCHES_PER_PRODUCER_MAX
+from rota.coordinator.log.producer import BATCHES_PER_PRODUCER_MAX
 from rota.coordinator.log.store import OpenFiles
 
 from .log_kit import batch, fill, flush_rolled, held, offsets, values

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.coordinator.log.contract import AppendRefused
-from rota.coordinator.log.producers import BATCHES_PER_PRODUCER_MAX, Producers
+from rota.coordinator.log.producer import BATCHES_PER_PRODUCER_MAX
+from rota.coordinator.log.producers import UNPACKED_MAX, Producers
 from rota.coordinator.log.snapshots import read_snapshot, write_snapshot
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import CONTROL_BIT, SEQUENCE_MAX, TRANSACTIONAL_BIT, BatchHeader
@@ -304,3 +305,38 @@ class TestTransactions:
         stale = producers.begin_verification(PID + 2, 0, 0, 0)
         producers.expire(10_000, 1)
         assert producers.begin_verification(PID + 2, 0, 0, 0) is not stale
+
+
+def header_of(producer_id: int, offset: int, *, epoch: int = 0, attributes: int = 0) -> BatchHeader:
+    return BatchHeader(offset, 61, 0, 2, 0, attributes, 0, offset, offset, producer_id, epoch, 0, 1)
+
+
+def test_xl10_a_snapshot_packs_a_bounded_number_of_producers() -> None:
+    """However many have changed since the last one, and after a restart."""
+    count = UNPACKED_MAX + 300
+    producers = Producers()
+    for producer_id in range(count):
+        producers.record(header_of(producer_id, producer_id))
+    unpacked = [producer for producer in producers.all() if producer.packed is None]
+    assert len(unpacked) == UNPACKED_MAX
+    loaded = Producers(read_snapshot(write_snapshot(producers.all())))
+    assert all(producer.packed is not None for producer in loaded.all())
+    loaded.record(header_of(3, count, epoch=1))
+    assert [producer.producer_id for producer in loaded.all() if producer.packed is None] == [3]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["data", "transaction", "commit", "snapshot"])), max_size=30)
+)
+def test_xl10_what_was_packed_earlier_is_as_if_it_were_packed_now(steps: list[tuple[int, str]]) -> None:
+    producers = Producers()
+    for offset, (producer_id, kind) in enumerate(steps):
+        if kind == "commit":
+            header = header_of(producer_id, offset, attributes=TRANSACTIONAL_BIT | CONTROL_BIT)
+            producers.record(header, Marker(is_commit=True, coordinator_epoch=offset))
+        elif kind == "snapshot":
+            write_snapshot(producers.all())
+        else:
+            attributes = TRANSACTIONAL_BIT if kind == "transaction" else 0
+            producers.record(header_of(producer_id, offset, attributes=attributes))
+    assert write_snapshot(producers.all()) == write_snapshot(producer.copy() for producer in producers.all())

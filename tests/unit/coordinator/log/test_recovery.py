@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from rota.coordinator.log.contract import LogConfig
 from rota.coordinator.log.epochs import LeaderEpochs
 from rota.coordinator.log.memory import MemoryLog
-from rota.coordinator.log.producers import Producer, Producers
+from rota.coordinator.log.producer import Producer
+from rota.coordinator.log.producers import Producers
 from rota.coordinator.log.recovery import recover, restore_producers
 from rota.coordinator.log.segment import Segment
 from rota.coordinator.log.snapshots import MemorySnapshots, write_snapshot

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.coordinator.log.producers import BATCHES_PER_PRODUCER_MAX, BatchMetadata, Producer
+from rota.coordinator.log.producer import BATCHES_PER_PRODUCER_MAX, BatchMetadata, Producer
 from rota.coordinator.log.snapshots import BadSnapshot, MemorySnapshots, read_snapshot, write_snapshot
 
 int64, int32 = st.integers(0, (1 << 63) - 1), st.integers(0, (1 << 31) - 1)

@@ -65,6 +65,19 @@ async def test_a_failure_of_an_awaited_future_is_raised_in_the_coroutine() -> No
     assert delayed_reply.value == "caught disk"
 
 
+async def test_what_a_cancelled_coroutine_waited_for_is_cancelled() -> None:
+    """Nobody would take its failure: the loop logs an exception that was never retrieved."""
+    loop = asyncio.get_running_loop()
+    wait = loop.create_future()
+    before = asyncio.all_tasks()
+    start(later(wait))
+    (task,) = asyncio.all_tasks() - before
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait({task})
+    assert wait.cancelled()
+
+
 async def test_a_bare_turn_of_the_loop_is_a_wait_too() -> None:
     async def breathes() -> int:
         await asyncio.sleep(0)
