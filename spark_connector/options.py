@@ -64,6 +64,7 @@ FORBIDDEN: Final = {
     "kafka.value.serializer": "a cast of the column value",
     "kafka.enable.auto.commit": "group.id, which commits the end of each micro-batch",
     "kafka.interceptor.classes": "nothing: interceptors are not supported",
+    "kafka.transactional.id": "nothing: the sink does not write in transactions",
 }
 TRIGGER_DELAY_MAX_MS: Final = 900_000
 OFFSET_RETRIES: Final = 3  # fetchOffset.numRetries

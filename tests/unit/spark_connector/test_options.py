@@ -104,6 +104,7 @@ def test_limits_of_a_micro_batch() -> None:
         ({**BASE, "minPartitions": "0"}, "minPartitions"),
         ({**BASE, "failOnDataLoss": "maybe"}, "failOnDataLoss"),
         ({**BASE, "maxOffsetsPerTrigger": "5"}, "maxOffsetsPerTrigger"),
+        ({**BASE, "kafka.transactional.id": "t"}, "does not write in transactions"),
         ({**BASE, "kafka.enable.auto.commit": "true"}, "kafka.enable.auto.commit"),
         ({**BASE, "kafka.max.poll.record": "1"}, "max.poll.records"),
         ({**SERVERS, "subscribe": "t", "kafka.bootstrap.servers": "nowhere"}, "bootstrap"),
