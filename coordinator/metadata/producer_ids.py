@@ -2,6 +2,7 @@
 
 Law
     I1  An id is given at most once in the life of the cluster, whatever crashes; unused ids of a block are lost.
+    I4  A node of which the last block cannot be read gives no id, and is not overwritten: ids would be given twice.
     I2  This broker claims one block at a time: producers that come meanwhile wait for it and share it.
 """
 
@@ -11,7 +12,7 @@ import asyncio
 import json
 
 from rota.coordinator.metadata import znodes
-from rota.coordinator.metadata.store import BadVersion, NodeExists, Store
+from rota.coordinator.metadata.store import BadVersion, NodeExists, Store, StoreFailed
 
 BLOCK_IDS = 1000  # as Kafka's
 
@@ -43,7 +44,7 @@ class ProducerIds:
                     await self._store.create(znodes.PRODUCER_IDS, self._block(0))
                     return 0
                 data, stat = await self._store.get(znodes.PRODUCER_IDS)
-                start = int(json.loads(data)["block_end"]) + 1
+                start = _end_of(data) + 1
                 await self._store.set(znodes.PRODUCER_IDS, self._block(start), stat.version)
             except (NodeExists, BadVersion):
                 continue  # another broker was faster
@@ -54,3 +55,14 @@ class ProducerIds:
         return znodes.json_bytes(
             {"version": 1, "broker": self._broker_id, "block_start": str(start), "block_end": str(end)}
         )
+
+
+def _end_of(data: bytes) -> int:
+    """Return the last id of the block that is noted in the node. Raises StoreFailed."""
+    try:
+        return int(json.loads(data)["block_end"])
+    except (ValueError, KeyError, TypeError) as why:
+        raise StoreFailed(
+            f"{znodes.PRODUCER_IDS} has {data[:100]!r} where JSON with the number block_end is expected: "
+            "write one that is greater than every producer id that was given"
+        ) from why

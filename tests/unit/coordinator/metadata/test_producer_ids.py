@@ -4,9 +4,13 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
+
+from rota.coordinator.metadata import znodes
 from rota.coordinator.metadata.eager import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.producer_ids import BLOCK_IDS, ProducerIds
+from rota.coordinator.metadata.store import StoreFailed
 
 
 def test_ids_grow_by_one_across_blocks() -> None:
@@ -51,3 +55,14 @@ async def test_concurrent_producers_get_ids_of_one_block(tmp_path: Path) -> None
     data, stat = await store.get("/latest_producer_id_block")
     assert (json.loads(data)["block_end"], stat.version) == ("999", 0)
     await store.close()
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b'{"block_end": "x"}', b'{"block_end": null}'])
+def test_a_damaged_node_gives_no_id_and_stays(data: bytes) -> None:
+    """A coordinator answers that it is loading, as for any failure of the store."""
+    store = EmbeddedStore()
+    run_eagerly(store.create(znodes.PRODUCER_IDS, data))
+    ids = ProducerIds(store, broker_id=1)
+    with pytest.raises(StoreFailed, match="block_end is expected"):
+        run_eagerly(ids.take())
+    assert run_eagerly(store.get(znodes.PRODUCER_IDS))[0] == data
