@@ -3,6 +3,9 @@
 Before version 5 (transaction version 0) the producer keeps its epoch. From version 5 on (transaction version 2,
 KIP-890) each end has a new epoch, which the reply brings; so the current epoch means the next request and the epoch
 before it a retry, and a transaction without partitions can be aborted.
+
+Law
+    TXC10 A producer that was replaced is given no epoch, also when the one that replaced it does not bump epochs.
 """
 
 from __future__ import annotations
@@ -72,7 +75,8 @@ def _answer_bumping(hard: TransactionValue, event: EndTransaction) -> ErrorCode 
     producer_id, epoch = event.producer
     is_current = epoch == hard.producer_epoch
     has_rotated = hard.previous_producer_id == producer_id and epoch == EPOCHS_END and hard.producer_epoch == 0
-    is_retry = hard.producer_epoch == epoch + 1 or has_rotated
+    has_bumped = hard.client_version >= BUMPING  # else the epoch is that of a producer which replaced this one (TXC10)
+    is_retry = (hard.producer_epoch == epoch + 1 and has_bumped) or has_rotated
     if hard.producer_id != producer_id and not has_rotated:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if not (is_current if hard.state in (_S.ONGOING, _S.EMPTY) else is_retry or is_current):

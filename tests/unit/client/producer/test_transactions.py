@@ -369,7 +369,7 @@ async def test_a_commit_without_answer_can_be_repeated() -> None:
         await producer.begin_transaction()
         await producer.send("t", b"a", partition=0)
         with pytest.raises(CommitOutcomeUnknown):
-            await producer.commit_transaction(timeout_ms=50)
+            await producer.commit_transaction(timeout_ms=500)
         with pytest.raises(IllegalUse, match="not known"):
             await producer.abort_transaction()
         broker.on(EndTxnRequest, broker.end)

@@ -196,3 +196,11 @@ def test_an_abort_that_follows_a_commit_at_once_waits_for_its_markers() -> None:
     assert script.end(False, version=2).error is CONFLICT
     script.written(DATA)
     assert script.end(False, version=2) == ProducerReply(E.NONE, FIRST_ID, 2)
+
+
+@pytest.mark.parametrize("is_commit", BOTH)
+@pytest.mark.parametrize("state", [S.PREPARE_COMMIT, S.PREPARE_ABORT, S.COMPLETE_COMMIT, S.COMPLETE_ABORT])
+def test_txc10_the_end_of_a_replaced_producer_is_no_retry(state: S, is_commit: bool) -> None:
+    """The one that replaced it has version 0: after its end the epoch is still one above that of the replaced one."""
+    script = in_state(state, version=0)
+    assert script.end(is_commit, Producer(FIRST_ID, 0), version=2) == ProducerReply(FENCED)
