@@ -19,7 +19,7 @@ CLUSTER_SEEDS_FILE = Path(__file__).with_name("cluster_seeds.txt")
 CLUSTER_SEEDS = seeds(gate=24, soak=1_000)  # of worlds with three brokers, which take longer still
 
 TRANSACTION_SEEDS_FILE = Path(__file__).with_name("transaction_seeds.txt")
-TRANSACTION_SEEDS = seeds(gate=2, soak=300)
+TRANSACTION_SEEDS = seeds(gate=1, soak=300)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
