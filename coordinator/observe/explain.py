@@ -6,6 +6,8 @@ in plain English what happened in one of them. `as_json` turns any of these, eve
 Laws
     A rebalance begins with REBALANCE_STARTED and ends with ASSIGNED, EMPTIED, the next REBALANCE_STARTED, a new
     coordinator, or the end of the events. What happens before its end belongs to it.
+    TL11 Of a group of the consumer protocol (KIP-848) it is said that the broker assigned the partitions, in a group
+        epoch: such a group has no leader, no generations and no wait for joins.
     Events of unknown types, triggers and members change nothing else: a newer broker may have written them.
 """
 
@@ -94,13 +96,14 @@ def _rebalance(events: Sequence[GroupEvent], interrupted_by: GroupEvent | None) 
     assigned, emptied = _last(events, EventType.ASSIGNED), _last(events, EventType.EMPTIED)
     end = assigned or emptied or interrupted_by
     joins = generation or emptied
+    begun = joins or assigned  # a group of the consumer protocol has no event of its own for a new epoch
     about = assigned or generation or last
     return Rebalance(
         started_ms=start.time_ms,
         ended_ms=NONE if end is None else end.time_ms,
         coordinator=start.broker,
         from_generation=start.generation,
-        generation=NONE if joins is None else joins.generation,
+        generation=NONE if begun is None else begun.generation,
         outcome=_outcome(assigned, emptied, interrupted_by),
         trigger=start.trigger,
         reason=start.reason,
@@ -149,6 +152,13 @@ def _leader(assigned: GroupEvent | None, generation: GroupEvent | None) -> Event
 # ---- sentences
 
 
+def _is_by_broker(rebalance: Rebalance) -> bool:
+    """Whether the broker assigns the partitions: no generation began, and nobody led."""
+    if any(event.type == EventType.GENERATION_STARTED for event in rebalance.events) or rebalance.leader is not None:
+        return False
+    return rebalance.assignment_ms != NONE or rebalance.previous_state in ("Assigning", "Reconciling")
+
+
 def sentences(rebalance: Rebalance) -> tuple[str, ...]:
     """Return sentences about the trigger, the wait for joins, the assignment, the moved partitions and the result."""
     lines = (_why(rebalance), _joins(rebalance), *_meanwhile(rebalance), _assignment(rebalance))
@@ -157,7 +167,8 @@ def sentences(rebalance: Rebalance) -> tuple[str, ...]:
 
 def _why(rebalance: Rebalance) -> str:
     client_reason = f' The client\'s reason: "{rebalance.client_reason}".' if rebalance.client_reason else ""
-    head = f"{clock(rebalance.started_ms)}: the group left generation {max(rebalance.from_generation, 0)} because"
+    number = f"{'group epoch' if _is_by_broker(rebalance) else 'generation'} {max(rebalance.from_generation, 0)}"
+    head = f"{clock(rebalance.started_ms)}: the group left {number} because"
     return f"{head} {_cause(rebalance)}.{client_reason}"
 
 
@@ -180,7 +191,7 @@ def _cause(rebalance: Rebalance) -> str:
 
 
 def _joins(rebalance: Rebalance) -> str:
-    if rebalance.joins_ms == NONE:
+    if rebalance.joins_ms == NONE or (rebalance.outcome == Outcome.EMPTY and rebalance.joins_ms == 0):
         return ""
     took = f"Waiting for members to join took {seconds(rebalance.joins_ms)}"
     if rebalance.previous_state == "Empty":
@@ -208,7 +219,10 @@ def _meanwhile(rebalance: Rebalance) -> Iterable[str]:
 def _assignment(rebalance: Rebalance) -> str:
     if rebalance.assignment_ms == NONE:
         return ""
-    leader = "the leader" if rebalance.leader is None else f"the leader, {member_named(rebalance.leader)},"
+    if _is_by_broker(rebalance):
+        leader = "the broker"
+    else:
+        leader = "the leader" if rebalance.leader is None else f"the leader, {member_named(rebalance.leader)},"
     assignor = f" with {rebalance.protocol}" if rebalance.protocol else ""
     return f"{sentence(leader)} assigned the partitions{assignor} in {seconds(rebalance.assignment_ms)}."
 
@@ -244,6 +258,8 @@ def _result(rebalance: Rebalance) -> str:
         case Outcome.STABLE:
             took = seconds(rebalance.ended_ms - rebalance.started_ms)
             count = plural(rebalance.member_count, "member")
+            if _is_by_broker(rebalance):
+                return f"Group epoch {rebalance.generation} has {count}; its target assignment was there after {took}."
             return f"Generation {rebalance.generation} has {count}; the rebalance took {took}."
         case Outcome.EMPTY:
             return "No member is left: the group is empty."
@@ -262,12 +278,12 @@ def event_sentence(event: GroupEvent) -> str:
         EventType.STATIC_MEMBER_REPLACED: f"{first} replaced the member with the same group.instance.id",
         EventType.STATIC_MEMBER_KEPT: f"{members} kept its assignment: no rebalance",
         EventType.MEMBER_REFUSED: f"{members} was refused ({error_name(event)}): {event.reason}",
-        EventType.REBALANCE_STARTED: f"a rebalance started: {event.reason or event.trigger}{client_reason}",
+        EventType.REBALANCE_STARTED: f"a rebalance started: {_reason(event)}{client_reason}",
         EventType.LEADER_ELECTED: f"{first} became the leader: the previous one did not join in time",
         EventType.NOBODY_REJOINED: "the rebalance continues: no member has joined yet",
         EventType.MEMBERS_NOT_REJOINED: f"{members} did not join again in time and lost membership",
         EventType.GENERATION_STARTED: f"generation {event.generation} began with {_count_of_members(event)}",
-        EventType.ASSIGNED: f"the leader's assignment of generation {event.generation} arrived",
+        EventType.ASSIGNED: _assigned(event),
         EventType.MEMBERS_NOT_SYNCED: f"{members} did not fetch the assignment in time and lost membership",
         EventType.EMPTIED: "the group became empty",
         EventType.MEMBER_LEFT: f"{members} left{client_reason}",
@@ -281,6 +297,20 @@ def event_sentence(event: GroupEvent) -> str:
     }
     text = next((text for event_type, text in texts.items() if event_type == event.type), f"event {event.type}")
     return sentence(text) + "."
+
+
+def _reason(event: GroupEvent) -> str:
+    """The reason of a rebalance, with client ids in place of the member ids of a log line."""
+    reason = event.reason or event.trigger
+    for member in event.members:
+        reason = reason.replace(member.member_id, member.client_id) if member.client_id else reason
+    return reason.rstrip(".")
+
+
+def _assigned(event: GroupEvent) -> str:
+    if event.members:
+        return f"the leader's assignment of generation {event.generation} arrived"
+    return f"the broker assigned the partitions of group epoch {event.generation} with {event.protocol}"
 
 
 def _count_of_members(event: GroupEvent) -> str:

@@ -152,3 +152,42 @@ def test_a_second_step_of_a_cooperative_rebalance_is_not_called_new_topics() -> 
         (rebalance,) = rebalances(timeline.events)
         assert words in sentences(rebalance)[0]
         assert f'"{reason}"' in sentences(rebalance)[0]
+
+
+def rebalance_by_the_broker() -> Timeline:
+    """b joins a group of the consumer protocol: the broker assigns, and no generation begins."""
+    b = member("b-5f7a", host="/10.0.0.2")
+    timeline = Timeline().add(EventType.MEMBER_JOINED, b)
+    reason = "Member b-5f7a joins the consumer group."
+    timeline.add(
+        EventType.REBALANCE_STARTED,
+        b,
+        trigger=Trigger.MEMBER_JOINED,
+        reason=reason,
+        generation=2,
+        previous_state="Stable",
+    )
+    return timeline.add(EventType.ASSIGNED, generation=3, duration_ms=0, member_count=2, protocol="uniform")
+
+
+def test_tl11_the_broker_assigns_in_a_group_of_the_consumer_protocol() -> None:
+    events = rebalance_by_the_broker().events
+    (rebalance,) = rebalances(events)
+    assert (rebalance.from_generation, rebalance.generation, rebalance.outcome) == (2, 3, Outcome.STABLE)
+    why, assigned, result = sentences(rebalance)
+    assert why.endswith("the group left group epoch 2 because member b (10.0.0.2) joined.")
+    assert assigned == "The broker assigned the partitions with uniform in 0 ms."
+    assert result.startswith("Group epoch 3 has 2 members; its target assignment was there after ")
+    assert [event_sentence(event) for event in events[1:]] == [
+        "A rebalance started: Member b joins the consumer group.",
+        "The broker assigned the partitions of group epoch 3 with uniform.",
+    ]
+
+
+def test_tl11_a_group_that_empties_has_waited_for_nobody() -> None:
+    timeline = Timeline().add(
+        EventType.REBALANCE_STARTED, member("a-1"), trigger=Trigger.MEMBER_LEFT, generation=4, previous_state="Empty"
+    )
+    (rebalance,) = rebalances(timeline.add(EventType.EMPTIED, generation=5, duration_ms=0).events)
+    assert [line for line in sentences(rebalance) if "Waiting" in line] == []
+    assert sentences(rebalance)[-1] == "No member is left: the group is empty."
