@@ -39,12 +39,15 @@ export function drawTimeline(rebalances, owners, now, range) {
 }
 
 function phases(each, until, now, x) {
-  const joined = each.joins_ms >= 0 ? each.started_ms + each.joins_ms : each.ended_ms >= 0 ? each.ended_ms : now;
+  const byBroker = each.joins_ms < 0 && each.assignment_ms >= 0; // a group of the consumer protocol: nobody joins again
+  const joined = byBroker ? each.started_ms : each.joins_ms >= 0 ? each.started_ms + each.joins_ms : each.ended_ms >= 0 ? each.ended_ms : now;
   const assigned = each.ended_ms >= 0 ? each.ended_ms : now;
   const said = each.sentences.join(" ");
-  const found = [bar(x(each.started_ms), x(joined), TOP, 20, "joins", `Waiting for joins, ${duration(joined - each.started_ms)}. ${said}`)];
-  if (assigned > joined || each.assignment_ms >= 0) found.push(bar(x(joined), x(assigned), TOP, 20, "assignment", `Waiting for the leader's assignment, ${duration(Math.max(assigned - joined, 0))}. ${said}`));
-  if (each.outcome === "stable") found.unshift(bar(x(assigned), x(until), TOP + 5, 10, "stable", `Stable in generation ${each.generation} for ${duration(until - assigned)}`));
+  const found = byBroker ? [] : [bar(x(each.started_ms), x(joined), TOP, 20, "joins", `Waiting for joins, ${duration(joined - each.started_ms)}. ${said}`)];
+  const awaited = byBroker ? "Waiting for the broker's assignment" : "Waiting for the leader's assignment";
+  const stable = byBroker ? "Group epoch" : "Stable in generation";
+  if (assigned > joined || each.assignment_ms >= 0) found.push(bar(x(joined), x(assigned), TOP, 20, "assignment", `${awaited}, ${duration(Math.max(assigned - joined, 0))}. ${said}`));
+  if (each.outcome === "stable") found.unshift(bar(x(assigned), x(until), TOP + 5, 10, "stable", `${stable} ${each.generation} for ${duration(until - assigned)}`));
   if (each.outcome === "empty") found.unshift(bar(x(assigned), x(until), TOP + 5, 10, "empty", `Empty for ${duration(until - assigned)}`));
   return found;
 }
