@@ -157,6 +157,8 @@ class Broker:
         cut_off = await self.listener.stop(self.config.rota_drain_timeout_ms)
         if cut_off:
             log.warning("Connections cut off after the drain timeout", connections=cut_off)
+        if self.node.denials is not None:
+            self.node.denials.flush(self.now_ms())
         await self.http.stop()
         await self._stop_tracing()
         await self.upkeep.stop()
@@ -354,6 +356,9 @@ class Broker:
             self.now_ms,
             windows=self.config.quota_window_num,
             window_ms=1_000 * self.config.quota_window_size_seconds,
+            mutation_burst_ms=1_000
+            * self.config.controller_quota_window_num
+            * self.config.controller_quota_window_size_seconds,
         )
         return connections
 

@@ -5,6 +5,8 @@ Laws
     An invalid configuration is refused as a whole. Only `reconfigure` changes a valid one, as a whole again.
     BC1 A property's value is that of this broker's dynamic config, else of the dynamic default of all brokers, else of
         the properties that the broker was started with, else the default (KIP-226).
+
+The file is longer than 400 lines because it is one list of settings.
 """
 
 from __future__ import annotations
@@ -137,6 +139,8 @@ class BrokerConfig:
     num_replica_fetchers: int
     quota_window_num: int
     quota_window_size_seconds: int
+    controller_quota_window_num: int
+    controller_quota_window_size_seconds: int
     replication_quota_window_num: int
     replication_quota_window_size_seconds: int
     leader_replication_throttled_rate: int | None

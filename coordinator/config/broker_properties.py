@@ -556,6 +556,20 @@ _REPLICATION = (
         1,
     ),
     _D(
+        "controller.quota.window.num",
+        _T.INT,
+        "11",
+        "Number of windows whose controller_mutation_rate a client may use up at once, on each broker.",
+        1,
+    ),
+    _D(
+        "controller.quota.window.size.seconds",
+        _T.INT,
+        "1",
+        "Length of these windows, in seconds.",
+        1,
+    ),
+    _D(
         "replication.quota.window.num",
         _T.INT,
         "11",

@@ -124,8 +124,6 @@ controller.quorum.fetch.timeout.ms INT 2000
 controller.quorum.request.timeout.ms INT 2000
 controller.quorum.retry.backoff.ms INT 20
 controller.quorum.voters LIST ""
-controller.quota.window.num INT 11
-controller.quota.window.size.seconds INT 1
 controller.socket.timeout.ms INT 30000
 initial.broker.registration.timeout.ms INT 60000
 metadata.log.dir STRING -

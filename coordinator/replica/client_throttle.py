@@ -35,7 +35,10 @@ NS_PER_PERCENT: Final = 10_000_000  # of a second; 100 percent are one core
 
 
 class ClientThrottle:
-    """The rates of clients, by quota. `install` gets it while there is any quota, else None."""
+    """The rates of clients, by quota. `install` gets it while there is any quota, else None.
+
+    Rates are measured over `windows` of `window_ms`; mutations have a burst of `mutation_burst_ms`.
+    """
 
     def __init__(
         self,
@@ -45,12 +48,13 @@ class ClientThrottle:
         *,
         windows: int,
         window_ms: int,
+        mutation_burst_ms: int,
     ) -> None:
         self._image, self._install = image, install
         self.producers = ClientRates(now_ms, windows=windows, window_ms=window_ms)
         self.consumers = ClientRates(now_ms, windows=windows, window_ms=window_ms)
         self.requests = ClientRates(now_ms, windows=windows, window_ms=window_ms, throttle_ms_max=window_ms)  # in ns
-        self.mutations = MutationRates(now_ms, burst_ms=windows * window_ms)
+        self.mutations = MutationRates(now_ms, burst_ms=mutation_burst_ms)
         self.connections = ConnectionRates(now_ms, windows=windows, window_ms=window_ms, delay_ms_max=window_ms)
         self.throttled: dict[str, tuple[int, int]] = {}  # by quota: how often a client was throttled, ms in all
         for entity, quotas in all_quotas(image):

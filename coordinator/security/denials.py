@@ -3,8 +3,8 @@
 Law
     DN1 A principal that is denied the same again and again writes one event in REPEAT_MS, with the number of denials
         that were not written; no client can fill the log or the memory. Every denial is in an event or in the number
-        of one, REPEAT_MS later at the latest: those beyond the limit, by which a client could hide others, are counted
-        in the event OMITTED.
+        of one, REPEAT_MS later or at the end of the broker: those beyond the limit, by which a client could hide
+        others, are counted in the event OMITTED.
 """
 
 from __future__ import annotations

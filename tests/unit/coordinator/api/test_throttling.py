@@ -49,6 +49,7 @@ class Throttled(World):
             self.node.now_ms,
             windows=BURST_WINDOWS + 1,
             window_ms=1_000,
+            mutation_burst_ms=11_000,
         )
         self.topic()
         self.muted_ms: list[int] = []

@@ -17,7 +17,7 @@ class World:
         self.installed: ClientThrottle | None = None
 
     def follow(self) -> None:
-        ClientThrottle(self.topics, self.install, lambda: 0, windows=11, window_ms=1_000)
+        ClientThrottle(self.topics, self.install, lambda: 0, windows=11, window_ms=1_000, mutation_burst_ms=22_000)
 
     def install(self, throttle: ClientThrottle | None) -> None:
         self.installed = throttle
