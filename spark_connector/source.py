@@ -21,12 +21,14 @@ from pyspark.sql.types import StructType
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.options import BATCH, STREAM, ReadOptions, batch_options, stream_options, write_options
 from rota.spark_connector.schema import spark_schema
+from rota.spark_connector.secret_options import redaction_pattern
 from rota.spark_connector.spark_api import HAS_STREAM_LIMITS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
+REDACTED: Final = "spark.sql.redaction.options.regex"  # a plan of a write has the options of the sink
 
 
 class RotaDataSource(DataSource):
@@ -98,6 +100,8 @@ def _check_schema(options: ReadOptions, schema: StructType) -> ReadOptions:
 
 
 def register(spark: SparkSession) -> None:
-    """Register `format("rota")` in a session and enable filter pushdown to Python data sources."""
+    """Register `format("rota")` in a session, enable filter pushdown to Python data sources, and have Spark redact the
+    options that are secrets."""
     spark.dataSource.register(RotaDataSource)
     spark.conf.set(PUSHDOWN, "true")
+    spark.conf.set(REDACTED, redaction_pattern(spark.conf.get(REDACTED) or ""))

@@ -3,6 +3,7 @@
 Laws
     A setting of --option takes precedence over the same setting of --command-config.
     Values from the file of --command-config, which has secrets, are in no message.
+    A secret is refused among the arguments, which every user of the machine can read, and which Spark's UI shows.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
+from rota.spark_connector.secret_options import is_secret
 from rota.transport.properties_file import FileRefused, load_properties
 
 KAFKA: Final = "kafka."
@@ -59,5 +61,10 @@ def parse_common(parser: argparse.ArgumentParser, arguments: list[str]) -> dict[
         name, equals, value = pair.partition("=")
         if not equals:
             parser.error(f"--option {pair}: it must be NAME=VALUE, as in maxOffsetsPerTrigger=100000")
+        if is_secret(name):
+            parser.error(
+                f"--option {name}: process arguments are no place for a secret; write {name.removeprefix(KAFKA)} into "
+                "the file of --command-config"
+            )
         options[name] = value
     return {**given, "options": options}

@@ -18,6 +18,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.client.conftest import bootstrap, group, pytest_generate_tests, rota  # noqa: F401 - of these tests too
 from tests.interop.kit import create_topic
+from tests.interop.security.rota_broker import SecureRota
 from tools import spark_jars
 from tools.peer.jars import Missing
 
@@ -66,8 +67,15 @@ def spark(official_jars: list[str], tmp_path_factory: pytest.TempPathFactory) ->
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     folder = tmp_path_factory.mktemp("spark")
+    events = folder / "events"
+    events.mkdir()
     settings = {
-        "spark.ui.enabled": "false",
+        "spark.ui.port": "0",
+        # what Spark keeps of each query is searched for secrets: plans in every form, in plain text
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": str(events),
+        "spark.eventLog.compress": "false",
+        "spark.sql.ui.explainMode": "extended",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
@@ -89,6 +97,13 @@ def spark(official_jars: list[str], tmp_path_factory: pytest.TempPathFactory) ->
     register(session)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureRota]:
+    """A Rota whose listeners have TLS and SASL."""
+    with SecureRota(tmp_path_factory.mktemp("secure")) as broker:
+        yield broker
 
 
 @pytest.fixture

@@ -22,12 +22,18 @@ def test_settings_come_from_the_file_and_options_take_precedence(tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("more", "reason"),
-    [(["--option", "x"], "must be NAME=VALUE"), (["--command-config", "/missing"], "--command-config")],
+    [
+        (["--option", "x"], "must be NAME=VALUE"),
+        (["--command-config", "/missing"], "--command-config"),
+        (["--option", "kafka.sasl.password=planted"], "write sasl.password into the file of --command-config"),
+    ],
 )
 def test_errors_are_named(more: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse_common(common_parser("job", "", ""), [*LEAST, *more])
-    assert reason in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert reason in error
+    assert "planted" not in error
 
 
 def test_a_file_that_is_not_valid_is_named_without_its_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from rota.client import AdminConfig, ProducerConfig
@@ -44,12 +46,13 @@ def test_a_missing_argument_is_named(capsys: pytest.CaptureFixture[str]) -> None
     assert "--bootstrap-servers" in capsys.readouterr().err
 
 
-def test_security_options_reach_the_client_that_lists_offsets_and_no_repr() -> None:
-    options = ("kafka.security.protocol=SASL_SSL", "kafka.sasl.password=planted", "kafka.ssl.ca.location=/ca.pem")
-    job = parse_arguments([*LEAST, *(word for option in options for word in ("--option", option))])
-    for option in options:
-        name, _, value = option.partition("=")
-        assert job.source[name] == job.client(ProducerConfig)[name.removeprefix("kafka.")] == value
+def test_security_options_reach_the_client_that_lists_offsets_and_no_repr(tmp_path: Path) -> None:
+    settings = {"security.protocol": "SASL_SSL", "sasl.password": "planted", "ssl.ca.location": "/ca.pem"}
+    file = tmp_path / "client.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    job = parse_arguments([*LEAST, "--command-config", str(file)])
+    for name, value in settings.items():
+        assert job.source[f"kafka.{name}"] == job.client(ProducerConfig)[name] == value
     assert "planted" not in repr(job)
 
 
