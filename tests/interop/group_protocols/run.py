@@ -40,6 +40,7 @@ from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequest
 
 Line = dict[str, Any]
 
+LOADING = {14, 15, 16}  # the codes of a coordinator that was just created
 REQUESTS_PER_GROUP = 90  # fewer than ten seconds of them: until then a regular expression is resolved once
 GROW_EVERY, PARTITIONS_MAX = 120, 9
 INTERVAL = "group.consumer.assignment.interval.ms"
@@ -345,13 +346,15 @@ class Run:
         until(lambda: self._probe() == sum(self.partitions.values()), "the new partition")
 
     def _probe(self) -> int:
-        """Send a heartbeat of the only member of a group; return how many partitions it has."""
+        """Send a heartbeat of the only member of a group; return its number of partitions, -1 from a cold coordinator."""
         epoch, owned = self.probe
         joins = {"subscribed_topic_names": tuple(sorted(self.partitions)), "rebalance_timeout_ms": REBALANCE_MS}
         request = ConsumerGroupHeartbeatRequest(
             group_id=f"{self.name}probe", member_id="probe", member_epoch=epoch, topic_partitions=owned, **joins
         )
         answer = self.control.ask(request, 1)
+        if answer.error_code in LOADING:
+            return -1
         assert answer.error_code == 0, answer
         self.probe = (
             answer.member_epoch,
