@@ -346,7 +346,7 @@ class Run:
         until(lambda: self._probe() == sum(self.partitions.values()), "the new partition")
 
     def _probe(self) -> int:
-        """Send a heartbeat of the only member of a group; return its number of partitions, -1 from a cold coordinator."""
+        """Return how many partitions the only member of a group has, -1 while the coordinator is loading."""
         epoch, owned = self.probe
         joins = {"subscribed_topic_names": tuple(sorted(self.partitions)), "rebalance_timeout_ms": REBALANCE_MS}
         request = ConsumerGroupHeartbeatRequest(
