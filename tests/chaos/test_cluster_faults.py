@@ -9,7 +9,7 @@ from __future__ import annotations
 import resource
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -18,6 +18,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.chaos import fault_network
 from tests.chaos.cluster_clients import (
+    BEGIN_SECONDS,
     HEALED_SECONDS,
     PARTITIONS,
     TOPIC,
@@ -38,6 +39,7 @@ pytestmark = pytest.mark.java
 
 TROUBLES = 8 if SOAK else 2
 FULL_BYTES = 4_096  # of a file, while the disk is full: checkpoints can be written, logs cannot
+Trouble = Callable[[list[Writer]], str]  # returns what was done
 PROPERTIES = {
     "replica.lag.time.max.ms": "3000",
     "rota.drain.timeout.ms": "1000",
@@ -48,8 +50,8 @@ PROPERTIES = {
 class NetworkedCluster(Cluster):
     """Its brokers reach each other through `network` only."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, properties=PROPERTIES)
+    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
+        super().__init__(folder, properties={**PROPERTIES, **(properties or {})})
         self.network = FaultNetwork({broker: Ports(_free_port(), _free_port()) for broker in self.brokers})
 
     def _config(self, broker: int) -> dict[str, str]:
@@ -90,10 +92,15 @@ def cluster(tmp_path: Path) -> Iterator[NetworkedCluster]:
         pytest.skip(f"no cluster whose network can be cut: {reason}")
     prepared = NetworkedCluster(tmp_path)
     with prepared.network, prepared as cluster:
-        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-        topic = NewTopic(TOPIC, PARTITIONS, 3, config={"min.insync.replicas": "2"})
-        admin.create_topics([topic])[TOPIC].result(HEALED_SECONDS)
+        create_topic(cluster)
         yield cluster
+
+
+def create_topic(cluster: NetworkedCluster) -> None:
+    """The topic of the writers: three replicas, min.insync.replicas=2."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    topic = NewTopic(TOPIC, PARTITIONS, 3, config={"min.insync.replicas": "2"})
+    admin.create_topics([topic])[TOPIC].result(HEALED_SECONDS)
 
 
 def _progress(writers: list[Writer], members: list[Member], committer: Committer) -> list[int]:
@@ -104,7 +111,7 @@ def _progress(writers: list[Writer], members: list[Member], committer: Committer
     ]
 
 
-def in_spite_of(cluster: NetworkedCluster, troubles: list[Callable[[], str]], random: Random) -> None:
+def in_spite_of(cluster: NetworkedCluster, troubles: Sequence[Trouble], random: Random) -> None:
     """Cause these troubles one after the other while clients work; check what they have written."""
     done, claims = list[str](), dict[tuple[int, int], str]()
     writers = [writer(cluster.bootstrap, partition) for partition, writer in enumerate(WRITERS)]
@@ -112,9 +119,11 @@ def in_spite_of(cluster: NetworkedCluster, troubles: list[Callable[[], str]], ra
     committer = Committer(cluster.bootstrap, "g")
     clients = (*writers, *members, committer)
     try:
-        until(lambda: all(len(writer.acknowledged) > 20 for writer in writers), "the writers do not begin")
+        until(
+            lambda: all(len(writer.acknowledged) > 20 for writer in writers), "the writers do not begin", BEGIN_SECONDS
+        )
         for trouble in troubles:
-            done.append(trouble())
+            done.append(trouble(writers))
             time.sleep(random.uniform(0, 1))
         before = _progress(writers, members, committer)
         until(
@@ -135,7 +144,7 @@ def test_asymmetric_network_partitions_of_brokers(cluster: NetworkedCluster, see
     """A broker, or a leader, is cut off in one direction, or in both, from one or from all others."""
     random = Random(seed)
 
-    def part() -> str:
+    def part(_: list[Writer]) -> str:
         broker = random.choice((cluster.leader(TOPIC, random.randrange(PARTITIONS)), random.choice(cluster.brokers)))
         others = [other for other in cluster.brokers if other != broker][: random.choice((1, 2))]
         ways = random.choice(("is not heard", "does not hear", "neither hears nor is heard"))
@@ -155,7 +164,7 @@ def test_a_disk_that_fills_and_is_emptied(cluster: NetworkedCluster, seed: int) 
     """A5. Nothing that was acknowledged was only on the full disk; when there is room again the replica comes back."""
     random = Random(seed)
 
-    def fill() -> str:
+    def fill(_: list[Writer]) -> str:
         broker = cluster.leader(TOPIC, random.randrange(PARTITIONS))
         with cluster.full_disk(broker):
             time.sleep(random.uniform(1, 4))
@@ -168,7 +177,7 @@ def test_a_zookeeper_that_dies_and_returns(cluster: NetworkedCluster, seed: int)
     """While it is away nothing is elected, and a leader that is killed then is replaced when it is back."""
     random = Random(seed)
 
-    def kill_zookeeper() -> str:
+    def kill_zookeeper(_: list[Writer]) -> str:
         cluster.zookeeper.kill()
         time.sleep(random.uniform(0, 2))
         victim = random.choice(cluster.brokers) if random.random() < 0.5 else None
@@ -179,7 +188,7 @@ def test_a_zookeeper_that_dies_and_returns(cluster: NetworkedCluster, seed: int)
             cluster.start(victim)
         return f"ZooKeeper was killed, and broker {victim}"
 
-    def pause_zookeeper() -> str:
+    def pause_zookeeper(_: list[Writer]) -> str:
         cluster.zookeeper.pause()
         seconds = random.uniform(1, 8)
         time.sleep(seconds)
@@ -193,7 +202,7 @@ def test_a_frozen_broker_that_wakes_acknowledges_nothing_that_is_lost(cluster: N
     """CM2. It has slept through the election of another leader, with requests in its sockets."""
     random = Random(seed)
 
-    def freeze() -> str:
+    def freeze(_: list[Writer]) -> str:
         broker = cluster.leader(TOPIC, random.randrange(PARTITIONS))
         cluster.freeze(broker)
         time.sleep(random.uniform(0.3, 3))

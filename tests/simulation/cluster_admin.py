@@ -26,7 +26,7 @@ from rota.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopi
 from rota.protocol.wire import UUID_ZERO
 
 if TYPE_CHECKING:
-    from tests.simulation.cluster_world import ClusterWorld
+    from tests.simulation.cluster_world import BrokerProcess, ClusterWorld
 
 NAMES = ("x1", "x2", "x3")
 PARTITIONS, REPLICAS = 2, 2
@@ -64,7 +64,10 @@ class Administrator:
         up = [process for process in self.world.brokers.values() if process.is_up]
         if not up:
             return
-        process = self.random.choice(up)
+        await self.ask_broker(self.random.choice(up), what, request, version)
+
+    async def ask_broker(self, process: BrokerProcess, what: str, request: Any, version: int) -> None:
+        """Ask this broker; return when it has answered, or has not in time."""
         self.world.say(f"broker {process.broker_id} is asked to {what}")
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(TIMEOUT_MS / 1000):  # a broker that died silently never closes a connection

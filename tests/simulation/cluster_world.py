@@ -42,14 +42,16 @@ from rota.client.types import TopicPartition
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.log.boot import BOOT_FILE
+from rota.coordinator.log.files import FileSystem
 from rota.coordinator.membership import service as swim_service
-from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata import topic_nodes, znodes
 from rota.coordinator.metadata.shared_tree import SharedTree
 from rota.coordinator.metadata.store import WatchEvent
 from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.metadata.tree_session import TreeSession
 from rota.coordinator.network import listener
 from rota.coordinator.scheduling.clock import Clock
+from rota.coordinator.storage import Disk
 from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 BROKERS = (1, 2, 3)
@@ -92,6 +94,7 @@ class BrokerProcess:
         self.skew_s = world.random.choice((0.0, 0.0, -3600.0, 3600.0))  # of its time of day
         self.broker: Broker | None = None
         self.session: StoreSession | None = None
+        self.system: FileSystem | None = None  # None: the real one
 
     @property
     def is_up(self) -> bool:
@@ -119,12 +122,15 @@ class BrokerProcess:
         }
         config = BrokerConfig(settings)
         session = self.session = StoreSession(world.shared, world.loop)
+        session.commits_take_time = world.commits_take_time
 
         async def open_store() -> StoreSession:
             return session
 
         clock = Clock(lambda: world.loop.wall() + self.skew_s, world.loop.time)
         broker = Broker(config, clock=clock, open_store=open_store)
+        assert isinstance(broker.storage, Disk)
+        broker.storage._system = self.system
         await broker.start()
         self.broker = broker
 
@@ -155,6 +161,8 @@ class BrokerProcess:
 
 class ClusterWorld(World):
     """`play(seed)`."""
+
+    commits_take_time = False  # of the store
 
     settings: dict[str, str] = {}  # of its brokers, beside those of all
 
@@ -460,6 +468,8 @@ class ClusterWorld(World):
     def named_states(self) -> Iterator[tuple[str, PartitionState]]:
         nodes = self.shared.tree.nodes
         for topic in sorted(nodes[znodes.TOPICS].children):
+            if nodes[znodes.topic_path(topic)].data == topic_nodes.INCOMPLETE:
+                continue
             for state in znodes.read_topic(nodes[znodes.topic_path(topic)].data)[1]:
                 node = nodes[znodes.state_path(topic, state.index)]
                 yield topic, znodes.read_state(node.data, node.version, state)
@@ -471,19 +481,20 @@ class ClusterWorld(World):
         self.say(f"{sum(map(len, logs.values()))} records, {self.elections} elections")
 
     async def _logs(self) -> dict[TopicPartition, dict[int, bytes]]:
-        logs = {}
-        for partition in self.partitions:
-            replicas = {}
-            for process in self.brokers.values():
-                assert process.broker is not None
-                replica = process.broker.partitions.get(partition.topic, partition.partition)
-                assert replica is not None
-                replicas[process.broker_id] = await self._records(replica)
-            first, *others = replicas.values()
-            for other in others:
-                assert other == first, f"L1: replicas of {partition} differ: {_difference(first, other)}"
-            logs[partition] = first
-        return logs
+        return {each: await self._check_replicas(each.topic, each.partition) for each in self.partitions}
+
+    async def _check_replicas(self, topic: str, index: int) -> dict[int, bytes]:
+        """L1: all replicas have the same records; return them by offset."""
+        replicas = {}
+        for process in self.brokers.values():
+            assert process.broker is not None
+            replica = process.broker.partitions.get(topic, index)
+            assert replica is not None
+            replicas[process.broker_id] = await self._records(replica)
+        first, *others = replicas.values()
+        for other in others:
+            assert other == first, f"L1: replicas of {topic}-{index} differ: {_difference(first, other)}"
+        return first
 
     async def _records(self, replica: Any) -> dict[int, bytes]:
         from rota.protocol.records.batch import headers

@@ -17,6 +17,8 @@ CLIENT_SEEDS = seeds(gate=8, soak=80)  # of worlds with real clients, which take
 
 CLUSTER_SEEDS_FILE = Path(__file__).with_name("cluster_seeds.txt")
 CLUSTER_SEEDS = seeds(gate=24, soak=1_000)  # of worlds with three brokers, which take longer still
+STORAGE_SEEDS_FILE = Path(__file__).with_name("storage_seeds.txt")
+STORAGE_SEEDS = seeds(gate=6, soak=600)  # each of the six stories begins once in six seeds
 
 TRANSACTION_SEEDS_FILE = Path(__file__).with_name("transaction_seeds.txt")
 TRANSACTION_SEEDS = seeds(gate=1, soak=300)
@@ -58,3 +60,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         given = metafunc.config.getoption("--rota-seed", default=None)
         chosen = [*TRANSACTION_SEEDS, *failed_seeds(TRANSACTION_SEEDS_FILE)] if given is None else [given]
         metafunc.parametrize("transaction_seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")
+    if "storage_seed" in metafunc.fixturenames:
+        given = metafunc.config.getoption("--rota-seed", default=None)
+        chosen = [*STORAGE_SEEDS, *failed_seeds(STORAGE_SEEDS_FILE)] if given is None else [given]
+        metafunc.parametrize("storage_seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")

@@ -15,7 +15,7 @@ from typing import Any
 from tests.simulation.loop import SimLoop
 
 from rota.coordinator.metadata.shared_tree import SharedTree
-from rota.coordinator.metadata.store import Op, Watch, WatchEvent
+from rota.coordinator.metadata.store import Op, OutcomeUnknown, StoreFailed, Watch, WatchEvent
 from rota.coordinator.metadata.tree import Fact, Tree
 from rota.coordinator.metadata.tree_session import TreeSession
 
@@ -23,10 +23,14 @@ from rota.coordinator.metadata.tree_session import TreeSession
 class StoreSession(TreeSession):
     """Create it in the context of its process: there its watches are called, whoever has changed the tree."""
 
+    commits_take_time = False  # reads always do
+
     def __init__(self, shared: SharedTree, loop: SimLoop) -> None:
         self._loop, self.context = loop, copy_context()
         self._arriving: deque[tuple[Watch, WatchEvent]] = deque()
         self._free_at = 0.0
+        self._commits_left: int | None = None
+        self.expired_within = 0
         super().__init__(shared)
 
     def do(self, call: Callable[[], None]) -> None:
@@ -44,11 +48,32 @@ class StoreSession(TreeSession):
         await self._travel()
         return await super()._tree()
 
-    async def _commit(self, ops: Sequence[Op]) -> list[Fact]:
+    async def apply(self, ops: Sequence[Op]) -> list[Fact]:
+        if not self.commits_take_time:
+            return await super().apply(ops)
+        session = self.session_id
         await self._travel()
-        facts = await super()._commit(ops)
+        if session != self.session_id:
+            raise StoreFailed("the session has expired")
+        facts = await super().apply(ops)
+        await self._count_commit()
         await self._travel()
+        if session != self.session_id:
+            raise OutcomeUnknown("the session has expired before the answer came")
         return facts
+
+    def expire_after(self, commits: int | None) -> None:
+        """End the session after so many more commits, before the answer to the last of them; None: do not."""
+        self._commits_left, self.expired_within = commits, 0
+
+    async def _count_commit(self) -> None:
+        if self._commits_left is None:
+            return
+        self._commits_left -= 1
+        if self._commits_left == 0:
+            self._commits_left = None
+            self.expired_within += 1
+            await self.perform(self.expire())
 
     async def _travel(self) -> None:
         now = self._loop.time()

@@ -1,0 +1,96 @@
+"""Three brokers as processes whose machines all lose power, and whose ZooKeeper loses its data until it is restored.
+
+As `test_cluster_faults`, in the soak only. A power cut is imitated: the processes are killed, the ends of logs that no
+client was told of are cut off anywhere, and each folder names another start of its machine. Every acknowledged record
+has been flushed (`log.flush.interval.messages=1`), so that a disk would have kept it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from tests.chaos import fault_network
+from tests.chaos.cluster_clients import TOPIC, Writer
+from tests.chaos.test_cluster_faults import NetworkedCluster, create_topic, in_spite_of
+from tests.soak import soak_only
+from tools.zookeeper import ZooKeeperServer, missing
+
+from rota.coordinator.log.boot import BOOT_FILE
+from rota.protocol.records.batch import headers
+
+pytestmark = [pytest.mark.java, soak_only]
+
+LOSSES = 3
+DELIVERED_SECONDS = 2  # acknowledgements that the kernel still had when the brokers were killed
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[NetworkedCluster]:
+    reason = missing() or fault_network.missing()
+    if reason is not None:
+        pytest.skip(f"no cluster: {reason}")
+    prepared = NetworkedCluster(tmp_path, {"log.flush.interval.messages": "1"})
+    with prepared.network, prepared as cluster:
+        create_topic(cluster)
+        yield cluster
+
+
+def acknowledged_ends(writers: list[Writer]) -> dict[int, int]:
+    """The first offset of each partition that nobody was told of."""
+    return {writer.partition: max(writer.acknowledged.values(), default=-1) + 1 for writer in writers}
+
+
+def lose_power(folder: Path, ends: dict[int, int], random: Random) -> None:
+    """Cut the logs of one machine anywhere behind these ends, also within a batch."""
+    (folder / BOOT_FILE).write_text("before the machine lost its power")
+    for partition, end in ends.items():
+        for path in (folder / f"{TOPIC}-{partition}").glob("*.log"):
+            data = path.read_bytes()
+            positions = [position for position, header in headers(data, cut=True) if header.next_offset > end]
+            first = min(positions, default=len(data))
+            with path.open("r+b") as log:
+                log.truncate(random.choice((first, random.randint(first, len(data)))))
+
+
+def test_a_power_cut_of_all_machines_loses_nothing_that_was_acknowledged(cluster: NetworkedCluster, seed: int) -> None:
+    """CM5, L1. Each broker leaves the ISRs that have other members; whoever is left has all that was flushed."""
+    random = Random(seed)
+
+    def cut_power(writers: list[Writer]) -> str:
+        for broker in cluster.brokers:
+            cluster.kill(broker)
+        time.sleep(DELIVERED_SECONDS)
+        for broker in cluster.brokers:
+            lose_power(cluster.folder / f"data-{broker}", acknowledged_ends(writers), random)
+        for broker in random.sample(cluster.brokers, len(cluster.brokers)):
+            cluster.start(broker, wait=False)
+        for broker in cluster.brokers:
+            cluster.wait(broker)
+        return "power cut of all"
+
+    in_spite_of(cluster, [cut_power], random)
+
+
+def test_a_zookeeper_that_loses_its_data_until_it_is_restored(cluster: NetworkedCluster, seed: int) -> None:
+    """CI1. On an empty ZooKeeper the brokers keep their logs and wait; with its data they go on."""
+    random = Random(seed)
+    assert isinstance(cluster.zookeeper, ZooKeeperServer)
+    server, data = cluster.zookeeper, cluster.zookeeper.folder / "data"
+
+    def lose_data(_: list[Writer]) -> str:
+        server.kill()
+        backup = data.rename(data.with_name("backup"))
+        server.start()
+        seconds = random.uniform(1, 8)
+        time.sleep(seconds)
+        server.kill()
+        data.rename(data.with_name(f"empty-{time.monotonic_ns()}"))
+        backup.rename(data)
+        server.start()
+        return f"ZooKeeper was empty for {seconds:.1f} s"
+
+    in_spite_of(cluster, [lose_data] * LOSSES, random)
