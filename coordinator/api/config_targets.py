@@ -1,6 +1,9 @@
 """What AlterConfigs and IncrementalAlterConfigs change: the configs of a topic, a broker, a group, a subscription.
 
 A target checks new configs and writes them. The error codes and texts are Kafka's, which differ between the types.
+
+Law
+    SC6 Key and trust stores that cannot be used are refused, and change nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from typing import Final, Protocol
 
 from rota.coordinator.api.describe_configs import BROKER, CLIENT_METRICS, GROUP, TOPIC, refuse_broker
 from rota.coordinator.api.node import Node
-from rota.coordinator.config.broker import definition_of
+from rota.coordinator.config.broker import BrokerConfig, definition_of
 from rota.coordinator.config.client_metrics import SUBSCRIPTIONS_MAX, InvalidSubscription, check_client_metrics
 from rota.coordinator.config.definition import ConfigRefused, Definition, Type, unknown_config
 from rota.coordinator.config.dynamic import check_dynamic, check_topics, check_value, usable
@@ -154,7 +157,9 @@ class BrokerTarget:
             used.update((name, configs[name]) for name in names)
             defaults, own = (used, config.dynamic) if is_default else (config.dynamic_defaults, used)
             topics = ((topic.name, topic.configs) for topic in self._node.topics)
-            check_topics(config.with_dynamic(defaults, own), topics, config)
+            changed = config.with_dynamic(defaults, own)
+            check_topics(changed, topics, config)
+            _check_tls(changed, config)
         except ConfigRefused as refused:
             return Refusal(ErrorCode.INVALID_REQUEST, str(refused))
         return None
@@ -167,6 +172,16 @@ class BrokerTarget:
             return definition_of(name)
         except ConfigRefused as refused:
             return Refusal(ErrorCode.INVALID_REQUEST, str(refused))
+
+
+def _check_tls(changed: BrokerConfig, current: BrokerConfig) -> None:
+    """SC6. Read the key and trust stores of the listeners whose properties change. Raises ConfigRefused."""
+    before = [*current.security.values(), current.http_security]
+    for security in (*changed.security.values(), changed.http_security):
+        if security.has_tls and security not in before:
+            from rota.coordinator.security.tls import ListenerTls  # SC4
+
+            ListenerTls(security)
 
 
 class _ResourceTarget:
