@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.interop.kit import create_topic, unique
+from tests.interop.security.rota_broker import SecureRota
 from tests.soak import soak_only
 from tests.spark.conftest import Sent, loaded, written
+from tools.peer.secure import PASSWORD, USER
 
 import rota.spark_connector.pipelines.group_activity as pipeline
 from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, TopicPartition
@@ -147,23 +149,35 @@ def rows(output: Path, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("starter", [pytest.param("python -m", marks=soak_only), "spark-submit"])
-def test_it_runs_from_the_command_line(rota: str, tmp_path: Path, starter: str):
-    topic, group = create_topic(rota, 2), unique("group")
-    written(rota, topic, [Sent(b"x", partition=at % 2) for at in range(24)])
-    starting = asyncio.run(ends(rota, topic))
-    asyncio.run(two_generations(rota, topic, group))
+def test_it_runs_from_the_command_line(secure: SecureRota, tmp_path: Path, starter: str):
+    """Over SASL_SSL, with the secrets in a file: they are in nothing that Spark keeps or prints."""
+    plain = secure.address("PLAINTEXT")
+    topic, group = create_topic(plain, 2), unique("group")
+    written(plain, topic, [Sent(b"x", partition=at % 2) for at in range(24)])
+    starting = asyncio.run(ends(plain, topic))
+    asyncio.run(two_generations(plain, topic, group))
+    events, login = tmp_path / "events", tmp_path / "client.properties"
+    events.mkdir()
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    login.write_text(
+        f"security.protocol=SASL_SSL\nssl.truststore.location={secure.ca}\nsasl.mechanism=SCRAM-SHA-256\n"
+        f'sasl.jaas.config={module} required username="{USER}" password="{PASSWORD}";\n'
+    )
+    kept = {"enabled": "true", "dir": events, "compress": "false"}
+    conf = [*CONF, *(word for name, value in kept.items() for word in ("--conf", f"spark.eventLog.{name}={value}"))]
     bin_ = Path(sys.executable).parent
     call = {
         "python -m": [sys.executable, "-m", "rota.spark_connector.pipelines.group_activity"],
-        "spark-submit": [str(bin_ / "spark-submit"), *CONF, str(FILE)],
+        "spark-submit": [str(bin_ / "spark-submit"), *conf, str(FILE)],
     }[starter]
-    options = {"--bootstrap-servers": rota, "--output": str(tmp_path / "out"), "--starting": starting}
-    options |= {"--window": "3650 days", "--checkpoint": str(tmp_path / "checkpoint")}
+    options = {"--bootstrap-servers": secure.address("SASL_SSL"), "--output": str(tmp_path / "out")}
+    options |= {"--starting": starting, "--window": "3650 days", "--checkpoint": str(tmp_path / "checkpoint")}
+    options |= {"--command-config": str(login), "--lag-max": "1", "--alert-topic": topic}
     given = [word for pair in options.items() for word in pair]
     environment = {
         **os.environ,
         "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_SUBMIT_ARGS": " ".join([*CONF, "pyspark-shell"]),
+        "PYSPARK_SUBMIT_ARGS": " ".join([*conf, "pyspark-shell"]),
     }
     done = subprocess.run(
         [*call, *given], check=False, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=400
@@ -172,6 +186,9 @@ def test_it_runs_from_the_command_line(rota: str, tmp_path: Path, starter: str):
     assert (tmp_path / "checkpoint" / "commits" / "0").exists()
     found = [row for row in table(str(tmp_path / "out"), "lag") if row["group"] == group]
     assert {(row["partition"], row["committed"], row["lag"]) for row in found} == {(0, 5, 7), (1, 7, 5)}
+    log = "".join(file.read_text(errors="replace") for file in events.rglob("*") if file.is_file())
+    assert "SparkListenerSQLExecutionStart" in log
+    assert PASSWORD not in log + done.stdout + done.stderr
 
 
 def test_windows_have_the_lag_of_their_time_and_each_row_once(spark: SparkSession, rota: str, tmp_path: Path):
