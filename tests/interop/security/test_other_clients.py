@@ -6,6 +6,7 @@ Each writes a record and reads it in a group, and is refused with a wrong passwo
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 import time
 from collections.abc import Iterator
@@ -16,8 +17,9 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.abc import AbstractTokenProvider
 from confluent_kafka import Consumer, Producer
-from kafka import KafkaConsumer, KafkaProducer
-from tests.interop.java_kit import needs_java, run_java
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.errors import KafkaError
+from tests.interop.java_kit import needs_java, run_java, run_java_failing
 from tests.interop.kit import unique
 from tests.interop.security.rota_broker import SecureRota
 from tools.peer.secure import PASSWORD, USER, unsecured_token
@@ -28,6 +30,7 @@ READ_S_MAX = 30
 JAVA = str(Path(__file__).parents[1] / "java" / "Secure.java")
 WAYS = ("SSL", "MTLS", "SCRAM-SHA-256", "SCRAM-SHA-512")
 LISTENERS = {"SSL": "SSL", "MTLS": "MTLS", "OAUTHBEARER": "OAUTH"}  # of the others SASL_SSL
+TOPICS, CONFIGS = "org.apache.kafka.tools.TopicCommand", "kafka.admin.ConfigCommand"
 _MODULE = "org.apache.kafka.common.security"
 
 
@@ -162,6 +165,22 @@ def kafka_python_round_trip(settings: dict[str, Any]) -> list[bytes]:
         consumer.close()
 
 
+async def test_kafka_python_is_refused(broker: SecureRota) -> None:
+    way = "SCRAM-SHA-512"
+    settings: dict[str, Any] = {
+        "bootstrap_servers": address(broker, way),
+        "security_protocol": protocol(way),
+        "ssl_cafile": str(broker.ca),
+        "sasl_mechanism": way,
+        "sasl_plain_username": USER,
+        "sasl_plain_password": "planted-wrong",
+        "bootstrap_timeout_ms": 1_000,  # it tries for so long
+    }
+    with pytest.raises(KafkaError) as refused:
+        await asyncio.to_thread(KafkaAdminClient, **settings)
+    assert "planted" not in str(refused.value)
+
+
 # ---- Java, all in one process
 
 
@@ -194,6 +213,26 @@ async def test_java(broker: SecureRota, tmp_path: Path) -> None:
     printed = await asyncio.to_thread(run_java, JAVA, *files)
     results = dict(line.split(" ", 1) for line in printed.splitlines() if line.split(" ")[0] in expected)
     assert results == expected
+
+
+@pytest.mark.java
+@needs_java[1]
+@pytest.mark.skipif(os.environ.get("ROTA_STRANGERS") != "all", reason="ROTA_STRANGERS=all is not set")
+async def test_java_tools(broker: SecureRota, tmp_path: Path) -> None:
+    """kafka-topics and kafka-configs, unmodified, with a file of settings."""
+    for way in (*WAYS, "OAUTHBEARER"):
+        config, topic = write(tmp_path / way, java_settings(broker, way)), unique("tools")
+        common = ("--bootstrap-server", address(broker, way), "--command-config", config)
+        await asyncio.to_thread(
+            run_java, TOPICS, *common, "--create", "--topic", topic, "--config", "retention.ms=60000"
+        )
+        described = await asyncio.to_thread(run_java, CONFIGS, *common, "--describe", "--topic", topic)
+        assert "retention.ms=60000" in described
+    wrong = write(tmp_path / "wrong", java_settings(broker, "SCRAM-SHA-512", "planted-wrong"))
+    where = ("--bootstrap-server", broker.address("SASL_SSL"), "--command-config", wrong)
+    refused = await asyncio.to_thread(run_java_failing, TOPICS, *where, "--list")
+    assert "invalid credentials" in refused
+    assert "planted" not in refused
 
 
 def write(path: Path, settings: dict[str, str]) -> str:
