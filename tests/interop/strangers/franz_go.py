@@ -44,5 +44,15 @@ def run(bootstrap: str, folder: Path, only: Sequence[str] = ()) -> dict[str, str
         "KGO_TEST_RECORDS": str(RECORDS),
         "KGO_LOG_LEVEL": "none",
     }
+    return _run(folder, chosen, given, "output.txt")
+
+
+def run_scram(address: str, login: str, folder: Path) -> dict[str, str]:
+    """Run the tests of SCRAM on a SASL_PLAINTEXT listener; `login` is USER:PASSWORD:256 or 512."""
+    given = {"KGO_SEEDS": address, "KGO_TEST_SCRAM_SEEDS": address, "KGO_TEST_SCRAM": login}
+    return _run(folder, "^TestSCRAM", given, "output-scram.txt")
+
+
+def _run(folder: Path, chosen: str, given: dict[str, str], output: str) -> dict[str, str]:
     package = folder / "source" / "pkg" / "kgo"
-    return run_go_tests(folder / "kgo.test", package, chosen, FRANZ_GO, given, folder / "output.txt")
+    return run_go_tests(folder / "kgo.test", package, chosen, FRANZ_GO, given, folder / output)

@@ -39,10 +39,7 @@ SARAMA_CLUSTER_ONLY = (
 )
 
 
-FRANZ_GO: dict[str, str] = {
-    "TestSCRAMAuth": TLS_AND_SASL,
-    "TestSCRAMAuthBadCredentials": TLS_AND_SASL,
-}
+FRANZ_GO: dict[str, str] = {}
 
 LIBRDKAFKA: dict[str, str] = {
     "0038_performance": BENCHMARK,

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 from tests.interop.broker import broker
+from tests.interop.security.rota_broker import SecureRota
 from tests.interop.strangers import franz_go, kafka_python, librdkafka, sarama
 from tests.interop.strangers.kit import Unavailable
 from tools.cluster import Cluster
+from tools.peer.secure import PASSWORD, USER
 from tools.zookeeper import missing
 
 ALL = os.environ.get("ROTA_STRANGERS") == "all"
@@ -99,6 +101,19 @@ def test_franz_gos_tests_on_a_cluster(cluster: str) -> None:
     outcomes = franz_go.run(cluster, folder)
     assert_passed(outcomes, lambda names: franz_go.run(cluster, folder, names))
     assert len(outcomes) >= 430
+
+
+@pytest.mark.timeout(900)
+@needs_all
+def test_franz_gos_tests_of_scram(tmp_path: Path) -> None:
+    try:
+        folder = franz_go.built()
+    except Unavailable as why:
+        pytest.skip(str(why))
+    with SecureRota(tmp_path) as broker:
+        for bits in (256, 512):
+            outcomes = franz_go.run_scram(broker.address("SASL_PLAINTEXT"), f"{USER}:{PASSWORD}:{bits}", folder)
+            assert outcomes == dict.fromkeys(("TestSCRAMAuth", "TestSCRAMAuthBadCredentials"), "passed")
 
 
 @pytest.mark.timeout(1500)
