@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # One environment that grows: each step installs only what it adds. The packages of the demo need no compiler; the
 # tests compile the record codecs where there is one.
-CODECS := $(addprefix protocol/records/,fast.py consumed.py columns.py produced.py)
+CODECS := $(addprefix protocol/records/,fast.py consumed.py columns.py produced.py offset_columns.py)
 PIP := $(PY) -m pip --disable-pip-version-check install -q --no-compile -c constraints.txt
 TESTED := $(VENV)/.test $(VENV)/.spark $(VENV)/.compiled
 

@@ -27,7 +27,8 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.sdist import sdist
 from setuptools.errors import BaseError, CCompilerError
 
-COMPILED = [f"src/rota/protocol/records/{name}.py" for name in ("fast", "consumed", "columns", "produced")]
+COMPILED_NAMES = ("fast", "consumed", "columns", "produced", "offset_columns")
+COMPILED = [f"src/rota/protocol/records/{name}.py" for name in COMPILED_NAMES]
 # mypyc makes one shared library, rota.protocol.records.compiled__mypyc, and for each module an extension shim of the
 # module's name that loads it
 LIBRARY = "rota.protocol.records.compiled"

@@ -14,7 +14,7 @@ from rota.coordinator.consumer_group.machine import HostedGroup
 from rota.coordinator.consumer_group.records import ConsumerRecord
 from rota.coordinator.consumer_group.settings import Environment
 from rota.coordinator.group import records
-from rota.coordinator.group.effects import GroupRecord, OffsetRecord
+from rota.coordinator.group.effects import GroupRecord, OffsetRecord, OffsetRecords
 from rota.coordinator.group.events import ExpireOffsets, TopicsDeleted
 from rota.coordinator.group.expiry import expires_ms
 from rota.coordinator.group.state import GroupConfig
@@ -52,7 +52,7 @@ class RecordCodec:
         return records.encode(decided, consumer_records.encode)
 
     @staticmethod
-    def decode(key: bytes, value: bytes | None) -> GroupRecord | OffsetRecord | ConsumerRecord | None:
+    def decode(key: bytes, value: bytes | None) -> GroupRecord | OffsetRecord | OffsetRecords | ConsumerRecord | None:
         return records.decode(key, value) or consumer_records.decode(key, value)
 
 
@@ -223,7 +223,7 @@ def hosting(config: Callable[[], GroupConfig], environment: Environment | None =
         return HostedGroup(group_id, config(), environment)
 
     of_group: RecordType[HostedGroup] = RecordType(_group_id, create)
-    record_types = dict.fromkeys((GroupRecord, OffsetRecord, ConsumerRecord), of_group)
+    record_types = dict.fromkeys((GroupRecord, OffsetRecord, OffsetRecords, ConsumerRecord), of_group)
     return Hosting("group", RecordCodec(), record_types, lambda group: group)
 
 

@@ -10,30 +10,52 @@ except those of unknown topics. Offsets that do not fit into one batch are refus
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
-from typing import Final
+from collections.abc import Sequence
+from functools import partial
+from struct import Struct
+from typing import Any, Final
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.group.events import Commit, InstanceId, MemberId, OffsetRecord, OffsetValue
+from rota.coordinator.group.events import Commit, InstanceId, MemberId, OffsetRecord, OffsetRecords
+from rota.coordinator.group.offsets import decode_offset, encode_offset, offset_tail
 from rota.coordinator.group.records import fit_in_batch
 from rota.coordinator.metadata.topic import Topic
+from rota.coordinator.network.call import Codecs
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.protocol.compiler import codec
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.offset_commit import (
     OffsetCommitRequest,
+    OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
+)
+from rota.protocol.records.offset_columns import (
+    IDS_SINCE,
+    RETENTION_UNTIL,
+    CommittedTopic,
+    TopicOffsets,
+    decode_commit,
+    encode_committed,
+    offset_values,
 )
 
 NONE = ErrorCode.NONE
 TOO_LARGE = ErrorCode.OFFSET_METADATA_TOO_LARGE
 INT64_MAX: Final = (1 << 63) - 1
 NAMES_BYTES_MAX: Final = 400  # of a record of an offset without its group and metadata, which has the topic's name
-CACHED_RESPONSES_MAX: Final = 4_096  # a consumer commits the same partitions again and again
-CACHED_PARTITIONS_MAX: Final = 128
+pack_head: Final = Struct(">qi").pack  # offset, leader epoch
 Refused = dict[tuple[int, int], ErrorCode]  # by (position of the topic in the request, partition index)
+
+
+def codecs(version: int) -> Codecs:
+    """Return the compiled codecs of a version, which read and write a topic as columns."""
+    encode = codec(OffsetCommitResponse, version).encode
+    return partial(decode_commit, OffsetCommitRequest, OffsetCommitRequestPartition, version), partial(
+        encode_committed, encode, version
+    )
 
 
 def offset_commit(
@@ -68,38 +90,75 @@ def offset_commit(
     return shard.submit(group, event, _code_only).map(answer)
 
 
-def fits(node: Node, group_id: str, records: list[OffsetRecord]) -> bool:
+def fits(node: Node, group_id: str, records: Sequence[OffsetRecord | OffsetRecords]) -> bool:
     """CO8. Return whether one batch of the offsets topic takes all these offsets. Few are not measured, for speed."""
     bytes_max = node.config.message_max_bytes
     record_bytes_max = NAMES_BYTES_MAX + 3 * (node.config.offset_metadata_max_bytes + len(group_id))
-    return len(records) * record_bytes_max <= bytes_max or fit_in_batch(records, bytes_max)
+    count = sum([len(record.partitions) if type(record) is OffsetRecords else 1 for record in records])
+    return count * record_bytes_max <= bytes_max or fit_in_batch(records, bytes_max)
 
 
 def _code_only(code: ErrorCode) -> ErrorCode:
     return code
 
 
-def _records(node: Node, call: Call, request: OffsetCommitRequest, refused: Refused) -> list[OffsetRecord]:
-    """Return a record for each valid offset; add an error to `refused` for each other one."""
+def _records(node: Node, call: Call, request: OffsetCommitRequest, refused: Refused) -> list[OffsetRecords]:
+    """Return the records of each topic's valid offsets; add an error to `refused` for each other one."""
     wall_ms, group_id, version = node.wall_ms(), request.group_id, call.version
-    retention_ms = request.retention_time_ms if version <= 4 else -1
+    retention_ms = request.retention_time_ms if version <= RETENTION_UNTIL else -1
     expire_ms = min(wall_ms + retention_ms, INT64_MAX) if retention_ms >= 0 else None
-    metadata_bytes_max = node.config.offset_metadata_max_bytes
-    records: list[OffsetRecord] = []
+    metadata_max = node.config.offset_metadata_max_bytes
+    records: list[OffsetRecords] = []
     for position, requested in enumerate(request.topics):
-        topic = node.topics.by_id(requested.topic_id) if version >= 10 else node.topics.get(requested.name)
-        name, topic_id, count = ("", b"", 0) if topic is None else (topic.name, topic.topic_id, len(topic.partitions))
-        for partition in requested.partitions:
-            index, metadata = partition.partition_index, partition.committed_metadata or ""
-            if not 0 <= index < count:
-                refused[position, index] = _unknown(version, topic)
-            elif len(metadata) > metadata_bytes_max:
-                refused[position, index] = TOO_LARGE
-            else:
-                offset, epoch = partition.committed_offset, partition.committed_leader_epoch
-                value = OffsetValue(offset, epoch, metadata, wall_ms, expire_ms, topic_id)
-                records.append(OffsetRecord(group_id, name, index, value))
+        topic = node.topics.by_id(requested.topic_id) if version >= IDS_SINCE else node.topics.get(requested.name)
+        columns = _columns(requested)
+        if topic is None:
+            refused.update(dict.fromkeys([(position, index) for index in columns.indexes], _unknown(version, topic)))
+            continue
+        count, topic_id = len(topic.partitions), topic.topic_id
+        values = offset_values(columns, count, metadata_max, offset_tail(wall_ms, topic_id))
+        if values is None:
+            columns = _valid(columns, position, count, metadata_max, refused)
+            values = offset_values(columns, count, metadata_max, offset_tail(wall_ms, topic_id)) or []
+        if expire_ms is not None:
+            values = [_dated(raw, expire_ms) for raw in values]
+        if values:
+            records.append(OffsetRecords(group_id, topic.name, columns.indexes, values))
     return records
+
+
+def _columns(requested: OffsetCommitRequestTopic | TopicOffsets) -> TopicOffsets:
+    """Return the topic in columns, also one of a request that was not decoded but made in this process."""
+    if isinstance(requested, TopicOffsets):
+        return requested
+    partitions = requested.partitions
+    return TopicOffsets(
+        OffsetCommitRequestPartition,
+        requested.name,
+        requested.topic_id,
+        [each.partition_index for each in partitions],
+        [pack_head(each.committed_offset, each.committed_leader_epoch) for each in partitions],
+        [each.committed_metadata for each in partitions],
+    )
+
+
+def _valid(columns: TopicOffsets, position: int, count: int, metadata_max: int, refused: Refused) -> TopicOffsets:
+    """Return the partitions that may be committed; add an error to `refused` for each other one."""
+    kept: list[int] = []
+    for at, index in enumerate(columns.indexes):
+        if not 0 <= index < count:
+            refused[position, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        elif len(columns.metadata[at] or "") > metadata_max:
+            refused[position, index] = TOO_LARGE
+        else:
+            kept.append(at)
+    return columns.only(kept)
+
+
+def _dated(raw: bytes, expire_ms: int) -> bytes:
+    value = decode_offset(raw)
+    value.expire_ms = expire_ms
+    return encode_offset(value)
 
 
 def _unknown(version: int, topic: Topic | None) -> ErrorCode:
@@ -112,46 +171,23 @@ def _answer(call: Call, request: OffsetCommitRequest, refused: Refused, code: Er
     topics = request.topics
     if refused or code is not NONE:
         call.counters.add_error(code or next(iter(refused.values())))
-    if not refused and len(topics) == 1 and 0 < len(topics[0].partitions) <= CACHED_PARTITIONS_MAX:
-        # the topic exists, so its name is short
-        topic = topics[0]
-        return _cached_response(
-            topic.name, topic.topic_id, tuple([partition.partition_index for partition in topic.partitions]), code
-        )
     return OffsetCommitResponse(
         topics=tuple([_topic(position, requested, refused, code) for position, requested in enumerate(topics)])
     )
 
 
-def _topic(
-    position: int, requested: OffsetCommitRequestTopic, refused: Refused, code: ErrorCode
-) -> OffsetCommitResponseTopic:
-    indexes = tuple([partition.partition_index for partition in requested.partitions])
-    if not refused and 0 < len(indexes) <= CACHED_PARTITIONS_MAX:
-        return _cached_topic(requested.name, requested.topic_id, indexes, code)
+def _topic(position: int, requested: Any, refused: Refused, code: ErrorCode) -> Any:
+    """Return the response of one topic: one code for all partitions, or a message where they have several."""
+    indexes, name, topic_id = _columns(requested).indexes, requested.name, requested.topic_id
+    if not refused:
+        return CommittedTopic(OffsetCommitResponsePartition, name, topic_id, indexes, int(code))
     return OffsetCommitResponseTopic(
-        name=requested.name,
-        topic_id=requested.topic_id,
+        name=name,
+        topic_id=topic_id,
         partitions=tuple(
             OffsetCommitResponsePartition(partition_index=index, error_code=_code(refused.get((position, index)), code))
             for index in indexes
         ),
-    )
-
-
-@lru_cache(CACHED_RESPONSES_MAX)
-def _cached_response(name: str, topic_id: bytes, indexes: tuple[int, ...], code: ErrorCode) -> OffsetCommitResponse:
-    """Return the response to a commit of one topic. Messages are immutable, so responses may share it."""
-    return OffsetCommitResponse(topics=(_cached_topic(name, topic_id, indexes, code),))
-
-
-@lru_cache(CACHED_RESPONSES_MAX)
-def _cached_topic(name: str, topic_id: bytes, indexes: tuple[int, ...], code: ErrorCode) -> OffsetCommitResponseTopic:
-    """Return the response of one topic, with one code for all partitions."""
-    return OffsetCommitResponseTopic(
-        name=name,
-        topic_id=topic_id,
-        partitions=tuple(OffsetCommitResponsePartition(partition_index=index, error_code=code) for index in indexes),
     )
 
 

@@ -10,13 +10,17 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.group.effects import OffsetValue
+from rota.coordinator.consumer_group.machine import HostedGroup
+from rota.coordinator.group.offsets import Offsets, decode_offset
+from rota.coordinator.network.call import Codecs
 from rota.coordinator.scheduling.delayed_reply import DelayedReply, gather
+from rota.protocol.compiler import codec
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -28,18 +32,13 @@ from rota.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from rota.protocol.records.offset_columns import FetchedTopic, encode_fetched
 
 NONE = ErrorCode.NONE
 ZERO_ID = bytes(16)
-P = TypeVar("P", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)  # the same, up to v7 and from v8
-Offsets = Mapping[tuple[str, int], OffsetValue]
-
-
+GROUPS_SINCE: Final = 8
+UNSTABLE: Final = int(ErrorCode.UNSTABLE_OFFSET_COMMIT)
 IsUnstable = Callable[[str, int], bool]  # (topic, partition): may a transaction still change its offset?
-
-
-def _is_stable(topic: str, partition: int) -> bool:
-    return False
 
 
 class RequestedTopic(NamedTuple):
@@ -48,6 +47,12 @@ class RequestedTopic(NamedTuple):
     name: str | None
     topic_id: bytes
     partitions: Sequence[int]
+
+
+def codecs(version: int) -> Codecs:
+    """Return the codecs of a version: the generated decoder, and the compiled encoder, which takes columns."""
+    encode = codec(OffsetFetchResponse, version).encode
+    return codec(OffsetFetchRequest, version).decode, partial(encode_fetched, encode, version)
 
 
 def offset_fetch(
@@ -63,11 +68,11 @@ def offset_fetch(
     )
     shard = node.groups.ready(request.group_id)
     if isinstance(shard, ErrorCode):
-        return _single(call, requested, {}, shard)
+        return _single(call, requested, Offsets(), shard)
     group = shard.machines.get(request.group_id)
-    unstable = group.is_unstable if group is not None and request.require_stable else _is_stable
-    body = _single(call, requested, {} if group is None else group.offsets, NONE, unstable)
-    return shard.when_committed(body, lambda code: _single(call, requested, {}, code))
+    unstable = _unstable_check(group, request.require_stable)
+    body = _single(call, requested, Offsets() if group is None else group.offsets, NONE, unstable)
+    return shard.when_committed(body, lambda code: _single(call, requested, Offsets(), code))
 
 
 def _single(
@@ -75,22 +80,14 @@ def _single(
     requested: list[RequestedTopic] | None,
     offsets: Offsets,
     code: ErrorCode,
-    is_unstable: IsUnstable = _is_stable,
+    is_unstable: IsUnstable | None = None,
 ) -> OffsetFetchResponse:
     """Return the response up to v7. Version 1 has no group error: each partition gets it."""
-    topics = tuple(
-        OffsetFetchResponseTopic(
-            name=topic.name or "",
-            partitions=tuple(
-                _unstable(OffsetFetchResponsePartition, index)
-                if is_unstable(topic.name or "", index)
-                else _partition(OffsetFetchResponsePartition, index, offsets.get((topic.name or "", index)), code)
-                for index in topic.partitions
-            ),
-        )
-        for topic in (_topics_with_offsets(offsets) if requested is None else requested)
-    )
-    return OffsetFetchResponse(topics=topics, error_code=code)
+    topics: list[Any] = []
+    for topic in _topics_with_offsets(offsets) if requested is None else requested:
+        fetched = _fetched(call, topic, ZERO_ID, offsets, code)
+        topics.append(_with_unstable(OffsetFetchResponseTopic(name=fetched.name), fetched, is_unstable))
+    return OffsetFetchResponse(topics=tuple(topics), error_code=code)
 
 
 def _many(
@@ -111,8 +108,8 @@ def _group(
     error = NONE if group is None else group.check_fetch(group_request.member_id, group_request.member_epoch)
     if error is not NONE:
         return OffsetFetchResponseGroup(group_id=group_request.group_id, error_code=error)
-    offsets: Offsets = {} if group is None else group.offsets
-    unstable = group.is_unstable if group is not None and require_stable else _is_stable
+    offsets = Offsets() if group is None else group.offsets
+    unstable = _unstable_check(group, require_stable)
     requested = (
         _topics_with_offsets(offsets) if group_request.topics is None else _requested_topics(node, call, group_request)
     )
@@ -136,54 +133,50 @@ def _requested_topics(node: Node, call: Call, group_request: OffsetFetchRequestG
     return requested
 
 
-def _topic(
-    node: Node, call: Call, topic: RequestedTopic, offsets: Offsets, is_unstable: IsUnstable
-) -> OffsetFetchResponseTopics:
+def _topic(node: Node, call: Call, topic: RequestedTopic, offsets: Offsets, is_unstable: IsUnstable | None) -> Any:
     topic_id = topic.topic_id
     if call.version >= 10 and topic_id == ZERO_ID and topic.name is not None:
         known = node.topics.get(topic.name)
         topic_id = known.topic_id if known else ZERO_ID
     code = ErrorCode.UNKNOWN_TOPIC_ID if topic.name is None else NONE
-    return OffsetFetchResponseTopics(
-        name=topic.name or "",
-        topic_id=topic_id,
-        partitions=tuple(
-            _unstable(OffsetFetchResponsePartitions, index)
-            if is_unstable(topic.name or "", index)
-            else _partition(OffsetFetchResponsePartitions, index, _of_topic(offsets, topic, index), code)
-            for index in topic.partitions
-        ),
-    )
+    fetched = _fetched(call, topic, topic_id, offsets, code)
+    return _with_unstable(OffsetFetchResponseTopics(name=fetched.name, topic_id=topic_id), fetched, is_unstable)
 
 
-def _of_topic(offsets: Offsets, topic: RequestedTopic, index: int) -> OffsetValue | None:
-    """Return the offset, unless it was committed for a deleted topic of that name and the request names another id."""
-    value = offsets.get((topic.name or "", index))
-    is_foreign = value is not None and value.topic_id is not None and topic.topic_id not in (ZERO_ID, value.topic_id)
-    return None if is_foreign else value
+def _fetched(call: Call, topic: RequestedTopic, topic_id: bytes, offsets: Offsets, code: ErrorCode) -> FetchedTopic:
+    """Return the offsets as they are now: the answer may have to wait for a write (O1)."""
+    name, indexes = topic.name or "", list(topic.partitions)
+    of_topic = offsets.by_topic.get(name)
+    values: list[bytes | None] = [None] * len(indexes) if of_topic is None else list(map(of_topic.get, indexes))
+    if topic.topic_id != ZERO_ID:
+        values = [None if raw is None or _is_foreign(raw, topic.topic_id) else raw for raw in values]
+    shape = OffsetFetchResponsePartitions if call.version >= GROUPS_SINCE else OffsetFetchResponsePartition
+    return FetchedTopic(shape, name, topic_id, indexes, values, int(code))
 
 
-def _partition(shape: type[P], index: int, value: OffsetValue | None, code: ErrorCode) -> P:
-    """O2: without a committed offset the response has -1 and empty metadata."""
-    if value is None:
-        return shape(partition_index=index, committed_offset=-1, error_code=code)
-    return shape(
-        partition_index=index,
-        committed_offset=value.offset,
-        committed_leader_epoch=value.leader_epoch,
-        metadata=value.metadata,
-        error_code=code,
-    )
+def _is_foreign(raw: bytes, topic_id: bytes) -> bool:
+    """Return whether the offset was committed for a deleted topic of that name: the request names another id."""
+    committed_for = decode_offset(raw).topic_id
+    return committed_for is not None and committed_for != topic_id
 
 
-def _unstable(shape: type[P], index: int) -> P:
-    """Return the answer of a partition with a pending offset, for a client that requires stable ones (KIP-447)."""
-    return shape(partition_index=index, committed_offset=-1, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT)
+def _unstable_check(group: HostedGroup | None, require_stable: bool) -> IsUnstable | None:
+    """Return the check of a client that requires stable offsets (KIP-447), while any is pending."""
+    return group.is_unstable if group is not None and require_stable and group.pending else None
+
+
+def _with_unstable(topic: Any, fetched: FetchedTopic, is_unstable: IsUnstable | None) -> Any:
+    """Return the topic, as a message with errors where an offset is pending."""
+    if is_unstable is None:
+        return fetched
+    unstable = {index for index in fetched.indexes if is_unstable(fetched.name, index)}
+    if not unstable:
+        return fetched
+    error = {"committed_offset": -1, "committed_leader_epoch": -1, "metadata": "", "error_code": UNSTABLE}
+    partitions = [replace(each, **error) if each.partition_index in unstable else each for each in fetched.partitions]
+    return replace(topic, partitions=tuple(partitions))
 
 
 def _topics_with_offsets(offsets: Offsets) -> list[RequestedTopic]:
     """Return all topics with committed offsets, for a request without topics."""
-    return [
-        RequestedTopic(name, ZERO_ID, [index for _, index in keys])
-        for name, keys in groupby(sorted(offsets), lambda key: key[0])
-    ]
+    return [RequestedTopic(name, ZERO_ID, sorted(of_topic)) for name, of_topic in sorted(offsets.by_topic.items())]

@@ -86,10 +86,12 @@ class Routes(Mapping[int, Route]):
         api, name = APIS[key], SERVES[key]
         served = import_module(f"rota.coordinator.api.{name}")
         unsupported_version = getattr(served, "unsupported_version", None)  # ApiVersions answers any version
-        serve = getattr(served, name)
+        serve, codecs = getattr(served, name), getattr(served, "codecs", None)
         if self._checks_access:
             serve = import_module("rota.coordinator.api.access.table").guarded(key, name, serve)
-        return Route(key, api.name, api.versions, api.flexible, api.request, api.response, serve, unsupported_version)
+        return Route(
+            key, api.name, api.versions, api.flexible, api.request, api.response, serve, unsupported_version, codecs
+        )
 
     def __iter__(self) -> Iterator[int]:
         return iter(SERVES)

@@ -37,6 +37,7 @@ from rota.coordinator.group.effects import (
     GroupRecord,
     Joined,
     OffsetRecord,
+    OffsetRecords,
     OffsetsDropped,
     Reply,
     Step,
@@ -299,7 +300,7 @@ class HostedGroup(Group):
 
     # ---- durable state
 
-    def replay(self, record: GroupRecord | OffsetRecord | ConsumerRecord) -> None:
+    def replay(self, record: GroupRecord | OffsetRecord | OffsetRecords | ConsumerRecord) -> None:
         """Take one record in. A value of None removes its key."""
         if type(record) is not ConsumerRecord:
             super().replay(record)  # type: ignore[arg-type]

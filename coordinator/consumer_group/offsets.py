@@ -17,6 +17,7 @@ from rota.coordinator.consumer_group.state import ConsumerGroup, ConsumerGroupSt
 from rota.coordinator.consumer_group.steps import cancel_timers, record
 from rota.coordinator.group.effects import OffsetRecord, OffsetValue, Step
 from rota.coordinator.group.events import Commit, TransactionalCommit
+from rota.coordinator.group.offsets import each_offset
 from rota.protocol.errors import ErrorCode
 
 _NONE = ErrorCode.NONE
@@ -57,7 +58,7 @@ def _check_epoch(group: ConsumerGroup, member: Member, event: Commit | Transacti
 
 def _had_all(group: ConsumerGroup, member: Member, event: Commit | TransactionalCommit) -> bool:
     """Return whether the member had all these partitions in the epoch of the commit, and has them still."""
-    return all(_had(group, member, record, event.generation) for record in event.records)
+    return all(_had(group, member, record, event.generation) for record in each_offset(event.records))
 
 
 def _had(group: ConsumerGroup, member: Member, committed: OffsetRecord, epoch: int) -> bool:

@@ -12,7 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from rota.coordinator.group.events import NO_MEMBER, InstanceId, MemberId, OffsetRecord, OffsetValue, Token
+from rota.coordinator.group.events import (
+    NO_MEMBER,
+    InstanceId,
+    MemberId,
+    OffsetRecord,
+    OffsetRecords,
+    OffsetValue,
+    Token,
+)
 from rota.coordinator.runtime.contract import (
     Append,
     AppendAndReply,
@@ -41,6 +49,7 @@ __all__ = [
     "MemberValue",
     "Note",
     "OffsetRecord",
+    "OffsetRecords",
     "OffsetValue",
     "OffsetsDropped",
     "Record",
@@ -83,7 +92,7 @@ class GroupRecord:
     value: GroupValue | None
 
 
-Record = GroupRecord | OffsetRecord
+Record = GroupRecord | OffsetRecord | OffsetRecords
 
 # ---- replies
 

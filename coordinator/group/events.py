@@ -30,6 +30,7 @@ __all__ = [
     "Leaver",
     "MemberId",
     "OffsetRecord",
+    "OffsetRecords",
     "OffsetValue",
     "Proto",
     "Request",
@@ -122,6 +123,21 @@ class OffsetRecord:
     value: OffsetValue | None
 
 
+@dataclass(slots=True)
+class OffsetRecords:
+    """The records of one topic in a commit, at least one; `values` are OffsetCommitValues as they are written."""
+
+    group_id: str
+    topic: str
+    partitions: list[int]
+    values: list[bytes]
+
+    @property
+    def value(self) -> list[bytes]:
+        """As of every record: None would be a tombstone."""
+        return self.values
+
+
 @dataclass(slots=True, kw_only=True)
 class Commit:
     """OffsetCommit of valid partitions; the API refuses unknown topics and metadata that is too long."""
@@ -130,7 +146,7 @@ class Commit:
     member_id: MemberId
     instance_id: InstanceId | None
     generation: int
-    records: Sequence[OffsetRecord]  # with values; their time is that of the request
+    records: Sequence[OffsetRecord | OffsetRecords]  # with values; their time is that of the request
     version: int = 0  # of the request
 
 

@@ -14,15 +14,17 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rota.coordinator.group import notes
-from rota.coordinator.group.effects import GroupRecord, GroupValue, Joined, OffsetRecord, OffsetValue, Step, Synced
+from rota.coordinator.group.effects import GroupRecord, GroupValue, Joined, OffsetRecord, OffsetRecords, Step, Synced
 from rota.coordinator.group.events import NO_MEMBER, InstanceId, MemberId
 from rota.coordinator.group.members import UNARMED, Member, Members, utf8_bytes
+from rota.coordinator.group.offsets import Offsets, each_offset
 from rota.coordinator.group.pending_offsets import PendingOffsets
 from rota.coordinator.group.refusals import Refusal, Refusals
 from rota.coordinator.group.subscription import CONSUMER, topics_of
 from rota.coordinator.group.transitions import TRANSITIONS, GroupState
 from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import EventMember
+from rota.protocol.records.offset_columns import store
 
 INT32_MAX = 2**31 - 1
 CLASSIC = "classic"
@@ -93,7 +95,7 @@ class ClassicGroup:
     # durable: written by `replay` only
     hard: GroupValue | None = None
     generation: int = 0
-    offsets: dict[tuple[str, int], OffsetValue] = field(default_factory=dict)
+    offsets: Offsets = field(default_factory=Offsets)
     pending: PendingOffsets | None = None  # offsets of transactions; None before the first one
     # soft: lost in a crash, rebuilt by `Group.loaded`
     had_offsets: bool = False  # some were dropped; as in Kafka that alone does not end the group
@@ -113,8 +115,11 @@ class ClassicGroup:
 
     # ---- durable state
 
-    def replay(self, record: GroupRecord | OffsetRecord) -> None:
+    def replay(self, record: GroupRecord | OffsetRecord | OffsetRecords) -> None:
         """Take one record in. A value of None removes its key."""
+        if type(record) is OffsetRecords:
+            self.replay_offsets((record,))
+            return
         if type(record) is OffsetRecord:
             if self.pending:
                 self.pending.written(record.topic, record.partition)
@@ -127,26 +132,27 @@ class ClassicGroup:
         self.hard = record.value
         self.generation = 0 if record.value is None else record.value.generation
 
-    def replay_offsets(self, records: Iterable[OffsetRecord]) -> None:
+    def replay_offsets(self, records: Iterable[OffsetRecord | OffsetRecords]) -> None:
         """`replay` each of these records."""
-        offsets = self.offsets
         for record in records:
-            value = record.value
-            if value is None or self.pending:
+            if type(record) is not OffsetRecords:
                 self.replay(record)
-            else:
-                offsets[record.topic, record.partition] = value
+                continue
+            if self.pending:
+                for partition in record.partitions:
+                    self.pending.written(record.topic, partition)
+            store(self.offsets.by_topic, record.topic, record.partitions, record.values)
 
-    def replay_in_transaction(self, producer_id: int, records: Iterable[OffsetRecord]) -> None:
+    def replay_in_transaction(self, producer_id: int, records: Iterable[OffsetRecord | OffsetRecords]) -> None:
         """Take in offsets that count when the producer's transaction commits."""
         if self.pending is None:
             self.pending = PendingOffsets()
-        self.pending.add(producer_id, records)
+        self.pending.add(producer_id, each_offset(records))
 
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         """Take in the marker of the producer's transaction."""
         if self.pending is not None:
-            self.offsets |= self.pending.end(producer_id, is_commit=is_commit)
+            self.offsets.update(self.pending.end(producer_id, is_commit=is_commit))
 
     def is_unstable(self, topic: str, partition: int) -> bool:
         """Return whether a transaction may still change the offset of this partition."""
@@ -276,7 +282,7 @@ class ClassicGroup:
     @property
     def is_vacant(self) -> bool:
         """Return True when there is nothing to remember: the runtime may drop the object."""
-        if self.hard is not None or self.offsets or self.had_offsets or self.members.pending or self.pending:
+        if self.hard is not None or self.offsets.by_topic or self.had_offsets or self.members.pending or self.pending:
             return self.state is _DEAD
         return self.state is _EMPTY or self.state is _DEAD
 

@@ -49,6 +49,9 @@ class Call:
     mute: Callable[[int], None] | None = None  # serve no request of the connection for so many ms; None: no connection
 
 
+Codecs = tuple[Callable[..., tuple[Any, int]], Callable[[Any], bytes]]  # decode a request, encode a response
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """One API. `serve(node, call, request)` returns a response, a DelayedReply, or None for no response.
@@ -65,3 +68,4 @@ class Route:
     response: type[Any]
     serve: Callable[[Any, Call, Any], Any]
     unsupported_version: Callable[[Any, Call], Any] | None = None
+    codecs: Callable[[int], Codecs] | None = None  # of a version, where the API has faster ones than those generated

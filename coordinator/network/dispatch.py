@@ -69,10 +69,11 @@ class Dispatcher:
                 raise UnknownApi(f"{route.name} version {version} is unknown")
             return _unsupported_version_handler(route, route.unsupported_version, self._counters(route.name))
         request, response = codec(route.request, version), codec(route.response, version)
+        decode, encode = (request.decode, response.encode) if route.codecs is None else route.codecs(version)
         flexible = route.flexible is not None and version >= route.flexible
         return ApiHandler(
-            decode=request.decode,
-            encode=response.encode,
+            decode=decode,
+            encode=encode,
             serve=route.serve,
             flexible=flexible,
             tagged=flexible and key != API_VERSIONS,

@@ -158,7 +158,8 @@ M = TypeVar("M", bound=StateMachine)
 class Record(Protocol):
     """A record as machines know it. A `value` of None removes its key."""
 
-    value: Any
+    @property
+    def value(self) -> Any: ...
 
 
 class Codec(Protocol):

@@ -29,10 +29,11 @@ from rota.coordinator.runtime.broadcast import Broadcast
 from rota.coordinator.runtime.contract import Encoded, Hosting, M, Note
 from rota.coordinator.runtime.replay import Readable, Replay
 from rota.coordinator.runtime.routing import shard_of
-from rota.coordinator.runtime.shard import NO_EPOCH, Shard, ShardState, TimerKey, Unit
+from rota.coordinator.runtime.shard import NO_EPOCH, Shard, ShardState, TimerKey, Units
 from rota.protocol.constructs import DecodeError
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.errors import CorruptBatch
+from rota.protocol.records.offset_columns import pairs_bytes
 
 log = structlog.get_logger("rota.coordinator")
 
@@ -363,7 +364,7 @@ class CoordinatorRuntime(Generic[M]):
         shard: Shard[Any],
         records: list[Encoded],
         producer: tuple[int, int] | None = None,
-        units: Sequence[Unit] = (),
+        units: Units = tuple,
     ) -> tuple[int, bool]:
         partition, wall_ms, end = self._partition(shard.index), self.wall_ms(), NO_OFFSET
         for portion in portions(records, units):
@@ -436,12 +437,11 @@ class CoordinatorRuntime(Generic[M]):
             self._load(shard)
 
 
-def portions(records: list[Encoded], units: Sequence[Unit] = ()) -> Iterable[list[Encoded]]:
+def portions(records: list[Encoded], units: Units = tuple) -> Iterable[list[Encoded]]:
     """Split records into runs of at most about BATCH_RECORD_BYTES_MAX, not inside a unit; no records give no run."""
     if not records:
         return ()
-    size = sum(map(len, filter(None, chain.from_iterable(records))))
-    return (records,) if size <= BATCH_RECORD_BYTES_MAX else _split(records, dict(units))
+    return (records,) if pairs_bytes(records) <= BATCH_RECORD_BYTES_MAX else _split(records, dict(units()))
 
 
 def _split(records: list[Encoded], unit_ends: dict[int, int]) -> Iterator[list[Encoded]]:

@@ -44,6 +44,7 @@ from rota.protocol.errors import ErrorCode
 T = TypeVar("T")
 TimerKey = tuple[str, str, str]  # name of the runtime, machine id, the machine's key
 Unit = tuple[int, int]  # (start, end) of records that are written together or not at all
+Units = Callable[[], Sequence[Unit]]  # of encoded records; called only if they do not fit in one batch
 PendingReply = tuple[DelayedReply[Any], Any, Refusal]  # the body is known; the write it was computed from is in flight
 
 NO_EPOCH: Final = -1
@@ -77,7 +78,7 @@ class Shell(Protocol):
         shard: Shard[Any],
         records: list[Encoded],
         producer: tuple[int, int] | None = None,
-        units: Sequence[Unit] = (),
+        units: Units = tuple,
     ) -> tuple[int, bool]:
         """Write the records (there may be none), in the transaction of `producer` (id, epoch). Raises StorageFailed.
 
@@ -182,8 +183,7 @@ class Shard(Generic[M]):
         for effect in effects:
             if type(effect) is AppendAndReply:  # by identity, for speed: the effect of a commit
                 self._append(effect.records)
-                if len(effect.records) > 1:
-                    self._units.append((len(self._records) - len(effect.records), len(self._records)))
+                self._units.append((len(self._records) - len(effect.records), len(self._records)))
             elif type(effect) is AppendInTransaction:
                 self.transactions.setdefault(effect.producer_id, set()).add(machine.machine_id)
                 self._append((effect,))
@@ -293,13 +293,14 @@ class Shard(Generic[M]):
                 run.append(record)
                 continue
             if run:
-                append(self, encode(run), None, _units_between(units, at - len(run), at))
+                append(self, encode(run), None, partial(_encoded_units, encode, run, units, at - len(run)))
                 run = []
-            whole = ((0, len(record.records)),)
-            end = append(self, encode(record.records), (record.producer_id, record.producer_epoch), whole)
+            encoded = encode(record.records)
+            whole = partial(_whole, len(encoded))
+            end = append(self, encoded, (record.producer_id, record.producer_epoch), whole)
         if not run and records:
             return end
-        return append(self, encode(run), None, _units_between(units, len(records) - len(run), len(records)))
+        return append(self, encode(run), None, partial(_encoded_units, encode, run, units, len(records) - len(run)))
 
     def write_marker(self, producer_id: int, write: Callable[[], tuple[int, bool]], *, is_commit: bool) -> int:
         """End a producer's transaction: `write` appends the marker, and returns as `Shell.append` does.
@@ -359,9 +360,24 @@ class Shard(Generic[M]):
         answer([(delayed_reply, refusal(code), refusal) for delayed_reply, refusal in requests.values()])
 
 
-def _units_between(units: list[Unit], start: int, end: int) -> list[Unit]:
-    """Return the units of a run of records, by their positions in it."""
-    return [(first - start, last - start) for first, last in units if start <= first < end]
+def _encoded_units(
+    encode: Callable[[list[Any]], list[Encoded]], run: list[Any], units: list[Unit], start: int
+) -> list[Unit]:
+    """Return the units of a run of records that begins at `start`, by the positions of their encoded records.
+
+    A record may be encoded as several: they are encoded again, to be counted.
+    """
+    found: list[Unit] = []
+    at = position = 0
+    for first, last in [(first - start, last - start) for first, last in units if start <= first < start + len(run)]:
+        position += len(encode(run[at:first]))
+        found.append((position, position + len(encode(run[first:last]))))
+        at, position = last, found[-1][1]
+    return found
+
+
+def _whole(count: int) -> list[Unit]:
+    return [(0, count)]
 
 
 def refused(replies: list[PendingReply], code: ErrorCode) -> list[PendingReply]:

@@ -209,7 +209,12 @@ def encode_pairs(pairs: list[tuple[bytes | None, bytes | None]]) -> bytes:
     """Encode (key, value) pairs with offset deltas 0, 1, 2, …, timestamp delta 0 and no headers."""
     parts: list[bytes] = []
     for delta, (key, value) in enumerate(pairs):
-        _encode(parts, delta, 0, key, value, ())
+        if key is None or value is None:
+            _encode(parts, delta, 0, key, value, ())
+            continue
+        offset, key_size, value_size = varint(delta), varint(len(key)), varint(len(value))
+        size = 3 + len(offset) + len(key_size) + len(key) + len(value_size) + len(value)
+        parts.append(b"%b\x00\x00%b%b%b%b%b\x00" % (varint(size), offset, key_size, key, value_size, value))
     return b"".join(parts)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 RECORDS = Path("src/rota/protocol/records")
-COMPILED = ("fast.py", "consumed.py", "columns.py", "produced.py")
+COMPILED = ("fast.py", "consumed.py", "columns.py", "produced.py", "offset_columns.py")
 PRINT_COMPILED = "from rota.protocol.records import COMPILED; print(COMPILED)"
 WITHOUT_LIBRT = """
 import sys

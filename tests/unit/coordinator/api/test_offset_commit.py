@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.coordinator.api.group_world import GroupWorld, commit_request
 
-from rota.coordinator.api.offset_commit import _cached_response, offset_commit
+from rota.coordinator.api.offset_commit import offset_commit
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
 from rota.coordinator.runtime.routing import shard_of
 from rota.protocol.errors import ErrorCode
@@ -108,13 +108,6 @@ def test_a_retention_time_of_old_clients_is_kept_with_the_offset() -> None:
 def test_a_retention_time_without_end_is_taken() -> None:
     world = GroupWorld().open()
     assert codes(world.ask(offset_commit, commit_request(7, retention_time_ms=(1 << 63) - 1), 3)) == [[0]]
-
-
-def test_topics_of_which_no_partition_is_named_are_not_remembered() -> None:
-    kept = _cached_response.cache_info().currsize
-    large_topic = OffsetCommitRequestTopic(name="x" * 30_000, partitions=())
-    GroupWorld().open().ask(offset_commit, commit_request(7, topics=(large_topic,)), 8)
-    assert _cached_response.cache_info().currsize == kept
 
 
 def large_topics(count: int, metadata: str) -> tuple[OffsetCommitRequestTopic, ...]:

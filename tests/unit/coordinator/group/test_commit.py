@@ -53,15 +53,15 @@ def test_all_fields_of_a_committed_offset_are_stored() -> None:
         instance_id=None,
         generation=1,
         records=(
-            OffsetRecord("g", "t", 3, OffsetValue(9, 2, "note", 4, 1_000, b"i" * 16)),
+            OffsetRecord("g", "t", 3, OffsetValue(9, 2, "note", 4, None, b"i" * 16)),
+            OffsetRecord("g", "t", 4, OffsetValue(9, -1, "note", 4, 1_000)),
             OffsetRecord("g", "u", 0, OffsetValue(0, -1, "", 4)),
         ),
     )
     assert script.does(event)
     assert script.group.offsets == {
-        ("t", 3): OffsetValue(
-            offset=9, leader_epoch=2, metadata="note", commit_ms=4, expire_ms=1_000, topic_id=b"i" * 16
-        ),
+        ("t", 3): OffsetValue(offset=9, leader_epoch=2, metadata="note", commit_ms=4, topic_id=b"i" * 16),
+        ("t", 4): OffsetValue(offset=9, leader_epoch=-1, metadata="note", commit_ms=4, expire_ms=1_000),
         ("u", 0): OffsetValue(offset=0, leader_epoch=-1, metadata="", commit_ms=4),
     }
 

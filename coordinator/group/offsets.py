@@ -1,0 +1,104 @@
+"""The committed offsets of a group, by topic and partition, each as the bytes of its record.
+
+Laws
+    G5  What is kept is what is written: a replay of the log gives the same bytes.
+    A value is an OffsetCommitValue v4, or v1 with an expiry; those of other versions are converted when they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, MutableMapping
+from functools import lru_cache
+from struct import Struct
+
+from rota.coordinator.group.events import OffsetRecord, OffsetRecords, OffsetValue
+from rota.protocol import offsets_records as wire
+from rota.protocol.records.offset_columns import is_plain
+from rota.protocol.wire import UUID_ZERO
+
+NO_EXPIRY = -1
+NO_METADATA = b"\x01"  # an empty string of a flexible version
+TAILS_MAX = 64  # commits of one millisecond share the end of their records
+
+_HEAD = Struct(">hqibq").unpack_from  # version, offset, leader epoch, length of no metadata, time of the commit
+_TOPIC_ID_AT = 26  # in a value without metadata
+
+OffsetKey = tuple[str, int]  # topic and partition
+
+
+class Offsets(MutableMapping[OffsetKey, OffsetValue]):
+    """A mapping from (topic, partition) to the committed offset. `by_topic` has the bytes; no topic is empty there."""
+
+    __slots__ = ("by_topic",)
+
+    def __init__(self) -> None:
+        self.by_topic: dict[str, dict[int, bytes]] = {}
+
+    def __getitem__(self, key: OffsetKey) -> OffsetValue:
+        return decode_offset(self.by_topic[key[0]][key[1]])
+
+    def __setitem__(self, key: OffsetKey, value: OffsetValue) -> None:
+        self.by_topic.setdefault(key[0], {})[key[1]] = encode_offset(value)
+
+    def __delitem__(self, key: OffsetKey) -> None:
+        offsets = self.by_topic[key[0]]
+        del offsets[key[1]]
+        if not offsets:
+            del self.by_topic[key[0]]
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, tuple) and key[1] in self.by_topic.get(key[0], ())
+
+    def __iter__(self) -> Iterator[OffsetKey]:
+        for topic, offsets in self.by_topic.items():
+            for partition in offsets:
+                yield topic, partition
+
+    def __len__(self) -> int:
+        return sum(map(len, self.by_topic.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self.by_topic)
+
+
+def each_offset(records: Iterable[OffsetRecord | OffsetRecords]) -> Iterator[OffsetRecord]:
+    """Iterate over the offsets one by one."""
+    for record in records:
+        if type(record) is OffsetRecord:
+            yield record
+        elif type(record) is OffsetRecords:
+            for partition, raw in zip(record.partitions, record.values, strict=True):
+                yield OffsetRecord(record.group_id, record.topic, partition, decode_offset(raw))
+
+
+def encode_offset(value: OffsetValue) -> bytes:
+    """Return the bytes of a record: value v4, or v1 with an expiry."""
+    if value.expire_ms is not None:
+        dated = wire.offset_writer(wire.OFFSET_WITH_EXPIRY_VERSION)
+        return dated(value.offset, value.metadata, value.commit_ms, value.expire_ms)
+    metadata = wire.metadata_writer()(value.metadata) if value.metadata else NO_METADATA
+    head = wire.pack_offset_head(wire.OFFSET_VERSION, value.offset, value.leader_epoch)
+    return head + metadata + offset_tail(value.commit_ms, value.topic_id)
+
+
+@lru_cache(TAILS_MAX)
+def offset_tail(commit_ms: int, topic_id: bytes | None) -> bytes:
+    """Return the end of value v4, which all offsets of a topic in a commit share."""
+    return wire.offset_tail_writer()(commit_ms, topic_id or UUID_ZERO)
+
+
+def decode_offset(raw: bytes) -> OffsetValue:
+    """Return the offset in a value of any version. Raises DecodeError."""
+    if is_plain(raw):
+        _, offset, epoch, _, commit_ms = _HEAD(raw)
+        topic_id = raw[_TOPIC_ID_AT:]
+        return OffsetValue(offset, epoch, "", commit_ms, None, topic_id if topic_id.strip(b"\0") else None)
+    value = wire.decode_value(wire.OffsetCommitValue, raw)
+    return OffsetValue(
+        offset=value.offset,
+        leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        commit_ms=value.commit_timestamp,
+        expire_ms=None if value.expire_timestamp == NO_EXPIRY else value.expire_timestamp,
+        topic_id=None if value.topic_id == UUID_ZERO else value.topic_id,
+    )
