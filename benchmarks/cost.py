@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 import structlog
 
-from benchmarks import rows
+from benchmarks import group_rows, rows
 from benchmarks.pump import Lane, Pumped
 from benchmarks.wire import frame
 from rota.coordinator.broker import Broker
@@ -40,6 +40,7 @@ WORK: tuple[tuple[str, Callable[[str], float], int], ...] = (
     ("heartbeat, 32 connections x 1", rows.heartbeats(32, 1), 1),
     ("OffsetCommit of 1 partition, 2 x 16", rows.commits(2, 16, 1), 16),
     ("OffsetCommit of 50 partitions, 2 x 16", rows.commits(2, 16, 50), 16),
+    ("OffsetFetch of 1,000 partitions, 4 x 4", group_rows.offset_fetches(4, 4, 1000), 4),
 )
 
 
@@ -165,7 +166,7 @@ def prepared(address: str, row: Callable[[str], float]) -> Sequence[Lane]:
         lanes.append(given)
         return Pumped(0, 1.0, 0.0, 0.0)
 
-    with patch.object(rows, "pump", keep):
+    with patch.object(rows, "pump", keep), patch.object(group_rows, "pump", keep):
         row(address)
     return lanes[0]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from itertools import starmap
 from typing import Any, Final
 
@@ -224,7 +225,8 @@ def hosting(config: Callable[[], GroupConfig], environment: Environment | None =
 
     of_group: RecordType[HostedGroup] = RecordType(_group_id, create)
     record_types = dict.fromkeys((GroupRecord, OffsetRecord, OffsetRecords, ConsumerRecord), of_group)
-    return Hosting("group", RecordCodec(), record_types, lambda group: group)
+    decode_many = partial(records.decode_many, decode_other=RecordCodec.decode)
+    return Hosting("group", RecordCodec(), record_types, lambda group: group, decode_many)
 
 
 def _group_id(record: Any) -> str:

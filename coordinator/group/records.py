@@ -7,8 +7,9 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from sys import intern
 from typing import Any
 
 from rota.coordinator.group.effects import GroupRecord, GroupValue, MemberValue, OffsetRecord, OffsetRecords, Record
@@ -17,10 +18,11 @@ from rota.coordinator.group.offsets import decode_offset, encode_offset
 from rota.coordinator.runtime.contract import Encoded
 from rota.protocol import offsets_records as wire
 from rota.protocol.records.batch import BATCH_HEADER_BYTES
-from rota.protocol.records.offset_columns import offset_pairs, pairs_bytes
+from rota.protocol.records.offset_columns import offset_pairs, offset_run, pairs_bytes
 
 RECORD_OVERHEAD_BYTES = 21  # of a record in a batch, as Kafka estimates it: its length, attributes and deltas
 REMEMBERED_KEYS_MAX = 65_536  # a client commits offsets of the same topics again and again
+REMEMBERED_NAMES_MAX = 64  # while a log is replayed
 REMEMBERED_CHARS_MAX = 256  # of a group id; longer ones are not kept
 
 
@@ -64,6 +66,34 @@ def decode(key: bytes, value: bytes | None) -> Record | None:
             return GroupRecord(group_id, None if value is None else _read_group(value))
         case _:
             return None
+
+
+def decode_many(
+    entries: list[tuple[bytes, bytes | None]], decode_other: Callable[[bytes, bytes | None], Any]
+) -> Iterator[Any]:
+    """Iterate over the records in these keys and values; offsets of one topic in a row are one record.
+
+    `decode_other` decodes what is not such an offset. Raises DecodeError.
+    """
+    at = 0
+    while at < len(entries):
+        lead, partitions, values = offset_run(entries, at)
+        if partitions:
+            at += len(partitions)
+            yield OffsetRecords(*_names(lead), partitions, values)
+        else:
+            record = decode_other(*entries[at])
+            at += 1
+            if record is not None:
+                yield record
+
+
+@lru_cache(REMEMBERED_NAMES_MAX)
+def _names(lead: bytes) -> tuple[str, str]:
+    """Return group and topic of a key without its partition; groups share the name of a topic."""
+    key = wire.decode_key(lead + wire.pack_partition(0))
+    assert isinstance(key, wire.OffsetCommitKey)
+    return key.group, intern(key.topic)
 
 
 def _lead(group_id: str, topic: str) -> bytes:

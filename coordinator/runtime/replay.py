@@ -11,12 +11,13 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Generic, NamedTuple, Protocol
+from typing import Any, Final, Generic, NamedTuple, Protocol
 
 from rota.coordinator.log.errors import NotCached
 from rota.coordinator.runtime.contract import Hosting, M
 from rota.protocol.records.batch import BatchHeader, headers
 from rota.protocol.records.control import read_marker
+from rota.protocol.records.fast import keep_newest, take_entries
 from rota.protocol.records.record import read_records
 
 SLICE_BYTES: Final = 256 * 1024
@@ -65,7 +66,17 @@ class Readable(Protocol):
 class Replay(Generic[M]):
     """Reads a log from its start and applies its records to `machines`, in order. Reading is ahead of applying."""
 
-    __slots__ = ("_applying", "_hosting", "_loads", "_newest", "machines", "offset", "records_read", "transactions")
+    __slots__ = (
+        "_applying",
+        "_has_transactions",
+        "_hosting",
+        "_loads",
+        "_newest",
+        "machines",
+        "offset",
+        "records_read",
+        "transactions",
+    )
 
     def __init__(
         self, hosting: Hosting[M], machines: dict[str, M], transactions: dict[int, set[str]] | None = None
@@ -78,6 +89,7 @@ class Replay(Generic[M]):
         self._loads = 0  # of the records at `offset`
         self._newest: dict[Key, bytes | None] = {}  # read, not applied: the last value of each key
         self._applying: Iterator[tuple[Key, bytes | None]] | None = None
+        self._has_transactions = False  # some entries are of transactions
 
     def is_at(self, end: int) -> bool:
         """Return whether all records before offset `end` are applied."""
@@ -120,21 +132,20 @@ class Replay(Generic[M]):
             self.offset = end
 
     def _take(self, data: bytes, position: int) -> None:
-        newest = self._newest
-        for record in read_records(data, position):
-            self.records_read += 1
-            if record.key is not None:
-                newest.pop(record.key, None)  # the order of the last writes, as in the leader
-                newest[record.key] = record.value
+        records = read_records(data, position)
+        self.records_read += len(records)
+        keep_newest(records, self._newest)  # in the order of the last writes, as in the leader
 
     def _take_pending(self, data: bytes, position: int, header: BatchHeader) -> None:
         """Take records of a transaction. Each is applied: a later one may belong to a transaction that is aborted."""
+        self._has_transactions = True
         for record in read_records(data, position):
             self.records_read += 1
             if record.key is not None:
                 self._newest[_Pending(header.producer_id, record.offset, record.key)] = record.value
 
     def _take_marker(self, data: bytes, position: int, header: BatchHeader) -> None:
+        self._has_transactions = True
         marker = read_marker(data, position)
         if marker is not None:
             self._newest[_Ended(header.producer_id, header.base_offset, marker.is_commit)] = None
@@ -142,25 +153,35 @@ class Replay(Generic[M]):
     def _apply(self) -> None:
         if self._applying is None:
             self._applying, self._newest = iter(self._newest.items()), {}
-        size = 0
-        for _ in range(APPLY_RECORDS_MAX):
-            record = next(self._applying, None)
-            if record is None:
-                self._applying = None
-                return
-            key, value = record
-            self._apply_entry(key, value)
-            size += len(key) + len(value or b"")
-            if size > APPLY_BYTES_MAX:
-                return
+        entries, is_last = take_entries(self._applying, APPLY_RECORDS_MAX, APPLY_BYTES_MAX)
+        if is_last:
+            self._applying = None
+        if not self._has_transactions:
+            self._apply_plain(entries)
+            return
+        for key, value in entries:
+            if isinstance(key, bytes):
+                self._apply_plain([(key, value)])
+            else:
+                self._apply_in_transaction(key, value)
 
-    def _apply_entry(self, key: Key, value: bytes | None) -> None:
-        if isinstance(key, bytes):
-            self._apply_record(key, value)
-        elif isinstance(key, _Pending):
-            self._apply_record(key.key, value, key.producer_id)
-        else:
+    def _apply_plain(self, entries: list[tuple[bytes, bytes | None]]) -> None:
+        for record in (self._hosting.decode_many or self._decode_each)(entries):
+            self._apply_record(record)
+
+    def _decode_each(self, entries: list[tuple[bytes, bytes | None]]) -> Iterator[Any]:
+        for key, value in entries:
+            record = self._hosting.codec.decode(key, value)
+            if record is not None:
+                yield record
+
+    def _apply_in_transaction(self, key: _Pending | _Ended, value: bytes | None) -> None:
+        if isinstance(key, _Ended):
             self._end_transaction(key.producer_id, is_commit=key.is_commit)
+            return
+        record = self._hosting.codec.decode(key.key, value)
+        if record is not None:
+            self._apply_record(record, key.producer_id)
 
     def _end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         for machine_id in self.transactions.pop(producer_id, ()):
@@ -170,11 +191,8 @@ class Replay(Generic[M]):
                 if machine.is_vacant:
                     del self.machines[machine_id]
 
-    def _apply_record(self, key: bytes, value: bytes | None, producer_id: int | None = None) -> None:
+    def _apply_record(self, record: Any, producer_id: int | None = None) -> None:
         """Apply a record, in the transaction of the producer if there is one."""
-        record = self._hosting.codec.decode(key, value)
-        if record is None:
-            return
         record_type = self._hosting.record_types[type(record)]
         machine_id = record_type.machine_id(record)
         machine = self.machines.get(machine_id)

@@ -14,6 +14,7 @@ The file is longer than 400 lines because the loops over a record, in both direc
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from rota.protocol.records.errors import CorruptBatch
@@ -216,6 +217,35 @@ def encode_pairs(pairs: list[tuple[bytes | None, bytes | None]]) -> bytes:
         size = 3 + len(offset) + len(key_size) + len(key) + len(value_size) + len(value)
         parts.append(b"%b\x00\x00%b%b%b%b%b\x00" % (varint(size), offset, key_size, key, value_size, value))
     return b"".join(parts)
+
+
+def keep_newest(records: list[Record], newest: dict[Any, bytes | None]) -> None:
+    """Set the value of each record's key; keys come in the order in which they were set last."""
+    for record in records:
+        key = record.key
+        if key is not None:
+            newest.pop(key, None)
+            newest[key] = record.value
+
+
+def take_entries(
+    entries: Iterator[tuple[Any, bytes | None]], count_max: int, bytes_max: int
+) -> tuple[list[tuple[Any, bytes | None]], bool]:
+    """Return the next (key, value) entries, at most `count_max`, and whether there were no more.
+
+    The last one is that with which keys and values exceed `bytes_max` bytes.
+    """
+    taken: list[tuple[Any, bytes | None]] = []
+    size: i64 = 0
+    for entry in entries:
+        key, value = entry
+        taken.append(entry)
+        size += len(key)
+        if value is not None:
+            size += len(value)
+        if size > bytes_max or len(taken) == count_max:
+            return taken, False
+    return taken, True
 
 
 class RecordBuffer:

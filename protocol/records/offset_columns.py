@@ -369,6 +369,46 @@ def is_plain(value: bytes) -> bool:
     return size == 24 and value.startswith(b"\x00\x04") and value[14] == 1 and value[23] == 0
 
 
+def offset_run(entries: list[tuple[bytes, bytes | None]], start: int) -> tuple[bytes, list[int], list[bytes]]:
+    """Return the offsets of one group and topic that are next in `entries`, keys and values of `__consumer_offsets`.
+
+    That is (the keys without their partition, partitions, values); the lists are empty when the entry at `start` is
+    something else than an offset without metadata: a tombstone, another kind of record, an offset of an old version.
+    """
+    indexes: list[int] = []
+    values: list[bytes] = []
+    key, value = entries[start]
+    size: i64 = len(key)
+    if value is None or not is_plain(value) or not _is_offset_key(key):
+        return b"", indexes, values
+    lead = key[: size - 4]
+    position: i64 = start
+    count: i64 = len(entries)
+    while True:
+        indexes.append(_int32(key, size - 4))
+        values.append(value)
+        position += 1
+        if position == count:
+            break
+        key, value = entries[position]
+        if value is None or len(key) != size or not key.startswith(lead) or not is_plain(value):
+            break
+    return lead, indexes, values
+
+
+def _is_offset_key(key: bytes) -> bool:
+    """Return whether this is an OffsetCommitKey of type 1, with nothing behind its fields."""
+    size: i64 = len(key)
+    if size < 10 or key[0] != 0 or key[1] != 1:
+        return False
+    group: i64 = key[2] << 8 | key[3]
+    at = 4 + group
+    if group > 0x7FFF or at + 6 > size:
+        return False
+    topic: i64 = key[at] << 8 | key[at + 1]
+    return topic <= 0x7FFF and at + 2 + topic + 4 == size
+
+
 def _packed(index: i64) -> bytes:
     if 0 <= index < SMALL_INDEXES:
         return _INDEXES[index]

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from rota.coordinator.group.effects import GroupRecord, GroupValue, MemberValue, OffsetRecord, OffsetValue
 from rota.coordinator.group.events import InstanceId, MemberId
-from rota.coordinator.group.records import decode, encode
+from rota.coordinator.group.offsets import each_offset
+from rota.coordinator.group.records import decode, decode_many, encode
 from rota.protocol.offsets_records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
 from rota.protocol.wire import UUID_ZERO
 
@@ -111,3 +112,16 @@ def test_encoding_many_offsets_equals_encoding_each(records: list[OffsetRecord])
     assert encode(records) == [encoded for record in records for encoded in encode([record])]
     for record, (key, _) in zip(records, encode(records), strict=True):
         assert key == encode_key(OffsetCommitKey(group=record.group_id, topic=record.topic, partition=record.partition))
+
+
+NAMES = st.sampled_from(("g", "h"))
+
+
+@given(st.lists(st.builds(OffsetRecord, NAMES, NAMES, st.integers(0, 3), st.none() | offsets), max_size=12))
+def test_decoding_records_in_a_row_equals_decoding_each(records: list[OffsetRecord]) -> None:
+    entries = [(key or b"", value) for key, value in encode([*records, GroupRecord("g", None)])]
+    entries.insert(1, ((3).to_bytes(2, "big") + b"\x00\x01g", b"\x00\x00"))  # a newer broker's
+    many = list(decode_many(entries, decode))
+    expected = [record for record in (decode(*entry) for entry in entries) if record is not None]
+    assert [*each_offset(many)] == [record for record in expected if type(record) is OffsetRecord]
+    assert [record for record in many if type(record) is GroupRecord] == [GroupRecord("g", None)]

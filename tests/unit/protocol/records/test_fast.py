@@ -235,3 +235,20 @@ def test_the_compiled_library_was_made_of_this_file() -> None:
     wanted = sha256(source).hexdigest().encode()
     [library] = folder.glob("*__mypyc*")
     assert wanted in library.read_bytes(), "a compiled file was edited since: pip install -e ."
+
+
+def test_the_newest_value_of_each_key_is_kept_in_the_order_of_the_last_writes(fast: ModuleType) -> None:
+    newest: dict[bytes, bytes | None] = {b"a": b"0", b"b": b"0"}
+    records = [fast.Record(0, 0, key, value) for key, value in ((b"a", b"1"), (None, b"x"), (b"c", b"2"), (b"b", None))]
+    fast.keep_newest(records, newest)
+    assert list(newest.items()) == [(b"a", b"1"), (b"c", b"2"), (b"b", None)]
+
+
+def test_entries_are_taken_up_to_a_count_or_the_one_that_exceeds_a_size(fast: ModuleType) -> None:
+    entries = [(b"k", b"12345"), (b"l", None), (b"m", b"12345")]
+    left = iter(entries)
+    assert fast.take_entries(left, 2, 100) == (entries[:2], False)
+    assert fast.take_entries(left, 2, 100) == (entries[2:], True)
+    assert fast.take_entries(iter(entries), 9, 6) == (entries[:2], False)
+    assert fast.take_entries(iter(entries), 9, 0) == (entries[:1], False)
+    assert fast.take_entries(iter([]), 9, 9) == ([], True)

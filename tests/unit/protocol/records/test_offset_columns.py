@@ -28,13 +28,20 @@ from rota.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from rota.protocol.offsets_records import OffsetCommitValue, encode_value, offset_tail_writer
+from rota.protocol.offsets_records import (
+    OffsetCommitKey,
+    OffsetCommitValue,
+    encode_key,
+    encode_value,
+    offset_tail_writer,
+)
 from rota.protocol.records import offset_columns as imported
 from rota.protocol.varint import uvarint
 from rota.protocol.wire import DecodeError
 
 VERSIONS = list(OffsetCommitRequest.VERSIONS)
 FETCH_VERSIONS = list(OffsetFetchResponse.VERSIONS)
+PLAIN = encode_value(OffsetCommitValue(offset=1, metadata="", commit_timestamp=2, topic_id=b"i" * 16), 4)
 PART = OffsetCommitRequestPartition
 REQUEST_FIELDS = OffsetCommitRequest.__slots__  # type: ignore[attr-defined]
 
@@ -252,3 +259,45 @@ def test_offsets_are_stored_by_topic_and_partition(columns: ModuleType) -> None:
     columns.store(by_topic, "t", [2, 3], [b"c", b"d"])
     columns.store(by_topic, "u", [1], [b"e"])
     assert by_topic == {"t": {1: b"a", 2: b"c", 3: b"d"}, "u": {1: b"e"}}
+
+
+def in_log(group: str, topic: str, partition: int) -> bytes:
+    return encode_key(OffsetCommitKey(group=group, topic=topic, partition=partition))
+
+
+@given(st.lists(st.tuples(st.sampled_from(("g", "h", "")), st.sampled_from(("t", "u")), int32), min_size=1, max_size=8))
+def test_offsets_of_one_topic_in_a_row_are_taken_together(
+    columns: ModuleType, names: list[tuple[str, str, int]]
+) -> None:
+    entries = [(in_log(*name), PLAIN) for name in names]
+    at = 0
+    while at < len(names):
+        lead, indexes, taken = columns.offset_run(entries, at)
+        row = names[at : at + len(indexes)]
+        assert [lead + index.to_bytes(4, "big", signed=True) for index in indexes] == [in_log(*name) for name in row]
+        assert taken == [PLAIN] * len(row)
+        assert len({name[:2] for name in row}) == 1
+        at += len(indexes)
+        assert at == len(names) or names[at][:2] != row[0][:2]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (in_log("g", "t", 0), None),  # a tombstone
+        (in_log("g", "t", 0), encode_value(OffsetCommitValue(offset=1, metadata="m", commit_timestamp=2), 4)),
+        (in_log("g", "t", 0), encode_value(OffsetCommitValue(offset=1, metadata="", commit_timestamp=2), 3)),
+        (in_log("g", "t", 0) + b"?", PLAIN),  # a key that goes on
+        (b"\0\0" + in_log("g", "t", 0)[2:], PLAIN),  # the obsolete type
+        (b"\0\2\0\1g", PLAIN),
+        (b"\0\1\xff\xff\0\0\0\0\0\0", PLAIN),
+        (b"\0\1\0\0\xff\xff\0\0\0\0", PLAIN),
+        (b"\0\1\0\4\0\0\0\0\0\0", PLAIN),
+        (b"\0\1", PLAIN),
+        (b"", PLAIN),
+    ],
+)
+def test_other_records_are_left_to_the_general_decoder(columns: ModuleType, key: bytes, value: bytes | None) -> None:
+    assert columns.offset_run([(key, value)], 0) == (b"", [], [])
+    first = (in_log("g", "t", 5), PLAIN)
+    assert columns.offset_run([first, (key, value), first], 0)[1:] == ([5], [PLAIN])
