@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.coordinator.api.group_world import GroupWorld, commit_request
 
@@ -129,6 +131,21 @@ def test_co8_a_large_commit_is_one_batch() -> None:
     assert codes(reply.value) == [[0] * 200]
     log = world.partition(CONSUMER_OFFSETS, shard_of("g", 4)).log
     assert [header.count for _, header in headers(log.read(0, 1 << 22))] == [1, 200]
+
+
+def test_co8_commits_of_one_tick_are_not_cut_inside_a_commit() -> None:
+    """The log has room for one of them in a batch; each is several topics, and their topics have many partitions."""
+    world = GroupWorld().open()
+    topics = []
+    for name in ("wide", "broad"):
+        world.topic(name, 80)
+        topics.append(replace(large_topics(80, "m" * 3_000)[0], name=name))
+    world.serve(offset_commit, commit_request(1), 8)
+    replies = [world.serve(offset_commit, commit_request(0, topics=tuple(topics)), 8) for _ in range(2)]
+    world.turn()
+    assert [codes(reply.value) for reply in replies] == [[[0] * 80] * 2] * 2
+    log = world.partition(CONSUMER_OFFSETS, shard_of("g", 4)).log
+    assert [header.count for _, header in headers(log.read(0, 1 << 22))] == [1 + 160, 160]
 
 
 def test_co8_offsets_that_do_not_fit_into_one_batch_are_refused_as_a_whole() -> None:

@@ -239,8 +239,8 @@ def test_a_record_larger_than_a_batch_is_written_alone() -> None:
 def test_co8_a_unit_is_not_split() -> None:
     third = BATCH_RECORD_BYTES_MAX // 3
     records = [(bytes([i]), bytes(third)) for i in range(8)]
-    assert [len(part) for part in portions(records, [(1, 4), (5, 7)])] == [1, 3, 1, 2, 1]
-    assert [len(part) for part in portions(records, [(0, 8)])] == [8]
+    assert [len(part) for part in portions(records, lambda: [(1, 4), (5, 7)])] == [1, 3, 1, 2, 1]
+    assert [len(part) for part in portions(records, lambda: [(0, 8)])] == [8]
 
 
 def test_small_records_make_one_portion_tombstones_included_and_none_makes_none() -> None:
