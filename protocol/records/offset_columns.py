@@ -71,6 +71,9 @@ class TopicOffsets:
         self.heads = heads
         self.metadata = metadata
 
+    def __repr__(self) -> str:
+        return f"TopicOffsets(name={self.name!r}, partitions={self.partitions})"
+
     @property
     def partitions(self) -> tuple[Any, ...]:
         """The partitions as messages, for code that is not hot."""
@@ -112,6 +115,9 @@ class CommittedTopic:
         self.indexes = indexes
         self.error_code = error_code
 
+    def __repr__(self) -> str:
+        return f"CommittedTopic(name={self.name!r}, partitions={self.partitions})"
+
     @property
     def partitions(self) -> tuple[Any, ...]:
         """The partitions as messages, for code that is not hot."""
@@ -133,6 +139,9 @@ class FetchedTopic:
         self.indexes = indexes
         self.values = values
         self.error_code = error_code
+
+    def __repr__(self) -> str:
+        return f"FetchedTopic(name={self.name!r}, partitions={self.partitions})"
 
     @property
     def partitions(self) -> tuple[Any, ...]:
