@@ -150,6 +150,38 @@ class CoordinatorRuntime(Generic[M]):
             if shard.state is ShardState.READY:
                 yield from shard.machines.values()
 
+    def machine_portions(self, size: int) -> Iterator[list[M]]:
+        """Iterate over the machines of all shards that are ready, `size` at once; the last portion has the rest.
+
+        Machines may be created and removed, and shards lost, between two portions.
+        """
+        portion: list[M] = []
+        for shard in self.shards:
+            term = shard.term
+            for machine_id in list(shard.machines) if shard.state is ShardState.READY else ():
+                machine = shard.machines.get(machine_id) if shard.term == term else None
+                if machine is None:
+                    continue
+                if len(portion) == size:
+                    yield portion
+                    portion = []
+                portion.append(machine)
+        yield portion
+
+    def in_slices(self, work: Iterator[None], done: Callable[[], None]) -> None:
+        """Go on with `work` to its next `yield`, once at the end of this tick and of each later one; then call `done`.
+
+        A closed generator ends there, and `done` is called.
+        """
+
+        def advance() -> None:
+            if next(work, True):
+                done()
+            else:
+                self._tick_queue(advance)
+
+        self._tick_queue(advance)
+
     @property
     def is_loading(self) -> bool:
         """Return whether a shard that this broker leads is still replaying its log."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from rota.coordinator.api.access.request import CLUSTER, GROUP, TOPIC, Guard, RequestAccess, Serve, after
@@ -31,7 +32,7 @@ from rota.protocol.messages.find_coordinator import Coordinator, FindCoordinator
 from rota.protocol.messages.heartbeat import HeartbeatResponse
 from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from rota.protocol.messages.leave_group import LeaveGroupResponse
-from rota.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from rota.protocol.messages.list_groups import ListGroupsRequest
 from rota.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -190,13 +191,9 @@ def _with_operations(access: RequestAccess, group: DescribedGroup) -> DescribedG
 def list_groups(access: RequestAccess, request: ListGroupsRequest, serve: Serve) -> Any:
     """DESCRIBE on the cluster shows all groups, on a group that one."""
 
-    def finish(response: ListGroupsResponse) -> ListGroupsResponse:
-        if access.allows(_O.DESCRIBE, CLUSTER):
-            return response
-        visible = (group for group in response.groups if access.allows(_O.DESCRIBE, GROUP, group.group_id))
-        return replace(response, groups=tuple(visible))
-
-    return after(serve(request), finish)
+    if access.allows(_O.DESCRIBE, CLUSTER):
+        return serve(request)
+    return serve(request, visible=partial(access.allows, _O.DESCRIBE, GROUP))
 
 
 def delete_groups(access: RequestAccess, request: DeleteGroupsRequest, serve: Serve) -> Any:

@@ -21,7 +21,7 @@ from rota.coordinator.security.denials import Denials
 from rota.coordinator.security.operations import Operation, ResourceType
 
 T = TypeVar("T")
-Serve = Callable[[Any], Any]
+Serve = Callable[..., Any]  # of the request; an API may take what its guard knows besides
 Guard = Callable[["RequestAccess", Any, Serve], Any]
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER

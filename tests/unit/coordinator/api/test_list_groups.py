@@ -1,12 +1,15 @@
 from __future__ import annotations
 
-from tests.unit.coordinator.api.group_world import GroupWorld, commit_request
+import pytest
+from tests.unit.coordinator.api.group_world import GroupWorld, call, commit_request
 
-from rota.coordinator.api.list_groups import list_groups
+from rota.coordinator.api.list_groups import EncodedGroups, codecs, list_groups
 from rota.coordinator.api.offset_commit import offset_commit
 from rota.coordinator.runtime.routing import shard_of
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.protocol.compiler import codec
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages.list_groups import ListGroupsRequest
+from rota.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 
 def world_with_two() -> GroupWorld:
@@ -66,3 +69,80 @@ def test_a_list_that_lacks_the_groups_of_a_shard_is_an_error() -> None:
     listed = world.serve(list_groups, ListGroupsRequest(), 5)
     world.node.groups.shards[shard_of("g", 4)].abandon(ErrorCode.NOT_COORDINATOR)
     assert (listed.value.error_code, listed.value.groups) == (ErrorCode.NOT_COORDINATOR, ())
+
+
+@pytest.fixture
+def long_list(monkeypatch: pytest.MonkeyPatch) -> GroupWorld:
+    """35 groups, ten to a slice."""
+    monkeypatch.setattr(f"{list_groups.__module__}.GROUPS_PER_SLICE", 10)
+    world = GroupWorld().open()
+    for number in range(35):
+        world.commit(7, f"group-{number}")
+    return world
+
+
+def next_slice(world: GroupWorld) -> None:
+    """Call what waits for the end of the turn, but not what that adds."""
+    waiting, world.tick_queue[:] = list(world.tick_queue), []
+    for each in waiting:
+        each()
+
+
+def test_lig1_a_long_list_is_collected_in_slices(long_list: GroupWorld) -> None:
+    """Not the time is counted but the groups between two turns of the loop."""
+    seen: list[str] = []
+
+    def visible(group_id: str) -> bool:
+        seen.append(group_id)
+        return group_id != "group-7"
+
+    reply = list_groups(long_list.node, call(5), ListGroupsRequest(), visible)
+    counts = [len(seen)]
+    assert isinstance(reply, DelayedReply)
+    assert reply.mutes, "another list of this connection waits"
+    while not reply.answered:
+        next_slice(long_list)
+        counts.append(len(seen))
+    assert counts == [10, 20, 30, 35]
+    assert reply.value is not None
+    assert {each.group_id for each in reply.value.groups} == {f"group-{n}" for n in range(35)} - {"group-7"}
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_lig1_the_entries_of_a_long_list_are_encoded_in_the_slices_and_as_ever(
+    long_list: GroupWorld, version: int
+) -> None:
+    reply = long_list.serve(list_groups, ListGroupsRequest(), version)
+    long_list.end_turn()
+    listed = reply.value
+    assert isinstance(listed.groups, EncodedGroups)
+    plain, (_, encode) = codec(ListGroupsResponse, version), codecs(version)
+    assert encode(listed) == plain.encode(ListGroupsResponse(groups=tuple(listed.groups)))
+    assert encode(ListGroupsResponse(error_code=14)) == plain.encode(ListGroupsResponse(error_code=14))
+    assert len(plain.decode(encode(listed))[0].groups) == 35
+
+
+def test_lig1_groups_are_deleted_and_shards_load_between_two_slices(long_list: GroupWorld) -> None:
+    groups = long_list.node.groups
+    reply = long_list.serve(list_groups, ListGroupsRequest(), 5)
+    last = [shard for shard in groups.shards if shard.machines][-1]
+    gone, _ = last.machines.popitem()
+    long_list.end_turn()
+    assert gone not in {each.group_id for each in reply.value.groups}
+    reply = long_list.serve(list_groups, ListGroupsRequest(), 5)
+    groups.resign(last.index)
+    groups.lead(last.index, 1)
+    while not groups.load_slice():
+        pass
+    while not reply.answered:
+        next_slice(long_list)
+    assert not groups.is_loading
+    assert reply.value.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "groups of the shard may be missing"
+
+
+def test_lig1_nobody_collects_the_list_of_a_client_that_is_gone(long_list: GroupWorld) -> None:
+    reply = long_list.serve(list_groups, ListGroupsRequest(), 5)
+    reply.abandon()
+    next_slice(long_list)
+    assert reply.answered
+    assert not long_list.tick_queue

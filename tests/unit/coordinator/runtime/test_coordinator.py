@@ -529,3 +529,18 @@ def test_a_failed_log_is_an_error_in_the_log_once() -> None:
         for _ in range(2):
             toy.runtime.storage_failed(toy.runtime.shards[0], StorageFailed("disk full"))
     assert [(line["log_level"], line["cause"]) for line in lines] == [("error", "disk full")]
+
+
+def test_the_machines_are_visited_in_portions_while_they_come_and_go(world: Any) -> None:
+    for number in range(5):
+        world.commit(f"g{number}", 3)
+    world.turn()
+    found = world.coordinator.machine_portions(2)
+    first = next(found)
+    assert len(first) == 2
+    last = [shard for shard in world.coordinator.shards if shard.machines][-1]
+    gone, _ = last.machines.popitem()
+    others = list(found)
+    assert [len(portion) for portion in others] in ([2], [2, 0])
+    names = {group.group_id for portion in (first, *others) for group in portion}
+    assert names == {f"g{number}" for number in range(5)} - {gone}
