@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from uv import find_uv_bin
+
 ROOT = Path(__file__).parents[2]
 CONSTRAINTS = ROOT / "constraints.txt"
 # the codecs that `make` compiles for the other tests are optimized; what is built here is used for seconds
@@ -41,7 +43,7 @@ def fresh_environment(home: Path, *requirements: str, python: str = sys.executab
 
     uv, because pip needs five times as much CPU time; the demo with pipx and the wheels of test_builds.py are pip's.
     """
-    quiet = ["uv", "--quiet", "--no-config"]
+    quiet = [find_uv_bin(), "--quiet", "--no-config"]
     subprocess.run([*quiet, "venv", "--python", python, str(home)], check=True, env=outside())
     command = [*quiet, "pip", "install", "--python", str(home / "bin" / "python"), "-c", str(CONSTRAINTS)]
     subprocess.run([*command, *requirements], check=True, env=outside())

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.packaging.source_tree import ROOT, fresh_environment, outside
+from uv import find_uv_bin
 
 CLIENT_PACKAGES = {"construct", "cramjam", "crc32c", "structlog", "rota"}
 BROKER_PACKAGES = {"asyncio_dgram", "rich", "uvloop"}
@@ -110,9 +111,9 @@ def test_the_demo_runs_without_an_installation(
 ) -> None:
     for variable in ("UV_TOOL_DIR", "PIPX_HOME"):
         monkeypatch.setenv(variable, str(tmp_path / variable))
-    program = {"uvx": shutil.which("uvx"), "pipx": pipx}[command[0]]
+    program = {"uvx": find_uv_bin(), "pipx": pipx}[command[0]]
     printed = run(
-        Path(str(program)).parent, *command, str(wheel), "--python", sys.executable, "rota", "demo", folder=tmp_path
+        Path(program).parent, *command, str(wheel), "--python", sys.executable, "rota", "demo", folder=tmp_path
     )
     assert "They come with: pip install 'rota[demo]'\n" in printed
     assert "lines was consumed at least once" in printed

@@ -201,7 +201,6 @@ def test_filters_reduce_the_fetched_bytes(spark: SparkSession, bootstrap: str, n
     [
         ("startingOfset", "latest", "startingOffsets"),
         ("minPartitions", "0", "at least 1"),
-        ("kafka.group.id", "g", "group.id"),
         ("assign", '{"t": [0]}', "exactly one of"),
         ("endingOffsets", "earliest", "latest or JSON"),
         ("kafka.fetch.max.byts", "1", "fetch.max.bytes"),
