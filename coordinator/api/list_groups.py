@@ -31,8 +31,6 @@ from rota.protocol.varint import uvarint
 
 GROUPS_PER_SLICE: Final = 500  # a millisecond or two
 
-Reply = ListGroupsResponse | DelayedReply[ListGroupsResponse]
-
 
 class EncodedGroups(tuple[ListedGroup, ...]):
     """The groups of a long list, with their encoded entries."""
@@ -42,7 +40,7 @@ class EncodedGroups(tuple[ListedGroup, ...]):
 
 def list_groups(
     node: Node, call: Call, request: ListGroupsRequest, visible: Callable[[str], bool] = lambda group_id: True
-) -> Reply:
+) -> ListGroupsResponse | DelayedReply[ListGroupsResponse]:
     """Return the groups of this broker, filtered by type, state (whatever the case of letters) and `visible`.
 
     Delayed while records of a group are being written.
@@ -74,7 +72,7 @@ def _loads(node: Node) -> tuple[object, ...]:
     return groups.is_loading, groups.loads_count, [shard.term for shard in groups.shards]
 
 
-def _when_committed(node: Node, listing: _Listing) -> Reply:
+def _when_committed(node: Node, listing: _Listing) -> ListGroupsResponse | DelayedReply[ListGroupsResponse]:
     """Return the list when what was read is committed; an error if the groups of a shard are not known."""
     empty = ListGroupsResponse()
     parts = [
