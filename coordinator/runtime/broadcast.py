@@ -46,10 +46,7 @@ class Broadcast(Generic[M]):
         """Step the machines one by one; yield the cost of each."""
         for shard in shards:
             term = shard.term
-            for machine_id in list(shard.machines) if shard.state is ShardState.READY else ():
-                machine = shard.machines.get(machine_id) if shard.term == term else None
-                if machine is None:
-                    continue
+            for machine in each_machine(shard):
                 cost = self._cost(machine)
                 shard.step(machine, self._event)
                 yield cost
@@ -67,3 +64,15 @@ class Broadcast(Generic[M]):
         reply = shard.when_committed(ErrorCode.NONE, lambda error: error)
         if isinstance(reply, DelayedReply):
             reply.then(done)
+
+
+def each_machine(shard: Shard[M]) -> Iterator[M]:
+    """Iterate over the machines of a shard that is ready, until it is lost.
+
+    Machines may be created (which are left out) and removed between two.
+    """
+    term = shard.term
+    for machine_id in list(shard.machines) if shard.state is ShardState.READY else ():
+        machine = shard.machines.get(machine_id) if shard.term == term else None
+        if machine is not None:
+            yield machine

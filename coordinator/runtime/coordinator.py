@@ -25,7 +25,7 @@ import structlog
 
 from rota.coordinator.log.contract import Appended, Load, Pair, StorageFailed
 from rota.coordinator.log.errors import NotCached, NotLeader
-from rota.coordinator.runtime.broadcast import Broadcast
+from rota.coordinator.runtime.broadcast import Broadcast, each_machine
 from rota.coordinator.runtime.contract import Encoded, Hosting, M, Note
 from rota.coordinator.runtime.replay import Readable, Replay
 from rota.coordinator.runtime.routing import shard_of
@@ -156,16 +156,11 @@ class CoordinatorRuntime(Generic[M]):
         Machines may be created and removed, and shards lost, between two portions.
         """
         portion: list[M] = []
-        for shard in self.shards:
-            term = shard.term
-            for machine_id in list(shard.machines) if shard.state is ShardState.READY else ():
-                machine = shard.machines.get(machine_id) if shard.term == term else None
-                if machine is None:
-                    continue
-                if len(portion) == size:
-                    yield portion
-                    portion = []
-                portion.append(machine)
+        for machine in chain.from_iterable(map(each_machine, self.shards)):
+            if len(portion) == size:
+                yield portion
+                portion = []
+            portion.append(machine)
         yield portion
 
     def in_slices(self, work: Iterator[None], done: Callable[[], None]) -> None:

@@ -49,7 +49,17 @@ SMALL: Final = list(_SMALL_VARINTS)  # of one byte
 _CODES: Final = [_SHORT.pack(code) for code in range(128)]
 
 
-class TopicOffsets:
+class Columns:
+    """One topic of a message in columns. It prints as the message does, with its partitions."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        topic: Any = self
+        return f"{type(self).__name__}(name={topic.name!r}, partitions={topic.partitions})"
+
+
+class TopicOffsets(Columns):
     """One topic of an OffsetCommit; `heads` are offset and leader epoch of each partition, as in the request."""
 
     __slots__ = ("heads", "indexes", "metadata", "name", "shape", "topic_id")
@@ -70,9 +80,6 @@ class TopicOffsets:
         self.indexes = indexes
         self.heads = heads
         self.metadata = metadata
-
-    def __repr__(self) -> str:
-        return f"TopicOffsets(name={self.name!r}, partitions={self.partitions})"
 
     @property
     def partitions(self) -> tuple[Any, ...]:
@@ -102,7 +109,7 @@ class TopicOffsets:
         )
 
 
-class CommittedTopic:
+class CommittedTopic(Columns):
     """One topic of an OffsetCommit response, with one error code for all of its partitions."""
 
     __slots__ = ("error_code", "indexes", "name", "shape", "topic_id")
@@ -115,16 +122,13 @@ class CommittedTopic:
         self.indexes = indexes
         self.error_code = error_code
 
-    def __repr__(self) -> str:
-        return f"CommittedTopic(name={self.name!r}, partitions={self.partitions})"
-
     @property
     def partitions(self) -> tuple[Any, ...]:
         """The partitions as messages, for code that is not hot."""
         return tuple([self.shape(partition_index=at, error_code=self.error_code) for at in self.indexes])
 
 
-class FetchedTopic:
+class FetchedTopic(Columns):
     """One topic of an OffsetFetch response: the record of each partition, None without a committed offset."""
 
     __slots__ = ("error_code", "indexes", "name", "shape", "topic_id", "values")
@@ -139,9 +143,6 @@ class FetchedTopic:
         self.indexes = indexes
         self.values = values
         self.error_code = error_code
-
-    def __repr__(self) -> str:
-        return f"FetchedTopic(name={self.name!r}, partitions={self.partitions})"
 
     @property
     def partitions(self) -> tuple[Any, ...]:
