@@ -124,8 +124,10 @@ def test_what_spark_keeps_has_no_secret(spark: SparkSession, secure: SecureRota,
 
 def event_log(spark: SparkSession) -> str:
     """What Spark writes for its history server, with all events until now."""
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-    files = Path(spark.conf.get("spark.eventLog.dir") or "").rglob("*")
+    context = spark.sparkContext
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    folder = context.getConf().get("spark.eventLog.dir", "")  # of the context, which may be older than this session
+    files = Path(folder or "").rglob("*")
     return "".join(file.read_text(errors="replace") for file in files if file.is_file())
 
 
