@@ -3,6 +3,9 @@
 Laws
     The results of a poll and its offsets are committed together or not at all: each record counts once in the results.
     After an aborted transaction its records are read and processed again, unless the group has moved their partitions.
+    An abort that does not succeed in time is repeated before the next poll, for as long as the loop runs.
+    A loop that is begun again with the same consumer repeats no records whose commit succeeded after the first one
+    ended.
     A fatal error of the producer, and an exception of `process` other than TransactionAbortable and TimedOut, end the
     loop; the transaction is aborted first.
 """
@@ -12,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from rota.client.consumer.consumer import Consumer
 from rota.client.errors import CommitOutcomeUnknown, ConfigError, IllegalUse, TimedOut, TransactionAbortable
@@ -25,6 +29,7 @@ _FIRST_RETRY_S: Final = 0.05
 _log = logger("rota.client.transaction")
 
 Records = Mapping[TopicPartition, Sequence[ConsumerRecord]]
+_undecided: Final[WeakKeyDictionary[Consumer, Records]] = WeakKeyDictionary()  # the loop ended during their commit
 
 
 async def read_process_write(
@@ -44,17 +49,35 @@ async def read_process_write(
     _check(consumer)
     failures = 0
     while consumer.state != "CLOSED":
-        try:
-            records = await consumer.getmany(max_records, POLL_MS)
-        except IllegalUse:
-            if consumer.state == "CLOSED":
-                return
-            raise
+        records: Records = {}
+        if is_ready := await _is_ready(consumer, producer):
+            try:
+                records = await consumer.getmany(max_records, POLL_MS)
+            except IllegalUse:
+                if consumer.state == "CLOSED":
+                    return
+                raise
         if records and await _transact(consumer, producer, process, records):
             failures = 0
-        elif records:
+        elif records or not is_ready:
             failures += 1
             await asyncio.sleep(min(_FIRST_RETRY_S * 2**failures, RETRY_S_MAX))
+
+
+async def _is_ready(consumer: Consumer, producer: Producer) -> bool:
+    """End what a transaction before has left. Returns whether a transaction can begin. Raises TransactionFailed."""
+    try:
+        if producer.is_commit_pending:
+            await _commit_again(producer)
+        if producer.is_abort_pending:
+            await producer.abort_transaction()
+        if consumer in _undecided:
+            await _seek_to_committed(consumer, _undecided[consumer])
+            del _undecided[consumer]
+    except (TransactionAbortable, TimedOut, CommitOutcomeUnknown) as why:
+        _log.warning("a transaction has not ended yet", reason=str(why))
+        return False
+    return True
 
 
 async def _transact(
@@ -73,7 +96,10 @@ async def _transact(
         rewind(consumer, records)
         return False
     except BaseException:
-        rewind(consumer, records)
+        if producer.is_commit_pending:
+            _undecided[consumer] = records
+        else:
+            rewind(consumer, records)
         raise
     return True
 
@@ -90,6 +116,24 @@ async def _commit_until_known(producer: Producer) -> None:
             raise
         else:
             return
+
+
+async def _commit_again(producer: Producer) -> None:
+    try:
+        await producer.commit_transaction()
+    except IllegalUse:  # the commit that was under way has succeeded meanwhile
+        if producer.is_commit_pending:
+            raise
+
+
+async def _seek_to_committed(consumer: Consumer, records: Records) -> None:
+    """Move the positions after the records if their transaction was committed, else back to the first of them. Waits
+    for the end of the transaction. Raises TimedOut."""
+    for partition, at in (await consumer.committed(consumer.assignment & set(records))).items():
+        if at is None or at.offset < records[partition][0].offset:
+            rewind(consumer, {partition: records[partition]})
+        elif partition in consumer.assignment:
+            consumer.seek(partition, at)
 
 
 def rewind(consumer: Consumer, records: Records) -> None:

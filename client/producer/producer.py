@@ -44,7 +44,7 @@ from rota.client.producer.route import Route
 from rota.client.producer.sender import Sender
 from rota.client.producer.sequences import Sequences
 from rota.client.producer.topics import Topics
-from rota.client.producer.transaction import TransactionMachine
+from rota.client.producer.transaction import ABORT_PENDING, TransactionMachine, TransactionState
 from rota.client.producer.transaction_scope import TransactionScope
 from rota.client.producer.transactions import Transactions
 from rota.client.types import GroupMetadata, Headers, OffsetAndMetadata, PartitionInfo, RecordMetadata, TopicPartition
@@ -417,6 +417,17 @@ class Producer:
         IllegalUse."""
         timeout_ms = milliseconds("timeout_ms", timeout_ms)
         await self._transactional().abort(timeout_ms)
+
+    @property
+    def is_abort_pending(self) -> bool:
+        """Whether the open transaction can only be aborted: it has failed, or an abort of it did not succeed. The next
+        call is `abort_transaction()`."""
+        return self._machine is not None and self._machine.state in ABORT_PENDING
+
+    @property
+    def is_commit_pending(self) -> bool:
+        """Whether a commit was sent and its outcome is not known. The next call is `commit_transaction()`."""
+        return self._machine is not None and self._machine.state is TransactionState.COMMIT_SENT
 
     async def send_offsets(
         self,

@@ -54,6 +54,7 @@ class TransactionState(Enum):
 
 
 S = TransactionState
+ABORT_PENDING: Final = frozenset({S.ABORTING, S.ABORTABLE})
 
 
 class TransactionMachine:
@@ -154,7 +155,7 @@ class TransactionMachine:
 
     def aborting(self) -> None:
         """An abort begins. Raises IllegalUse, TransactionFailed."""
-        if self.state not in (S.ABORTABLE, S.ABORTING):
+        if self.state not in ABORT_PENDING:
             self._require(S.OPEN)
         self.state = S.ABORTING
 

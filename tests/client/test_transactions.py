@@ -27,6 +27,7 @@ from rota.client.read_process_write import Records, read_process_write
 from rota.client.types import TopicPartition
 
 PRODUCE, FIND_COORDINATOR, END_TXN, TXN_OFFSET_COMMIT, INIT_PRODUCER_ID = 0, 10, 26, 28, 22
+INVALID_RECORD = 87
 QUICK: dict[str, Any] = {"retry_backoff_ms": 10, "retry_backoff_max_ms": 50, "reconnect_backoff_ms": 10}
 VICTIM = """
 import asyncio, sys
@@ -300,6 +301,37 @@ async def test_a_commit_whose_answer_is_lost_for_long(bootstrap: str) -> None:
         async with producer.transaction():
             await producer.send(topic, b"b")
     assert await read(bootstrap, topic) == [b"a", b"b"]
+
+
+async def test_tx8_read_process_write_goes_on_after_an_abort_without_answers(bootstrap: str) -> None:
+    source, results = create_topic(bootstrap, 1), create_topic(bootstrap, 1)
+    settings = {"group_id": unique("group"), "enable_auto_commit": False}
+    async with producing(bootstrap) as first, first.transaction():
+        await first.send(source, b"a")
+    async with (
+        FaultProxy(bootstrap) as proxy,
+        producing(proxy.bootstrap, max_block_ms=500, request_timeout_ms=200) as producer,
+        committed_reader(bootstrap, **settings) as consumer,
+    ):
+        consumer.subscribe([source])
+        refused, held = proxy.refuse(PRODUCE, INVALID_RECORD), proxy.hold(END_TXN, times=None)
+
+        async def copy(records: Records) -> None:
+            for several in records.values():
+                for record in several:
+                    await producer.send(results, record.value)
+
+        task = asyncio.create_task(read_process_write(consumer, producer, copy))
+        await refused.happened()
+        await held.happened(4)  # longer than max_block_ms
+        held.end()
+        async with asyncio.timeout(PATIENCE_S):
+            while await read(bootstrap, results) != [b"a"]:
+                await asyncio.sleep(0.05)
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled()
+    assert await read(bootstrap, results) == await librdkafka_reads(bootstrap, results) == [b"a"]
 
 
 async def test_read_process_write_counts_each_record_once_through_restarts(bootstrap: str) -> None:

@@ -11,7 +11,7 @@ from tests.unit.client.producer.leader import settings
 from tests.unit.client.producer.transactional import TransactionalLeader
 
 from rota.client.consumer.consumer import Consumer
-from rota.client.errors import ConfigError, ProducerFenced
+from rota.client.errors import ConfigError, ProducerFenced, TimedOut
 from rota.client.producer.producer import Producer
 from rota.client.read_process_write import Records, read_process_write
 from rota.protocol.errors import ErrorCode
@@ -43,10 +43,12 @@ class Loop:
         task = asyncio.create_task(
             read_process_write(self.consumer, self.producer, process or self.process, max_records=3)
         )
-        await eventually(lambda: task.done() or look())
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        try:
+            await eventually(lambda: task.done() or look())
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ async def loop() -> AsyncIterator[Loop]:
     group.write(0, batch(0, 3), batch(3, 3))
     async with TransactionalLeader(partitions=1) as leader, consuming(group, **RIGHT) as consumer:
         consumer.subscribe([TOPIC])
-        config = settings(leader, transactional_id="id", max_block_ms=50, default_api_timeout_ms=5_000)
+        config = settings(leader, transactional_id="id", max_block_ms=500, default_api_timeout_ms=5_000)
         async with Producer(config) as producer:
             yield Loop(group, leader, consumer, producer)
 
@@ -95,6 +97,57 @@ async def test_a_commit_whose_outcome_is_unknown_is_repeated(loop: Loop) -> None
     assert loop.calls == [ALL[:3], ALL[3:]]
 
 
+@pytest.mark.parametrize("fails", ["a batch", "the offsets", "the block"])
+async def test_tx8_an_abort_without_answer_is_repeated_before_the_next_poll(loop: Loop, fails: str) -> None:
+    """The coordinator is away for longer than `max_block_ms`."""
+    lost = iter([True] * 2)
+
+    def end(request: EndTxnRequest) -> Any:
+        return None if next(lost, False) else loop.leader.end(request)
+
+    async def send_and_fail(records: Records) -> None:
+        await loop.process(records)
+        if fails == "the block" and len(loop.calls) == 1:
+            raise TimedOut("a look-up of the program")
+
+    loop.leader.on(EndTxnRequest, end)
+    if fails == "a batch":
+        loop.leader.codes[ProduceRequest] = [ErrorCode.INVALID_RECORD]
+    if fails == "the offsets":
+        loop.leader.codes[TxnOffsetCommitRequest] = [ErrorCode.TRANSACTION_ABORTABLE]
+    await loop.until(lambda: loop.leader.offsets.get(P0) == 6, send_and_fail)
+    assert next(lost, None) is None
+    assert results(loop.leader) == ALL
+    assert loop.calls == [ALL[:3], ALL[:3], ALL[3:]]
+
+
+async def test_tx8_a_closed_consumer_ends_the_loop_while_an_abort_is_repeated(loop: Loop) -> None:
+    loop.leader.on(EndTxnRequest, lambda request: None)
+    loop.leader.codes[ProduceRequest] = [ErrorCode.INVALID_RECORD]
+    task = asyncio.create_task(read_process_write(loop.consumer, loop.producer, loop.process))
+    await eventually(lambda: loop.leader.counted()[EndTxnRequest] >= 2)
+    await loop.consumer.close()
+    async with asyncio.timeout(10):
+        await task
+    loop.leader.on(EndTxnRequest, loop.leader.end)
+
+
+async def test_tx8_a_loop_after_an_exception_aborts_what_it_left(loop: Loop) -> None:
+    loop.leader.on(EndTxnRequest, lambda request: None)
+    loop.leader.on(ProduceRequest, lambda request: CLOSE)
+
+    async def send_and_fail(records: Records) -> None:
+        await loop.process(records)
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        await loop.until(lambda: False, send_and_fail)
+    loop.leader.on(EndTxnRequest, loop.leader.end)
+    loop.leader.on(ProduceRequest, loop.leader.produce)
+    await loop.until(lambda: loop.leader.offsets.get(P0) == 6)
+    assert results(loop.leader) == ALL
+
+
 async def test_an_exception_of_process_ends_the_loop_and_loses_no_record(loop: Loop) -> None:
     async def fail(records: Records) -> None:
         await loop.process(records)
@@ -121,6 +174,42 @@ async def test_a_cancelled_loop_goes_on_where_the_offsets_are(loop: Loop) -> Non
     loop.leader.on(ProduceRequest, loop.leader.produce)
     await loop.until(lambda: loop.leader.offsets.get(P0) == 6)
     assert results(loop.leader) == ALL
+
+
+@pytest.mark.parametrize(
+    ("when", "code"),
+    [
+        ("before the next loop", ErrorCode.NONE),
+        ("before the next loop", ErrorCode.TRANSACTION_ABORTABLE),
+        ("in the next loop", ErrorCode.NONE),
+        ("in the next loop", ErrorCode.TRANSACTION_ABORTABLE),
+        ("in a later loop", ErrorCode.NONE),
+    ],
+)
+async def test_tx9_a_loop_cancelled_in_a_commit_repeats_its_records_only_if_the_commit_fails(
+    loop: Loop, when: str, code: ErrorCode, caplog: pytest.LogCaptureFixture
+) -> None:
+    opened = asyncio.Event()
+
+    async def end(request: EndTxnRequest) -> Any:
+        await opened.wait()
+        answer = loop.leader.end(request)
+        loop.group.committed |= {partition: offset for (_, partition), offset in loop.leader.offsets.items()}
+        return answer
+
+    loop.group.unstable = [ErrorCode.NONE, ErrorCode.UNSTABLE_OFFSET_COMMIT]
+    loop.leader.on(EndTxnRequest, end)
+    await loop.until(lambda: loop.leader.counted()[EndTxnRequest])
+    assert loop.producer.is_commit_pending
+    loop.leader.codes[EndTxnRequest] = [code]
+    if when == "in a later loop":
+        await loop.until(lambda: "a transaction has not ended yet" in caplog.text)
+    opened.set()
+    if when == "before the next loop":
+        await eventually(lambda: not loop.producer.is_commit_pending)
+    await loop.until(lambda: loop.leader.offsets.get(P0) == 6)
+    assert results(loop.leader) == ALL
+    assert loop.calls == ([ALL[:3], ALL[:3], ALL[3:]] if code else [ALL[:3], ALL[3:]])
 
 
 async def test_a_closed_consumer_ends_the_loop(loop: Loop) -> None:
