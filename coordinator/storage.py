@@ -103,6 +103,10 @@ class Disk:
         """Rename the folders of partitions that are not in `placed`; return their new names. Raises StorageFailed."""
         return self._opened.set_strays_aside(placed)
 
+    def when_many_unsynced(self, call: Callable[[], None]) -> None:
+        """Call `call` when so many rolled segments wait for their sync that `Log.begin_flush` should come soon."""
+        self._opened.when_many_unsynced(call)
+
     def begin_checkpoint(self) -> Callable[[], None]:
         """Note how far each log is; the returned call writes that down and removes deleted files, in any thread.
 
@@ -169,6 +173,9 @@ class Memory:
     def set_strays_aside(self, placed: Container[TopicPartition]) -> dict[TopicPartition, str]:
         """Does nothing."""
         return {}
+
+    def when_many_unsynced(self, call: Callable[[], None]) -> None:
+        """Does nothing: no segment waits for a sync."""
 
     def begin_checkpoint(self) -> Callable[[], None]:
         """The returned call does nothing."""

@@ -56,6 +56,7 @@ class Upkeep:
         self._is_stopping = False
         self._pausing: asyncio.Future[None] | None = None
         self._unflushed_since_ms: dict[Partition, int] = {}
+        self._rolled_meanwhile = False  # many segments were rolled since `_flush_rolled` has begun
         self._checkpointed_ms = now_ms()
         self._upcoming: Iterator[Partition] = iter(())
         self._retention_every_ms = retention_every_ms
@@ -65,6 +66,7 @@ class Upkeep:
 
     def start(self) -> None:
         self._is_stopping = False
+        self._storage.when_many_unsynced(self._many_rolled)
         self._timers.at(("upkeep", "round"), self._now_ms() + ROUND_MS, self._round)
 
     async def stop(self) -> None:
@@ -115,8 +117,20 @@ class Upkeep:
                 since[partition] = since_ms
         self._unflushed_since_ms = since
 
+    def _many_rolled(self) -> None:
+        """Do not wait for the next round: at a limit the logs roll no more segments (law A8)."""
+        self._rolled_meanwhile = True
+        if not self._is_stopping:
+            self._begin("flush", self._flush_rolled)
+
     async def _flush_rolled(self) -> None:
         """Flush the segments that were rolled, so that a recovery need not look at more than the active one."""
+        self._rolled_meanwhile = True
+        while self._rolled_meanwhile and not self._is_stopping:
+            self._rolled_meanwhile = False
+            await self._flush_rolled_once()
+
+    async def _flush_rolled_once(self) -> None:
         for partition in self._partitions.all():
             if self._is_stopping:
                 return

@@ -128,6 +128,10 @@ class LogDirectory:
         except OSError as error:
             raise StorageFailed(f"cannot remove {self.path / CLEAN_FILE}: {error}") from error
 
+    def when_many_unsynced(self, call: Callable[[], None]) -> None:
+        """Call `call` when so many rolled segments wait for their sync that `Log.begin_flush` should come soon."""
+        self._files.on_many_unsynced = call
+
     def partitions(self) -> list[TopicPartition]:
         """Return the partitions that have a folder here, open or not. Raises OSError."""
         found = (partition_of(entry.name) for entry in os.scandir(self.path) if entry.is_dir())

@@ -88,6 +88,10 @@ class Folder:
         self.snapshots: Snapshots = FileSnapshots(path, [], files.system)
         self._names_made, self._names_synced = 1, 0  # a process that crashed may not have synced the names it made
 
+    @property
+    def has_many_unsynced(self) -> bool:
+        return self._files.has_many_unsynced
+
     def open(self, index_interval_bytes: int) -> list[Segment]:
         """Return the existing segments, unchecked; the last one is active. Creates the folder if it is missing."""
         try:

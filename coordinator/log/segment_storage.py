@@ -20,6 +20,10 @@ class SegmentStorage(Protocol):
 
     snapshots: Snapshots
 
+    @property
+    def has_many_unsynced(self) -> bool:
+        """Whether so many rolled segments wait for their sync that no further one should be rolled."""
+
     def create(self, base_offset: int, index_interval_bytes: int, now_ms: int) -> Segment:
         """An empty segment to write."""
 
@@ -51,6 +55,8 @@ class MemorySegmentStorage:
     """Segments in memory."""
 
     __slots__ = ("snapshots",)
+
+    has_many_unsynced = False
 
     def __init__(self, snapshots: Snapshots) -> None:
         self.snapshots = snapshots

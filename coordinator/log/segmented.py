@@ -56,6 +56,7 @@ from rota.protocol.records.errors import CorruptBatch
 from rota.protocol.records.record import write_pairs
 
 PRODUCER_CHECK_MS: Final = 600_000
+SEGMENT_BYTES_MAX: Final = 0x7FFF_FFFF  # an index has positions of 31 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -584,11 +585,13 @@ class SegmentedLog:
         if not held_bytes:
             return False
         if held_bytes + size_bytes > self.config.segment_bytes:
-            return True
+            return held_bytes + size_bytes > SEGMENT_BYTES_MAX or not self._storage.has_many_unsynced
         first_ms = active.first_timestamp
         if first_ms >= 0:
-            return newest_ms - first_ms > self.config.segment_ms
-        return active.created_ms >= 0 and now_ms - active.created_ms > self.config.segment_ms
+            is_old = newest_ms - first_ms > self.config.segment_ms
+        else:
+            is_old = active.created_ms >= 0 and now_ms - active.created_ms > self.config.segment_ms
+        return is_old and not self._storage.has_many_unsynced
 
     def _roll(self, now_ms: int, base_offset: int | None = None) -> None:
         """Begin a segment at `base_offset`, by default at the log end. An empty active segment is replaced."""

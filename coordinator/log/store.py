@@ -4,7 +4,9 @@ Laws
     An append that fails leaves the store as it was.
     A file is synced through the descriptor that wrote it, because the kernel reports a failed write-back once for each
     open file. A file that is written no more keeps that descriptor until it was synced.
-    At most `OPEN_FILES_MAX` files are open for reading, and as many sealed files wait for their sync.
+    At most `OPEN_FILES_MAX` files are open for reading.
+    A8  No method but `read_again` waits for a sync. While `UNSYNCED_FILES_MAX` sealed files wait for theirs, the logs
+        roll no segment that has room.
     One thread owns a store; other threads run `Sync.run` and use a `reader`.
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -20,6 +23,7 @@ from rota.coordinator.log.files import Buffer, FileRange, FileSystem
 from rota.coordinator.log.trash import Trash
 
 OPEN_FILES_MAX: Final = 64
+UNSYNCED_FILES_MAX: Final = 64  # sealed files that keep their descriptor until they are synced
 READ_AHEAD_BYTES: Final = 1 << 20  # brought into the page cache for a read that needed less
 
 
@@ -130,12 +134,13 @@ class MemorySync:
 class OpenFiles:
     """Descriptors of files that are only read, the least recently used closed first."""
 
-    __slots__ = ("_files", "_limit", "system", "unsynced")
+    __slots__ = ("_files", "_limit", "on_many_unsynced", "system", "unsynced")
 
     def __init__(self, limit: int = OPEN_FILES_MAX, system: FileSystem | None = None) -> None:
         self._limit, self.system = limit, FileSystem() if system is None else system
         self._files: OrderedDict[Path, int] = OrderedDict()
-        self.unsynced = 0  # sealed files that keep their descriptor until they are synced
+        self.unsynced = 0  # sealed files that wait for their sync
+        self.on_many_unsynced: Callable[[], None] = _ignore  # called when half as many wait as may
 
     def __len__(self) -> int:
         return len(self._files)
@@ -153,8 +158,14 @@ class OpenFiles:
         return fd
 
     @property
-    def is_full_of_unsynced(self) -> bool:
-        return self.unsynced >= self._limit
+    def has_many_unsynced(self) -> bool:
+        """Whether as many sealed files wait for their sync as may."""
+        return self.unsynced >= UNSYNCED_FILES_MAX
+
+    def add_unsynced(self) -> None:
+        self.unsynced += 1
+        if self.unsynced >= UNSYNCED_FILES_MAX // 2:
+            self.on_many_unsynced()
 
     def forget(self, path: Path) -> None:
         """The file was renamed, removed or is written now."""
@@ -249,14 +260,9 @@ class FileStore:
             return
         if self._synced_bytes == self.size_bytes:
             self.close()
-        elif self._files.is_full_of_unsynced:
-            sync = self.begin_sync()  # more files are rolled than are synced: the writer waits
-            sync.run()
-            sync.finish()
-            self.close()
         else:
             self._sealed = True
-            self._files.unsynced += 1
+            self._files.add_unsynced()
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -357,3 +363,7 @@ class FileSync:
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
             self._system.close(fd)
+
+
+def _ignore() -> None:
+    pass

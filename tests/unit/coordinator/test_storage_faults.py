@@ -18,6 +18,7 @@ from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.log.directory import CLEAN_FILE
+from rota.coordinator.log.store import UNSYNCED_FILES_MAX
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, Topic
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.retry_wait import RetryWaits
@@ -197,6 +198,28 @@ async def test_large_files_are_synced_and_unlinked_in_threads(tmp_path: Path) ->
         assert not [call for call in slow if call.thread == here]
         reads = [call for call in node.system.calls if call.call == "pread" and call.path.endswith(".log")]
         assert [call for call in reads if call.thread != here]
+
+
+async def test_no_append_waits_for_the_sync_of_rolled_segments(tmp_path: Path) -> None:
+    """Laws A4, A8: more segments are full than files may wait for their sync, and the disk does not finish one."""
+    async with world(tmp_path) as node:
+        await node.create()
+        node.partition().log.config = replace(node.partition().log.config, segment_bytes=150)
+        is_free = threading.Event()
+        failsafe = threading.Timer(PATIENCE_S, is_free.set)  # ends a broker whose loop waits for the fsync
+        failsafe.start()
+        fault = node.system.fail("fsync", "t-0/", blocks=is_free)
+        assert all(node.produce(b"%060d" % number) for number in range(2 * UNSYNCED_FILES_MAX))
+        assert len(list((node.path / "t-0").glob("*.log"))) == UNSYNCED_FILES_MAX + 1
+        await node.until(lambda: fault.hits > 0)  # in less than a round of upkeep
+        assert not is_free.is_set()
+        is_free.set()
+        failsafe.cancel()
+        await node.until(lambda: not node.partition().log.has_unflushed_segments)
+        assert node.produce(b"%060d" % 0)
+        assert len(list((node.path / "t-0").glob("*.log"))) == UNSYNCED_FILES_MAX + 2
+        syncs = [call for call in node.system.calls if call.call == "fsync" and "t-0/" in call.path]
+        assert threading.get_ident() not in {call.thread for call in syncs}
 
 
 def delete_records(*offsets: int) -> DeleteRecordsRequest:

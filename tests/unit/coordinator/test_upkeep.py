@@ -23,6 +23,10 @@ class Checkpointed(Memory):
         self.times = 0
         self.threads: set[int] = set()
         self.fails = False
+        self.many_unsynced: Callable[[], None] | None = None
+
+    def when_many_unsynced(self, call: Callable[[], None]) -> None:
+        self.many_unsynced = call
 
     def begin_checkpoint(self) -> Callable[[], None]:
         return self._write
@@ -206,6 +210,27 @@ async def test_a_rolled_segment_is_flushed_in_the_next_round() -> None:
     await world.until(lambda: not partition.log.has_unflushed_segments)
     assert partition.log.unflushed_messages > 0
     await world.end()
+
+
+async def test_many_rolled_segments_are_flushed_at_once() -> None:
+    """Law A8. Also those that are rolled while a flush is under way."""
+    world = Kept()
+    first, many_unsynced = small_segments(world, 200), world.storage.many_unsynced
+    world.topic("u", 1)
+    second = world.partition("u")
+    second.log.config = first.log.config
+    assert many_unsynced is not None
+    many_unsynced()
+    assert "flush" in world.upkeep._tasks
+    await asyncio.sleep(0)  # the flush of the first partition has begun
+    for partition in (first, second):
+        for _ in range(200):
+            partition.append(batch(bytes(1_000), key=b"k"), world.now_ms)
+    many_unsynced()
+    await world.until(lambda: not (first.log.has_unflushed_segments or second.log.has_unflushed_segments))
+    await world.end()
+    many_unsynced()
+    assert not world.upkeep._tasks
 
 
 async def test_nothing_rings_after_the_stop() -> None:

@@ -225,6 +225,7 @@ def test_logs_of_one_directory_share_their_descriptors(tmp_path: Path) -> None:
     logs = [DiskLog.open(tmp_path / f"t-{number}", CONFIG, files=files) for number in range(4)]
     for log in logs:
         fill(log, 12)
+        log.flush()
         held(log)
     assert len(files) == 2
 

@@ -15,12 +15,12 @@ from tests.unit.coordinator.faulty_files import FaultyFiles
 from rota.coordinator.log.contract import Appended, AppendRefused, LogConfig, OffsetOutOfRange, StorageFailed
 from rota.coordinator.log.disk import DiskLog
 from rota.coordinator.log.memory import MemoryLog
-from rota.coordinator.log.segmented import PRODUCER_CHECK_MS
-from rota.coordinator.log.store import OpenFiles
+from rota.coordinator.log.segmented import PRODUCER_CHECK_MS, SEGMENT_BYTES_MAX
+from rota.coordinator.log.store import UNSYNCED_FILES_MAX, FileStore, OpenFiles
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import headers
 
-from .log_kit import fill, flush_rolled, held, offsets, values
+from .log_kit import batch, fill, flush_rolled, held, offsets, values
 
 CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=100)
 
@@ -346,17 +346,54 @@ def test_a_failed_fsync_of_names_in_a_compaction_is_not_forgotten(tmp_path: Path
         log.flush()
 
 
-def test_a_failed_fsync_in_retention_is_not_forgotten(tmp_path: Path) -> None:
-    """Law A5. The active segment is rolled and, as others wait for their sync already, synced at once."""
+def unsynced_log(path: Path) -> tuple[DiskLog, FaultyFiles]:
+    """A log with as many rolled segments as may wait for their sync, and a full active one."""
     system = FaultyFiles()
-    log = DiskLog.open(tmp_path / "t-0", CONFIG, files=OpenFiles(1, system))
-    fill(log, 8)
-    log.config = replace(CONFIG, retention_bytes=0)
-    system.fail("fsync", times=1)
-    with pytest.raises(StorageFailed, match="injected"):
-        log.retain(0)
-    with pytest.raises(StorageFailed, match="has to be recovered"):
-        log.flush()
+    log = DiskLog.open(path / "t-0", replace(CONFIG, segment_bytes=200), files=OpenFiles(system=system))
+    fill(log, UNSYNCED_FILES_MAX + 1)
+    assert log.segment_count == UNSYNCED_FILES_MAX + 1
+    return log, system
+
+
+def test_segments_are_rolled_late_while_many_wait_for_their_sync(tmp_path: Path) -> None:
+    """Law A8."""
+    log, system = unsynced_log(tmp_path)
+    fill(log, 20)
+    log.config = replace(log.config, segment_bytes=1 << 20, segment_ms=1)
+    fill(log, 2, timestamps=(5000,))
+    assert log.segment_count == UNSYNCED_FILES_MAX + 1
+    assert not [call for call in system.calls if call.call == "fsync"]
+    flush_rolled(log)
+    fill(log, 1, timestamps=(9000,))
+    assert log.segment_count == UNSYNCED_FILES_MAX + 2
+    assert [record.offset for record in held(log)] == list(range(UNSYNCED_FILES_MAX + 24))
+    log.close()
+    assert len(held(DiskLog.open(log.path, CONFIG))) == UNSYNCED_FILES_MAX + 24
+
+
+def test_a_segment_that_its_indexes_cannot_span_is_rolled_though_many_wait(tmp_path: Path) -> None:
+    """Law A8. Positions and relative offsets have 31 bits."""
+    log, system = unsynced_log(tmp_path)
+    far = batch((None, b"x"), base_offset=log.log_end_offset + (1 << 31), leader_epoch=0)
+    log.append_as_follower(far, leader_epoch=0)
+    assert log.segment_count == UNSYNCED_FILES_MAX + 2
+    store = log._active.store
+    assert isinstance(store, FileStore)
+    store.size_bytes = SEGMENT_BYTES_MAX - 50  # as if it had so many
+    assert log._is_full(51, log.log_end_offset, 0, 0)
+    assert not log._is_full(50, log.log_end_offset, 0, 0)
+    assert not [call for call in system.calls if call.call == "fsync"]
+
+
+def test_retention_does_not_wait_for_the_sync_of_what_it_removes(tmp_path: Path) -> None:
+    """Law A8. The active segment is rolled, though others wait for their sync already."""
+    log, system = unsynced_log(tmp_path)
+    log.config = replace(log.config, retention_bytes=0)
+    log.retain(0)
+    assert (log.segment_count, log.size_bytes) == (1, 0)
+    assert not [call for call in system.calls if call.call == "fsync"]
+    fill(log, 2)
+    assert log.segment_count == 2
 
 
 def test_the_names_of_removed_segments_are_synced_before_others_take_their_offsets(tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.unit.coordinator.faulty_files import FaultyFiles
 
 from rota.coordinator.log.contract import StorageFailed
-from rota.coordinator.log.store import FileStore, MemoryStore, OpenFiles, Store
+from rota.coordinator.log.store import UNSYNCED_FILES_MAX, FileStore, MemoryStore, OpenFiles, Store
 
 from .log_kit import sync
 
@@ -89,6 +90,7 @@ def test_few_descriptors_for_many_files(tmp_path: Path) -> None:
     stores = [FileStore(tmp_path / f"{number}.log", files) for number in range(10)]
     for number, store in enumerate(stores):
         store.append(b"%d" % number)
+        sync(store)
         store.seal()
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(2):
@@ -97,6 +99,24 @@ def test_few_descriptors_for_many_files(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) == before + 3
     files.close()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_sealed_files_wait_for_their_sync_with_their_descriptors(tmp_path: Path) -> None:
+    """Law A8. A seal never syncs; it says when many wait."""
+    system, called = FaultyFiles(), list[int]()
+    files = OpenFiles(system=system)
+    files.on_many_unsynced = lambda: called.append(files.unsynced)
+    stores = [FileStore(tmp_path / f"{number}.log", files) for number in range(UNSYNCED_FILES_MAX + 3)]
+    for store in stores:
+        store.append(b"a")
+        store.seal()
+    assert called == list(range(UNSYNCED_FILES_MAX // 2, len(stores) + 1))
+    assert files.has_many_unsynced
+    assert not [call for call in system.calls if call.call == "fsync"]
+    for store in stores:
+        sync(store)
+    assert (files.unsynced, files.has_many_unsynced) == (0, False)
+    assert all(store._fd < 0 for store in stores)
 
 
 def test_a_removed_file_is_not_read_from_an_old_descriptor(tmp_path: Path) -> None:
