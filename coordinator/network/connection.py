@@ -31,6 +31,7 @@ from rota.protocol.constructs import GARBLED
 from rota.protocol.wire import DecodeError
 
 if TYPE_CHECKING:
+    from rota.coordinator.network.unauthenticated import Handshake
     from rota.coordinator.security.sasl.session import SaslSession
 
 WRITE_CHUNK_BYTES = 64 * 1024  # replies go to the socket at least this often
@@ -79,7 +80,7 @@ class Connection(asyncio.Protocol):
         self.identify: Callable[[Any], Principal] | None = None  # from a TLS connection to its principal
         self.sasl: SaslSession | None = None
         self.id = 0
-        self.is_counted = False  # by the limit of new connections of its address
+        self.handshake: Handshake | None = None  # of TLS; it counted as a new connection of its address
         self.active = True
         self._idle_since_ms: int | None = None
 
@@ -396,6 +397,12 @@ class Connection(asyncio.Protocol):
         self._backlog_bytes += size
         self._owner.request_memory.hold(size)
         self._set_reading()
+
+    def refuse(self, why: str) -> None:
+        """Close a new connection at once; over TLS its peer could keep it open otherwise."""
+        self._owner.protocol_error(self, why)
+        self._mute_reasons |= CLOSING
+        self.abort()
 
     def forget_handlers(self) -> None:
         """Look up the handlers of APIs again: they are measured from now on, or no more."""

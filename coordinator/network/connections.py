@@ -130,11 +130,11 @@ class Connections:
             connection.finish()
         elif len(self._open) > (allowed := self.node.config.max_connections):
             self.refused_count += 1
-            connection.end(f"max.connections ({allowed}) are here already")
+            connection.refuse(f"max.connections ({allowed}) are here already")
         elif self._per_host[host] > (allowed := self._per_host_max(host)):
             self.refused_count += 1
-            connection.end(f"{allowed} connections of {host} are here already")
-        elif not connection.is_counted and (delay_ms := self.host_delay_ms(host)):
+            connection.refuse(f"{allowed} connections of {host} are here already")
+        elif connection.handshake is None and (delay_ms := self.host_delay_ms(host)):
             self.refused_count += 1
             connection.hold_and_close(delay_ms, TOO_MANY_NEW)
 

@@ -24,8 +24,10 @@ from rota.coordinator.scheduling.clock import Clock
 from rota.coordinator.scheduling.timers import Timers
 
 if TYPE_CHECKING:
+    import ssl
+
     from rota.coordinator.network.sasl_connection import SaslConnections
-    from rota.coordinator.network.tls_server import TlsServer
+    from rota.coordinator.network.tls_server import TlsHandshake, TlsServer
     from rota.coordinator.security.sasl.scram import Lookup
     from rota.coordinator.security.tls import ListenerTls
 
@@ -130,7 +132,18 @@ class Listener:
     ) -> TlsServer:
         from rota.coordinator.network.tls_server import TlsServer
 
-        server = TlsServer(name, tls, accept, self.unauthenticated, self.connections.host_delay_ms)
+        def context() -> ssl.SSLContext:
+            tls.refresh(self._config.security[name])
+            return tls.context
+
+        def accept_tls(handshake: TlsHandshake) -> Connection:
+            connection = accept()
+            connection.handshake = handshake
+            if connection.sasl is None:  # with SASL it is the user that has authenticated
+                connection.identify = tls.principal_of
+            return connection
+
+        server = TlsServer(name, context, accept_tls, self.unauthenticated, self.connections.host_delay_ms)
         server.start(bound_socket, self._config.socket_listen_backlog_size)
         return server
 

@@ -1,6 +1,9 @@
 """A connection of a listener with SASL: it serves what its session admits, and every request once that is open.
 
 The class has its own file, so that a connection without SASL pays nothing for it.
+
+Law
+    N6  Until it has a principal it counts as unauthenticated: from its TCP connection on, until it is closed.
 """
 
 from __future__ import annotations
@@ -68,15 +71,23 @@ class SaslConnection(Connection):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._limits.unauthenticated.add(self)
+        if self.handshake is None:
+            self._limits.unauthenticated.add(self)
+        else:
+            self.handshake.connection = self
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._limits.unauthenticated.discard(self)
+        self._authenticated()
         super().connection_lost(exc)
 
+    def _authenticated(self) -> None:
+        self._limits.unauthenticated.discard(self.handshake or self)
+
     def give_up(self, why: str) -> None:
-        """Close the connection: its time is over, or there are too many."""
-        self.end(why)
+        """Close the connection at once: its time is over, or there are too many. N10: it may be closing already."""
+        if not self._mute_reasons & CLOSING:
+            self._owner.protocol_error(self, why)
+        self.abort()
 
     def _serve(self, frame: bytes) -> bool:
         session = self._session
@@ -128,4 +139,4 @@ class SaslConnection(Connection):
             self.principal = session.principal
             self._handlers.clear()  # the next calls name the principal
             self._framer.bytes_max = self._owner.frame_bytes_max
-            self._limits.unauthenticated.discard(self)
+            self._authenticated()

@@ -1,7 +1,10 @@
-"""Accepts the connections of one listening socket with TLS; `Connection` begins when a handshake is done.
+"""Accepts the connections of one listening socket with TLS; a protocol begins when its handshake is done.
 
 asyncio's own server could do it. Here the context is looked up for each connection, so that new certificates need no
 new socket; the number of handshakes is bounded; and a failure is one line in the log, with its reason.
+
+Law
+    N10 A peer that does not answer the end of its TLS connection does not keep it open.
 """
 
 from __future__ import annotations
@@ -16,16 +19,16 @@ from typing import Any, Final
 
 import structlog
 
-from rota.coordinator.network.connection import Connection
 from rota.coordinator.network.connections import TOO_MANY_NEW
 from rota.coordinator.network.owner import address
 from rota.coordinator.network.refused_peers import RefusedPeers
-from rota.coordinator.network.unauthenticated import UnauthenticatedConnections
-from rota.coordinator.security.tls import HANDSHAKE_SOCKET, ListenerTls
+from rota.coordinator.network.unauthenticated import Unauthenticated, UnauthenticatedConnections
+from rota.coordinator.security.tls import HANDSHAKE_SOCKET
 
 log = structlog.get_logger("rota.server")
 
 HANDSHAKE_SECONDS_MAX: Final = 3600.0  # the limit that counts is that of unauthenticated connections
+SHUTDOWN_SECONDS_MAX: Final = 5.0  # N10: from a connection's close, for what is unsent and the peer's close_notify
 ACCEPT_RETRY_SECONDS: Final = 0.1  # after an error of the system, such as too many open files
 _NOT_TLS: Final = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE", "INTERNAL_ERROR")
 _REASONS: Final = {
@@ -39,21 +42,22 @@ _REASONS: Final = {
 
 
 class TlsServer:
-    """`accept()` makes the connection of a peer; `delay_ms(host)` is for how long one is held and closed.
+    """`context()` is that of the next handshake; `accept(handshake)` makes the protocol of a peer.
 
-    Beside `start`, it has what the listener uses of asyncio's servers.
+    `delay_ms(host)` is for how long one is held and closed. Beside `start`, it has what listeners use of asyncio's
+    servers.
     """
 
     def __init__(
         self,
         name: str,
-        tls: ListenerTls,
-        accept: Callable[[], Connection],
+        context: Callable[[], ssl.SSLContext],
+        accept: Callable[[TlsHandshake], asyncio.BaseProtocol],
         unauthenticated: UnauthenticatedConnections,
         delay_ms: Callable[[str], int] = lambda host: 0,
     ) -> None:
-        self.tls = tls
-        self._name, self._accept, self._unauthenticated, self._delay_ms = name, accept, unauthenticated, delay_ms
+        self._name, self._context, self._accept = name, context, accept
+        self._unauthenticated, self._delay_ms = unauthenticated, delay_ms
         self._refused_peers = RefusedPeers()
         self._task: asyncio.Task[None] | None = None
         self.sockets: tuple[socket.socket, ...] = ()
@@ -103,28 +107,26 @@ class TlsServer:
         HANDSHAKE_SOCKET.set(handshake.accepted)
         try:
             await loop.connect_accepted_socket(
-                partial(self._connection, handshake),
+                partial(self._accept, handshake),
                 handshake.accepted,
-                ssl=self.tls.context,
+                ssl=self._context(),
                 ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX,
+                ssl_shutdown_timeout=SHUTDOWN_SECONDS_MAX,
             )
         except ConnectionError:
             pass  # the peer went away
         except OSError as error:  # ssl.SSLError is one
             handshake.failed(_reason(error))
         finally:
-            self._unauthenticated.discard(handshake)
-
-    def _connection(self, handshake: TlsHandshake) -> Connection:
-        connection = self._accept()
-        connection.is_counted = True
-        if connection.sasl is None:  # with SASL it is the user that has authenticated
-            connection.identify = self.tls.principal_of
-        return connection
+            if handshake.connection is None:
+                self._unauthenticated.discard(handshake)
 
 
 class TlsHandshake:
-    """One handshake that is under way."""
+    """One handshake that is under way, and then its connection if that has to authenticate by SASL.
+
+    Both have one time and count as one.
+    """
 
     def __init__(
         self, listener: str, peer: tuple[str, int], accepted: socket.socket, refused_peers: RefusedPeers
@@ -132,6 +134,7 @@ class TlsHandshake:
         self._listener, self.peer, self.accepted = listener, peer, accepted
         self._refused_peers = refused_peers
         self.task: asyncio.Task[None] | None = None
+        self.connection: Unauthenticated | None = None  # it discards this handshake
 
     def failed(self, reason: str) -> None:
         """N7. Log why there is no connection."""
@@ -142,6 +145,9 @@ class TlsHandshake:
 
     def give_up(self, why: str) -> None:
         """Close the connection: its time is over, or there are too many."""
+        if self.connection is not None:
+            self.connection.give_up(why)
+            return
         self.failed(why)
         with suppress(OSError):  # the peer has closed it
             self.accepted.shutdown(socket.SHUT_RDWR)  # ends the handshake; uvloop's goes on when its task is cancelled

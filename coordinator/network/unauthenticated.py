@@ -20,6 +20,12 @@ class Unauthenticated(Protocol):
         """Close it, and log why."""
 
 
+class Handshake(Unauthenticated, Protocol):
+    """A handshake of TLS; with SASL it counts for its connection as well, until that has a principal."""
+
+    connection: Unauthenticated | None
+
+
 class UnauthenticatedConnections:
     """`now_ms` is elapsed time; `limits()` returns the time in ms and the number that are allowed now."""
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -13,9 +16,11 @@ from cryptography.x509 import load_pem_x509_certificates
 from structlog.testing import capture_logs
 from tests.unit.certificates import Certificates, certificates
 from tests.unit.coordinator.network.conftest import Peer, Serve, World
+from tests.unit.silent_tls import SilentTls
 
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.network import tls_server
 from rota.coordinator.network.tls_server import _reason
 
 __all__ = ["certificates"]
@@ -216,3 +221,87 @@ async def test_a_server_that_is_closed_before_it_accepts_closes_its_socket(certi
         (server,) = broker.listener._servers
         (listening,) = server.sockets
     assert listening.fileno() == -1
+
+
+async def with_sasl(serve: Serve, certificates: Certificates) -> World:
+    return await serve(
+        listeners="SASL_SSL://127.0.0.1:0",
+        ssl_keystore_location=str(certificates.server.keystore),
+        sasl_enabled_mechanisms="SCRAM-SHA-256",
+        rota_authentication_timeout_ms="500",
+    )
+
+
+@asynccontextmanager
+async def silent(serve: Serve, certificates: Certificates) -> AsyncIterator[tuple[World, SilentTls]]:
+    """A listener with TLS and SASL, and a client that has done its TLS handshake and ignores the broker's end."""
+    world = await with_sasl(serve, certificates)
+    async with SilentTls(world.port, certificates.ca) as peer:
+        await world.until(lambda: len(world.connections) == 1)
+        yield world, peer
+
+
+async def turns(count: int = 20) -> None:
+    """Let the loop turn so often: a close that waits for nothing is done then."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_a_client_whose_time_is_over_is_closed_without_its_consent(
+    serve: Serve, certificates: Certificates
+) -> None:
+    async with silent(serve, certificates) as (world, _):
+        assert len(world.listener.unauthenticated) == 1
+        world.now_ms += 500
+        world.listener._look()
+        await turns()
+        assert len(world.connections) == 0
+
+
+async def test_a_client_that_is_being_closed_counts_until_it_is(serve: Serve, certificates: Certificates) -> None:
+    """It has been refused, so that the broker has said its end; the client does not answer it."""
+    async with silent(serve, certificates) as (world, peer):
+        peer.send(struct.pack(">ihhih", 10, 3, 9, 7, -1))  # Metadata, which is not served
+        assert await peer.read(1) == b""
+        assert (len(world.connections), len(world.listener.unauthenticated)) == (1, 1)
+        world.now_ms += 500
+        world.listener._look()
+        await turns()
+        assert (len(world.connections), len(world.listener.unauthenticated)) == (0, 0)
+
+
+async def test_tls_and_sasl_have_one_time_together(serve: Serve, certificates: Certificates) -> None:
+    """The time of a client begins with its TCP connection, and is not begun anew after its TLS handshake."""
+    world = await with_sasl(serve, certificates)
+    peer = SilentTls(world.port, certificates.ca)
+    await peer.connect()
+    await world.until(lambda: len(world.listener.unauthenticated) == 1)
+    world.now_ms += 499
+    async with peer:
+        await world.until(lambda: len(world.connections) == 1)
+        await turns()
+        world.now_ms += 1
+        world.listener._look()
+        await turns()
+        assert len(world.connections) == 0
+
+
+async def test_connections_above_their_number_are_closed_without_their_consent(
+    serve: Serve, certificates: Certificates
+) -> None:
+    world = await secure(serve, certificates, max_connections="1")
+    async with SilentTls(world.port, certificates.ca), SilentTls(world.port, certificates.ca):
+        await world.until(lambda: world.connections.refused_count == 1)
+        await turns()
+        assert len(world.connections) == 1
+
+
+async def test_a_client_that_ignores_the_end_of_its_connection_is_closed(
+    serve: Serve, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls_server, "SHUTDOWN_SECONDS_MAX", 0.01)
+    world = await secure(serve, certificates)
+    async with SilentTls(world.port, certificates.ca) as peer:
+        await world.until(lambda: len(world.connections) == 1)
+        peer.send(b"\xff\xff\xff\xff")  # a frame of a negative length
+        await world.until(lambda: len(world.connections) == 0)

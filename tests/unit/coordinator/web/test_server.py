@@ -5,15 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 
 import pytest
+from tests.unit.certificates import Certificates, certificates
 from tests.unit.coordinator.web.conftest import PROPERTIES, Http, World, closed
+from tests.unit.silent_tls import SilentTls
 
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.network import tls_server
 from rota.coordinator.web import guard, server
 from rota.coordinator.web.guard import SECURITY_HEADERS
 from rota.coordinator.web.server import HEADER_BYTES_MAX
+
+__all__ = ["certificates"]
 
 
 async def test_every_response_has_the_security_headers(world: World) -> None:
@@ -125,3 +131,54 @@ async def test_a_broker_that_stops_closes_its_http_connections() -> None:
     await closed(writer)
     with pytest.raises(ConnectionRefusedError):
         await http.get("/healthz")
+
+
+def secure(certificates: Certificates) -> Broker:
+    tls = {"rota.http.tls": "true", "ssl.keystore.location": str(certificates.server.keystore)}
+    return Broker(BrokerConfig({**PROPERTIES, **tls}), memory=True)
+
+
+async def test_handshakes_that_do_not_go_on_are_bounded_in_number(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "HANDSHAKES_MAX", 2)
+    monkeypatch.setattr(server, "HANDSHAKE_MS_MAX", 3_600_000)
+    async with secure(certificates) as broker:
+        http = Http(broker.console_url)
+        held = [await asyncio.open_connection(http.host, http.port) for _ in range(3)]
+        async with asyncio.timeout(20):
+            assert await held[0][0].read() == b""
+        context = ssl.create_default_context(cafile=str(certificates.ca))
+        reader, writer = await asyncio.open_connection(http.host, http.port, ssl=context)
+        writer.write(b"GET /healthz HTTP/1.0\r\nhost: localhost\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 200")
+        for _, each in (*held, (reader, writer)):
+            await closed(each)
+
+
+async def test_handshakes_that_do_not_go_on_are_bounded_in_time(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "HANDSHAKE_MS_MAX", 1)
+    monkeypatch.setattr(server, "LOOK_MS", 10)
+    async with secure(certificates) as broker:
+        http = Http(broker.console_url)
+        reader, writer = await asyncio.open_connection(http.host, http.port)
+        async with asyncio.timeout(5):
+            assert await reader.read() == b""
+        await closed(writer)
+
+
+async def test_refused_connections_that_ignore_their_end_over_tls_are_bounded(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "CONNECTIONS_MAX", 1)
+    monkeypatch.setattr(tls_server, "SHUTDOWN_SECONDS_MAX", 3600.0)
+    async with secure(certificates) as broker, contextlib.AsyncExitStack() as stack:
+        http = Http(broker.console_url)
+        first, second = [await stack.enter_async_context(SilentTls(http.port, certificates.ca)) for _ in range(2)]
+        assert (await second.read(12)) == b"HTTP/1.1 503"
+        third = await stack.enter_async_context(SilentTls(http.port, certificates.ca))
+        await third.lost()
+        first.send(b"GET /healthz HTTP/1.0\r\nhost: localhost\r\n\r\n")
+        assert (await first.read(12)) == b"HTTP/1.1 200"
