@@ -83,6 +83,11 @@ def positive_float(text: str) -> float:
     return value
 
 
+def seconds_or_zero(text: str) -> float:
+    """Parse 0, or a number of seconds as `positive_float`."""
+    return 0.0 if text.strip("0.") == "" and "0" in text else positive_float(text)
+
+
 def name_and_value(text: str) -> tuple[str, str]:
     """Parse NAME=VALUE."""
     name, equals, value = text.partition("=")

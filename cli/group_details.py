@@ -12,7 +12,7 @@ from rota.client.types import TopicPartition
 if TYPE_CHECKING:
     from rota.client import BrokerInfo, GroupDescription, PartitionLag
 
-LAG_COLUMNS = ("GROUP", "TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER")
+LAG_COLUMNS = ("GROUP", "TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "SECONDS", "MEMBER")
 MEMBER_COLUMNS = ("GROUP", "MEMBER", "INSTANCE", "CLIENT", "HOST", "PARTITIONS")
 
 
@@ -97,11 +97,15 @@ async def show_lag(session: Session) -> None:
         names = list(dict.fromkeys(session.options.groups)) or list(await admin.list_groups())
         if session.options.groups:
             await admin.describe_groups(names)  # a group that does not exist is a failure, not a group without lag
-        lags = {name: lag_documents(await admin.group_lag(name)) for name in names}
-    totals = [{"group": name, "partitions": len(rows), "lag": total_lag(rows)} for name, rows in lags.items()]
+        lags = {name: lag_documents(await admin.group_lag(name, with_age=True)) for name in names}
+    totals = [
+        {"group": name, "partitions": len(rows), "lag": total_lag(rows), "lag_seconds": largest_seconds(rows)}
+        for name, rows in lags.items()
+    ]
     document = {"groups": [{**total, "offsets": lags[total["group"]]} for total in totals]}
     if session.options.total:
-        table = Table(("GROUP", "PARTITIONS", "LAG"), [tuple(total.values()) for total in totals], empty="no groups")
+        columns = ("GROUP", "PARTITIONS", "LAG", "SECONDS")
+        table = Table(columns, [tuple(total.values()) for total in totals], empty="no groups")
     else:
         rows = [(name, *_lag_cells(row)) for name, rows in lags.items() for row in rows]
         table = Table(LAG_COLUMNS, rows, empty="no committed offsets and no assigned partitions")
@@ -117,6 +121,7 @@ def lag_documents(lags: Mapping[TopicPartition, PartitionLag]) -> list[dict[str,
             "start": lag.start,
             "end": lag.end,
             "lag": lag.lag,
+            "lag_seconds": None if lag.age_ms is None else lag.age_ms / 1000,
             "member": lag.member,
         }
         for partition, lag in sorted(lags.items())
@@ -129,5 +134,10 @@ def total_lag(rows: Iterable[Mapping[str, Any]]) -> int | None:
     return sum(known) if known else None
 
 
+def largest_seconds(rows: Iterable[Mapping[str, Any]]) -> float | None:
+    """Return the largest of the known ages of unread records; None when none is known."""
+    return max((row["lag_seconds"] for row in rows if row["lag_seconds"] is not None), default=None)
+
+
 def _lag_cells(row: Mapping[str, Any]) -> tuple[object, ...]:
-    return tuple(row[name] for name in ("topic", "partition", "committed", "end", "lag", "member"))
+    return tuple(row[name] for name in ("topic", "partition", "committed", "end", "lag", "lag_seconds", "member"))

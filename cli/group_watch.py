@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from rota.cli.arguments import add_subcommand, iso_time, positive_float, whole
-from rota.cli.group_details import group_document, lag_documents, total_lag
+from rota.cli.group_details import group_document, lag_documents, largest_seconds, total_lag
 from rota.cli.session import Session
 from rota.cli.text import GAP, Table, cell
 from rota.client.errors import AdminFailed
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from rota.client import Admin
 
 INTERVAL_S: Final = 2.0
-COLUMNS: Final = ("GROUP", "STATE", "MEMBERS", "PARTITIONS", "LAG", "CHANGE", "RECORDS/S")
-FIELDS: Final = ("group", "state", "members", "partitions", "lag", "lag_change", "records_per_second")
+COLUMNS: Final = ("GROUP", "STATE", "MEMBERS", "PARTITIONS", "LAG", "SECONDS", "CHANGE", "RECORDS/S")
+FIELDS: Final = ("group", "state", "members", "partitions", "lag", "lag_seconds", "lag_change", "records_per_second")
 Look = dict[str, dict[str, Any]]
 
 
@@ -66,7 +66,7 @@ async def _look(admin: Admin, groups: list[str]) -> Look:
         described = failure.done
     look: Look = {}
     for name, group in described.items():
-        offsets = lag_documents(await admin.group_lag(name))
+        offsets = lag_documents(await admin.group_lag(name, with_age=True))
         look[name] = {
             "time_ms": int(time.time() * 1000),
             "group": name,
@@ -75,6 +75,7 @@ async def _look(admin: Admin, groups: list[str]) -> Look:
             "members": len(group.members),
             "partitions": len(offsets),
             "lag": total_lag(offsets),
+            "lag_seconds": largest_seconds(offsets),
             "lag_change": None,
             "records_per_second": None,
             "member_ids": [member["member_id"] for member in group_document(group)["members"]],

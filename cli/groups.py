@@ -25,7 +25,9 @@ def add_arguments(_: str, parser: ArgumentParser) -> None:
     add.add_argument("--type", action="append", default=[], metavar="TYPE", help="classic or consumer")
     add = add_subcommand(commands, "describe", describe_groups, "show state, coordinator, members and their partitions")
     add.add_argument("groups", metavar="GROUP", nargs="+")
-    add = add_subcommand(commands, "lag", show_lag, "show committed offsets, ends and lag of each partition")
+    add = add_subcommand(
+        commands, "lag", show_lag, "show committed offsets, ends and lag of each partition, in records and in seconds"
+    )
     add.add_argument("groups", metavar="GROUP", nargs="*", help="unset: all groups")
     add.add_argument("--total", action="store_true", help="one line for each group")
     add_watch(commands)

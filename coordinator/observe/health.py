@@ -311,10 +311,17 @@ def _offsets_expire(facts: Facts) -> Iterator[Finding]:
             sentence=f"The offsets of {plural(len(expiring), 'partition')} expire from {clock(first.expires_ms)} on.",
             remedy="Start a member of the group, or raise offsets.retention.minutes. Afterwards the group begins where"
             " auto.offset.reset says: records are skipped, or all are read again.",
-            evidence=(f"{first.topic}-{first.partition} was committed at {clock(first.commit_ms)}.",),
+            evidence=_commit_evidence(first),
             count=len(expiring),
             last_ms=facts.now_ms,
         )
+
+
+def _commit_evidence(partition: PartitionLag) -> tuple[str, ...]:
+    """Return when the offset was committed; the command line does not know it."""
+    if partition.commit_ms == NONE:
+        return ()
+    return (f"{partition.topic}-{partition.partition} was committed at {clock(partition.commit_ms)}.",)
 
 
 RULES: Final[tuple[Callable[[Facts], Iterator[Finding]], ...]] = (

@@ -3,8 +3,7 @@
 Laws
     GL1 Records are counted to the high watermark. The age is the time since the timestamp of the oldest unread record.
         That is the broker's own time in a topic with LogAppendTime; with CreateTime it is the producer's, and the log
-        has no other. Of a batch above DECODED_BYTES_MAX (web/lag_source.py) whose first record was read it is the time
-        since the batch's largest timestamp. It is 0 when nothing is unread.
+        has no other (protocol/records/unread.py says how it is found). It is 0 when nothing is unread.
     GL2 A group is asked about at most once in CACHE_MS, however many ask, also when that fails; its append times only
         when a commit has moved, and at most APPEND_TIMES_MAX at a time. GROUPS_MAX groups are remembered.
 """

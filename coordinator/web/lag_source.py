@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 from rota.coordinator.observe.lag import Committed, GroupOffsets, Key
@@ -16,16 +15,13 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from rota.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsRequest
 from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from rota.protocol.records.batch import headers
-from rota.protocol.records.errors import CorruptBatch
-from rota.protocol.records.record import read_records
+from rota.protocol.records.unread import unread_time_ms
 
 DESCRIBE_VERSION: Final = 5
 CONSUMER_VERSION: Final = 0
 CONSUMER: Final = "consumer"
 FETCH_VERSION: Final = 12
 FETCH_BYTES_MAX: Final = 8 * 1024 * 1024  # of one leader's answer: partitions beyond it have no age this time
-DECODED_BYTES_MAX: Final = 64 * 1024  # of one batch
 PARTITION_BYTES_MAX: Final = 1024  # a first batch that is larger comes whole, or its head
 DEAD: Final = "Dead"
 
@@ -92,30 +88,6 @@ def _batches(answer: Any) -> Iterator[tuple[Key, bytes]]:
         for partition in topic.partitions:
             if not partition.error_code:
                 yield (topic.topic, partition.partition_index), bytes(partition.records or b"")
-
-
-def unread_time_ms(data: bytes, offset: int) -> int | None:
-    """Return the timestamp of the first record at `offset` or after it, in ms since the epoch; None: not known.
-
-    Of a batch that is larger than DECODED_BYTES_MAX it is the timestamp of the batch's first record when
-    that is the one, else the batch's largest.
-    """
-    for position, header in headers(data, cut=True):
-        if header.next_offset <= offset:
-            continue
-        time_ms = header.max_timestamp
-        if header.is_log_append_time or time_ms < 0:
-            return time_ms if time_ms >= 0 else None
-        if header.size_bytes > DECODED_BYTES_MAX:
-            is_first = offset <= header.base_offset and header.delete_horizon_ms is None and header.base_timestamp >= 0
-            return header.base_timestamp if is_first else time_ms
-        with suppress(CorruptBatch):
-            unread = [record for record in read_records(data, position) if record.offset >= offset]
-            if not unread:
-                continue  # compaction has removed it
-            time_ms = unread[0].timestamp
-        return time_ms if time_ms >= 0 else None
-    return None
 
 
 async def describe(asks: Asks, group_id: str) -> Any:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 from tests.cli.kit import Rota
+from tests.interop.kit import PATIENCE_S
+
+from rota.client import TopicPartition
+
+AGE_S = 3_600
 
 
 def test_a_group_with_a_member_is_listed_and_described(cli: Rota, topic: str, group: str) -> None:
@@ -28,17 +35,38 @@ def test_a_group_with_a_member_is_listed_and_described(cli: Rota, topic: str, gr
 
 def test_lag_is_known_where_an_offset_is_committed(cli: Rota, topic: str, group: str) -> None:
     cli.create(topic, 2)
-    cli.produce(topic, [b"1", b"2", b"3"])
+    cli.produce(topic, [b"1", b"2", b"3"], timestamp=int(time.time() * 1000) - AGE_S * 1000)
     cli.commit(group, topic, {0: 1})
     expected = {"topic": topic, "partition": 0, "committed": 1, "start": 0, "end": 3, "lag": 2, "member": None}
-    assert cli.json("groups", "lag", group) == {
-        "groups": [{"group": group, "partitions": 1, "lag": 2, "offsets": [expected]}]
-    }
+    (shown,) = cli.json("groups", "lag", group)["groups"]
+    (offset,) = shown["offsets"]
+    age = offset.pop("lag_seconds")
+    assert AGE_S <= age < AGE_S + PATIENCE_S
+    assert shown == {"group": group, "partitions": 1, "lag": 2, "lag_seconds": age, "offsets": [expected]}
     heading, line = cli("groups", "lag", group).lines
-    assert heading.split() == ["GROUP", "TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER"]
-    assert line.split() == [group, topic, "0", "1", "3", "2", "-"]
-    assert cli("groups", "lag", group, "--total").lines[1].split() == [group, "1", "2"]
+    assert heading.split() == ["GROUP", "TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "SECONDS", "MEMBER"]
+    cells = line.split()
+    assert (cells[:6], cells[7]) == ([group, topic, "0", "1", "3", "2"], "-")
+    assert AGE_S <= float(cells[6]) < AGE_S + PATIENCE_S
+    assert cli("groups", "lag", group, "--total").lines[1].split()[:3] == [group, "1", "2"]
     assert group in {each["group"] for each in cli.json("groups", "lag")["groups"]}
+    (look,) = cli.json_lines("groups", "watch", group, "--count", "1")
+    assert AGE_S <= look["lag_seconds"] < AGE_S + PATIENCE_S
+
+
+def test_the_seconds_of_what_is_read_deleted_or_unknown(cli: Rota, topic: str, group: str) -> None:
+    """Partition 0 is read, of 1 the oldest unread record was deleted, for 2 nothing is known: the log was shortened."""
+    cli.create(topic, 3)
+    now_ms = int(time.time() * 1000)
+    for number, age_s in ((0, AGE_S), (1, 2 * AGE_S), (1, AGE_S), (2, AGE_S)):
+        cli.produce(topic, [b"v"], partition=number, timestamp=now_ms - age_s * 1000)
+    cli.commit(group, topic, {0: 1, 1: 0, 2: 1})
+    cli.admin(lambda admin: admin.delete_records({TopicPartition(topic, 1): 1}))
+    cli.commit(group, topic, {2: 5})
+    ages = [each["lag_seconds"] for each in cli.json("groups", "lag", group)["groups"][0]["offsets"]]
+    assert ages[0] == 0
+    assert AGE_S <= ages[1] < AGE_S + PATIENCE_S
+    assert ages[2] is None
 
 
 def test_a_group_is_deleted(cli: Rota, topic: str, group: str) -> None:

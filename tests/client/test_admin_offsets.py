@@ -19,6 +19,7 @@ from rota.protocol.errors import ErrorCode
 
 __all__ = ["admin", "theirs"]
 RECORDS = 10
+AGE_MS_MAX = 600_000  # of records that were written in this test
 
 
 @pytest.fixture
@@ -90,6 +91,19 @@ async def test_the_lag_of_a_group(admin: Admin, group: str, filled: str) -> None
         gone: PartitionLag(None, None, None, None),
     }
     assert await admin.group_lag(unique("group")) == {}
+
+
+async def test_the_lag_of_a_group_in_time(admin: Admin, group: str, filled: str) -> None:
+    first, second = parts(filled, 2)
+    gone = TopicPartition(unique("topic"), 0)
+    await admin.alter_group_offsets(group, {first: 0, second: 0})  # of the first partition two records were deleted
+    ages = {
+        key: lag.age_ms for key, lag in (await admin.group_lag(group, [first, second, gone], with_age=True)).items()
+    }
+    assert ages[first] is not None
+    assert 0 <= ages[first] < AGE_MS_MAX
+    assert (ages[second], ages[gone]) == (0, None)
+    assert (await admin.group_lag(group))[first].age_ms is None
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.cli.group_details import group_document, lag_documents, summarized, total_lag
+from rota.cli.group_details import group_document, lag_documents, largest_seconds, summarized, total_lag
 from rota.client import BrokerInfo, GroupDescription, MemberDescription, PartitionLag, TopicPartition
 
 
@@ -38,3 +38,14 @@ def test_an_unknown_lag_is_none_and_not_zero() -> None:
     assert [row["lag"] for row in rows] == [4, None]
     assert total_lag(rows) == 4
     assert total_lag(rows[1:]) is None
+
+
+def test_an_unknown_age_is_none_and_not_zero() -> None:
+    lags = {
+        TopicPartition("t", number): PartitionLag(0, 0, 5, 5, age_ms=age_ms)
+        for number, age_ms in enumerate((None, 0, 1_500))
+    }
+    rows = lag_documents(lags)
+    assert [row["lag_seconds"] for row in rows] == [None, 0, 1.5]
+    assert largest_seconds(rows) == 1.5
+    assert largest_seconds(rows[:1]) is None

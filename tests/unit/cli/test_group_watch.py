@@ -9,7 +9,7 @@ from rota.cli.group_watch import compare, table_of
 
 def look(time_ms: int, lag: int | None, *committed: int | None) -> dict[str, dict[str, Any]]:
     offsets = [{"topic": "t", "partition": number, "committed": at} for number, at in enumerate(committed)]
-    state = {"group": "g", "state": "Stable", "members": 1, "partitions": len(offsets), "lag": lag}
+    state = {"group": "g", "state": "Stable", "members": 1, "partitions": len(offsets), "lag": lag, "lag_seconds": None}
     return {"g": {**state, "time_ms": time_ms, "lag_change": None, "records_per_second": None, "offsets": offsets}}
 
 
