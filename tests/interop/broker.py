@@ -22,6 +22,7 @@ PROPERTIES = {
     "group.consumer.min.heartbeat.interval.ms": "100",  # for groups whose configs ask for it
     "num.partitions": "4",
     "auto.create.topics.enable": "true",
+    "log.retention.check.interval.ms": "86400000",  # records of tests have any time, and are kept until they are read
 }
 
 

@@ -34,6 +34,7 @@ SETTINGS = {
     "group.consumer.min.session.timeout.ms": "1000",
     "group.consumer.min.heartbeat.interval.ms": "100",  # for groups whose configs ask for it
     "num.partitions": "4",
+    "log.retention.check.interval.ms": "86400000",  # records of tests have any time, and are kept until they are read
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",  # until a test creates ACLs
 }
