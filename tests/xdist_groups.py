@@ -10,11 +10,15 @@ from typing import Final
 
 from xdist.scheduler import LoadScopeScheduling
 
-# pattern of file names: what the tests share
+# pattern of file names, the first that matches: what the tests share. One Spark session would take longer than all else
 GROUPS: Final = {
-    "tests/spark/*": "a Spark session",
+    "tests/spark/test_pipeline.py": "a Spark session of jobs",
+    "tests/spark/test_ingest.py": "a Spark session of jobs",
+    "tests/spark/test_chaos.py": "a Spark session of jobs",
+    "tests/spark/test_broker_death.py": "a Spark session of jobs",
+    "tests/docs/test_spark_page.py": "a Spark session of jobs",
+    "tests/spark/*": "a Spark session of sources and sinks",
     "tests/browser/*": "a browser",
-    "tests/docs/test_spark_page.py": "a Spark session",
     "tests/docs/test_site.py": "a built site",
     "tests/docs/test_demo_picture.py": "a picture",
     "tests/interop/security/test_client_security.py": "a Kafka with secured listeners",
