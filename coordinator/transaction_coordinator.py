@@ -3,6 +3,7 @@
 Laws
     TXC3  Markers are sent when the decision is committed, by the leader of the shard alone, with its leader epoch.
     TXC5  Decisions that a shard loads are completed: their markers are sent again when the shard serves requests.
+    TXC11 What is described or listed is committed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rota.coordinator.runtime.contract import Hosting, Note, RecordType
 from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, CoordinatorRuntime, HostPartition, TimerService
 from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.runtime.shard import Shard, ShardState
-from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.coordinator.scheduling.delayed_reply import DelayedReply, gather
 from rota.coordinator.transaction import records
 from rota.coordinator.transaction.events import (
     AddPartitions,
@@ -188,20 +189,28 @@ class TransactionCoordinator(CoordinatorRuntime[Transaction]):
 
         return self._submit(transactional_id, event, PartitionErrors)
 
-    def describe(self, transactional_id: str) -> TransactionValue | ErrorCode:
-        """Return the state of an id, or why there is none."""
+    def describe(self, transactional_id: str) -> Reply[TransactionValue | ErrorCode]:
+        """Return the state of an id, or why there is none. Delayed while records of its shard are being written."""
         shard = self.ready(transactional_id)
         if isinstance(shard, ErrorCode):
             return shard
         machine = shard.machines.get(transactional_id)
         value = None if machine is None else machine.describe()
-        return ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if value is None else value
+        found: TransactionValue | ErrorCode = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if value is None else value
+        return shard.when_committed(found, lambda code: code)
 
     def states(self) -> Iterator[tuple[str, TransactionValue]]:
-        """Iterate over the transactional ids of this broker and their states."""
+        """Iterate over the transactional ids of this broker and their states, which may not be committed yet."""
         for machine in self.machines():
             if machine.hard is not None:
                 yield machine.transactional_id, machine.hard
+
+    def when_states_committed(self, body: T, refusal: Callable[[ErrorCode], T]) -> Reply[T]:
+        """Return a reply computed from `states` when they are committed; `refusal` of the error if those of a shard are
+        not."""
+        ready = [shard for shard in self.shards if shard.state is ShardState.READY]
+        errors = [shard.when_committed(ErrorCode.NONE, lambda code: code) for shard in ready]
+        return gather(errors, lambda codes: next((refusal(code) for code in codes if code), body))
 
     def expire_ids(self, retention_ms: int) -> None:
         """Remove ids without a transaction that were not used for `retention_ms`, in slices."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.scheduling.delayed_reply import DelayedReply, gather
 from rota.coordinator.transaction.events import TopicPartition
 from rota.coordinator.transaction.state import TransactionValue
 from rota.protocol.errors import ErrorCode
@@ -14,16 +17,27 @@ from rota.protocol.messages.describe_transactions import (
 )
 
 
-def describe_transactions(node: Node, call: Call, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
-    """Return the state of each transactional id. Its partitions are those that have no marker yet."""
-    ids = request.transactional_ids
-    return DescribeTransactionsResponse(transaction_states=tuple(_state(node, each) for each in ids))
+def describe_transactions(
+    node: Node, call: Call, request: DescribeTransactionsRequest
+) -> DescribeTransactionsResponse | DelayedReply[DescribeTransactionsResponse]:
+    """Return the state of each transactional id. Its partitions are those that have no marker yet.
+
+    Delayed while records of these ids are being written.
+    """
+    described = [_describe(node, each) for each in request.transactional_ids]
+    return gather(described, lambda states: DescribeTransactionsResponse(transaction_states=tuple(states)))
 
 
-def _state(node: Node, transactional_id: str) -> TransactionState:
+def _describe(node: Node, transactional_id: str) -> TransactionState | DelayedReply[TransactionState]:
     if not transactional_id:
         return TransactionState(error_code=ErrorCode.INVALID_REQUEST, transactional_id=transactional_id)
-    value = node.transactions.describe(transactional_id)
+    found = node.transactions.describe(transactional_id)
+    if isinstance(found, DelayedReply):
+        return found.map(partial(_state, transactional_id))
+    return _state(transactional_id, found)
+
+
+def _state(transactional_id: str, value: TransactionValue | ErrorCode) -> TransactionState:
     if not isinstance(value, TransactionValue):
         return TransactionState(error_code=value, transactional_id=transactional_id)
     return TransactionState(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.transaction.state import TransactionValue
 from rota.coordinator.transaction.transitions import UNUSED_NAMES, TransactionState
 from rota.protocol.errors import ErrorCode
@@ -20,12 +21,17 @@ from rota.protocol.messages.list_transactions import TransactionState as ListedT
 STATES: Final = frozenset(state.value for state in TransactionState) | UNUSED_NAMES
 
 
-def list_transactions(node: Node, call: Call, request: ListTransactionsRequest) -> ListTransactionsResponse:
-    """Return the transactional ids of this broker that pass all filters; states that do not exist are named."""
+def list_transactions(
+    node: Node, call: Call, request: ListTransactionsRequest
+) -> ListTransactionsResponse | DelayedReply[ListTransactionsResponse]:
+    """Return the transactional ids of this broker that pass all filters; states that do not exist are named.
+
+    Delayed while records of a transactional id are being written.
+    """
     if node.transactions.is_loading:
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     now_ms = node.wall_ms()
-    return ListTransactionsResponse(
+    response = ListTransactionsResponse(
         unknown_state_filters=tuple(name for name in request.state_filters if name not in STATES),
         transaction_states=tuple(
             ListedTransaction(
@@ -35,6 +41,7 @@ def list_transactions(node: Node, call: Call, request: ListTransactionsRequest) 
             if _passes(request, value, now_ms)
         ),
     )
+    return node.transactions.when_states_committed(response, lambda code: ListTransactionsResponse(error_code=code))
 
 
 def _passes(request: ListTransactionsRequest, value: TransactionValue, now_ms: int) -> bool:

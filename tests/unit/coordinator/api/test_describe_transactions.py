@@ -3,8 +3,12 @@ from __future__ import annotations
 from tests.unit.coordinator.api.transaction_world import TransactionWorld
 
 from rota.coordinator.api.describe_transactions import describe_transactions
+from rota.coordinator.api.end_txn import end_txn
+from rota.coordinator.api.init_producer_id import init_producer_id
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_transactions import DescribeTransactionsRequest, TopicData, TransactionState
+from rota.protocol.messages.end_txn import EndTxnRequest
+from rota.protocol.messages.init_producer_id import InitProducerIdRequest
 
 
 def describe(world: TransactionWorld, *ids: str) -> tuple[TransactionState, ...]:
@@ -43,3 +47,26 @@ def test_what_is_not_known_is_said() -> None:
         TransactionState(error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id="unknown"),
         TransactionState(error_code=ErrorCode.INVALID_REQUEST, transactional_id=""),
     )
+
+
+def test_txc11_a_description_waits_for_the_records_that_it_shows() -> None:
+    world = TransactionWorld()
+    producer = world.began()
+    end = EndTxnRequest(transactional_id="tx", producer_id=producer[0], producer_epoch=producer[1], committed=False)
+    world.serve(end_txn, end, 5)
+    request = DescribeTransactionsRequest(transactional_ids=("", "tx"))
+    described = world.serve(describe_transactions, request, 0)
+    assert not described.answered
+    world.turn()
+    assert [state.transaction_state for state in described.value.transaction_states] == ["", "PrepareAbort"]
+
+
+def test_txc11_a_description_of_what_is_not_written_is_refused() -> None:
+    world = TransactionWorld()
+    world.init()
+    world.serve(init_producer_id, InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=1), 5)
+    described = world.serve(describe_transactions, DescribeTransactionsRequest(transactional_ids=("tx",)), 0)
+    transactions = world.node.transactions
+    transactions.shards[transactions.partition_of("tx")].abandon(ErrorCode.NOT_COORDINATOR)
+    [state] = described.value.transaction_states
+    assert (state.error_code, state.transaction_timeout_ms) == (ErrorCode.NOT_COORDINATOR, 0)

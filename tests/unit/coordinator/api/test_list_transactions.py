@@ -4,7 +4,10 @@ from typing import Any
 
 from tests.unit.coordinator.api.transaction_world import TransactionWorld
 
+from rota.coordinator.api.init_producer_id import init_producer_id
 from rota.coordinator.api.list_transactions import list_transactions
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.init_producer_id import InitProducerIdRequest
 from rota.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 
@@ -49,3 +52,21 @@ def test_each_filter_selects() -> None:
 def test_states_that_do_not_exist_are_named() -> None:
     response = listed(three(), state_filters=("Dead", "PrepareEpochFence", "Bogus"))
     assert (response.unknown_state_filters, response.transaction_states) == (("Bogus",), ())
+
+
+def test_txc11_a_list_waits_for_the_records_that_it_shows() -> None:
+    world = TransactionWorld()
+    world.serve(init_producer_id, InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=1), 5)
+    response = world.serve(list_transactions, ListTransactionsRequest(), 1)
+    assert not response.answered
+    world.turn()
+    assert ids(response.value) == ["tx"]
+
+
+def test_txc11_a_list_that_lacks_the_ids_of_a_shard_is_an_error() -> None:
+    world = three()
+    world.serve(init_producer_id, InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=1), 5)
+    response = world.serve(list_transactions, ListTransactionsRequest(), 1)
+    transactions = world.node.transactions
+    transactions.shards[transactions.partition_of("tx")].abandon(ErrorCode.NOT_COORDINATOR)
+    assert (response.value.error_code, response.value.transaction_states) == (ErrorCode.NOT_COORDINATOR, ())
