@@ -3,7 +3,8 @@
 Laws
     TXC5  A marker is tried again until its partition has it, through changes of the leader, for as long as the
         coordinator leads the shard. One partition that cannot be written delays no other.
-    TXC6  A partition that does not exist (any more) needs no marker, nor one that has a newer epoch of the producer.
+    TXC6  A partition that does not exist (any more) needs no marker, nor one that has a newer epoch of the producer. It
+        does not exist if the metadata store says so: this broker may lead the shard before it has read a new topic.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
+from rota.coordinator.metadata import eager
+from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.runtime.coordinator import TimerService
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -65,6 +68,7 @@ class TransactionMarkers:
         self._timers, self._now_ms, self._tick_queue = timers, now_ms, tick_queue
         self._queues: dict[int, list[Entry]] = {}  # by leader
         self._retries: list[Entry] = []
+        self._unknown: list[Entry] = []  # partitions that this broker has not read from the store
         self._requests: dict[int, asyncio.Task[None]] = {}  # to other brokers
         self._is_scheduled = False
 
@@ -75,7 +79,7 @@ class TransactionMarkers:
     async def stop(self) -> None:
         """Send nothing more."""
         self._timers.cancel(_TIMER)
-        self._queues, self._retries = {}, []
+        self._queues, self._retries, self._unknown = {}, [], []
         requests = list(self._requests.values())
         for request in requests:
             request.cancel()
@@ -95,11 +99,11 @@ class TransactionMarkers:
                 self._queues.setdefault(leader, []).append(Entry(entry.job, tuple(partitions)))
             else:  # no leader, or it is dead
                 self._retry(Entry(entry.job, tuple(partitions)))
-        if self._queues and not self._is_scheduled:
+        if missing:
+            self._unknown.append(Entry(entry.job, tuple(missing)))
+        if (self._queues or self._unknown) and not self._is_scheduled:
             self._is_scheduled = True
             self._tick_queue(self._send)
-        if missing:
-            entry.job.written(missing)
 
     def _retry(self, entry: Entry) -> None:
         if not self._retries:
@@ -112,10 +116,35 @@ class TransactionMarkers:
             if entry.job.is_current():
                 self._route(entry)
 
+    # ---- partitions that are not in the image
+
+    async def _look_up(self, entries: list[Entry]) -> None:
+        """TXC6. Read the topics from the store; a partition that it does not have counts as written."""
+        current = [entry for entry in entries if entry.job.is_current()]
+        unread: set[str] = set()
+        for name in sorted({name for entry in current for name, _ in entry.partitions}):
+            try:
+                await self._topics.refresh(name)
+            except StoreFailed as failure:
+                log.info("Topic of a marker was not read", topic=name, reason=str(failure))
+                unread.add(name)
+        for job, partitions in current:
+            known = tuple(partition for partition in partitions if self._topics.partition(*partition) is not None)
+            again = tuple(partition for partition in partitions if partition[0] in unread and partition not in known)
+            if known:
+                self._route(Entry(job, known))
+            if again:
+                self._retry(Entry(job, again))
+            if deleted := set(partitions).difference(known, again):
+                job.written(deleted)
+
     # ---- requests
 
     def _send(self) -> None:
         self._is_scheduled = False
+        unknown, self._unknown = self._unknown, []
+        if unknown:
+            eager.start(self._look_up(unknown))
         for leader in list(self._queues):
             if leader == self._broker_id:
                 self._send_locally(self._take(leader))
@@ -128,7 +157,12 @@ class TransactionMarkers:
     def _send_locally(self, entries: list[Entry]) -> None:
         if not entries:
             return
-        reply = self._write(request_of(entries))
+        try:
+            reply = self._write(request_of(entries))
+        except Exception as failure:  # noqa: BLE001  # TXC5: whatever it is, no marker is lost
+            _log_failure(self._broker_id, failure)
+            self._finish(entries, None)
+            return
         if isinstance(reply, DelayedReply):
             reply.then(lambda response: self._finish(entries, response))
         else:
@@ -139,8 +173,8 @@ class TransactionMarkers:
             while entries := self._take(leader):
                 try:
                     response = await self._ask(leader, request_of(entries))
-                except KafkaError as failure:
-                    log.info("Markers were not sent", broker=leader, reason=str(failure))
+                except Exception as failure:  # noqa: BLE001  # TXC5: whatever it is, no marker is lost
+                    _log_failure(leader, failure)
                     response = None
                 self._finish(entries, response)
         finally:
@@ -161,6 +195,13 @@ class TransactionMarkers:
                 self._retry(Entry(entry.job, tuple(again)))
             if written:
                 entry.job.written(written)
+
+
+def _log_failure(broker: int, failure: Exception) -> None:
+    if isinstance(failure, KafkaError):
+        log.info("Markers were not sent", broker=broker, reason=str(failure))
+    else:
+        log.error("Markers were not sent; unexpected exception", broker=broker, exc_info=failure)
 
 
 def request_of(entries: Iterable[Entry]) -> WriteTxnMarkersRequest:

@@ -124,6 +124,9 @@ class Verification:
         except KafkaError as failure:
             log.info("Transaction was not verified", broker=leader, reason=str(failure))
             return question.refused(_E.NETWORK_EXCEPTION)
+        except Exception as failure:  # G4: whatever it is, the producer gets an answer
+            log.error("Transaction was not verified; unexpected exception", broker=leader, exc_info=failure)
+            return question.refused(_E.NETWORK_EXCEPTION)
         if response.error_code:  # the cause is not the producer's: this broker has no CLUSTER_ACTION, for example
             return question.refused(_E.INVALID_TXN_STATE)
         return {

@@ -9,12 +9,16 @@ from typing import Any
 import pytest
 from tests.unit.coordinator.api.data_world import World
 
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager, znodes
+from rota.coordinator.metadata.embedded import EmbeddedStore
+from rota.coordinator.metadata.store import Stat, StoreFailed, Watch
+from rota.coordinator.metadata.topics import Topic, Topics
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.transaction.events import Producer, TopicPartition
 from rota.coordinator.transaction.state import Markers
 from rota.coordinator.transaction_coordinator import MarkerJob
 from rota.coordinator.transaction_service.marker_sender import RETRY_MS, Entry, TransactionMarkers, request_of
+from rota.protocol.constructs import DecodeError
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
@@ -28,17 +32,31 @@ from rota.transport.errors import Unreachable
 E = ErrorCode
 
 
+class UnreadableStore(EmbeddedStore):
+    """`failures`: of the next reads of topics."""
+
+    failures = 0
+
+    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
+        if self.failures and path.startswith(znodes.TOPICS + "/"):
+            self.failures -= 1
+            raise StoreFailed("no connection")
+        return await super().get(path, watch)
+
+
 class SenderWorld(World):
     """The topic "t" has three partitions, led here (0), by broker 1, and by none."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self.store = UnreadableStore()
+        super().__init__(store=self.store)
         self.register(0, 1, 2)
         self.topic("t", 3, assignment=[(index, (index,)) for index in range(3)])
         self.register(0, 1)
         self.requests: list[tuple[int, WriteTxnMarkersRequest]] = []
         self.codes: dict[TopicPartition, list[ErrorCode]] = {}  # what each attempt answers, NONE after them
         self.failures = 0  # of requests to broker 1
+        self.failure: Exception = Unreachable("it is dead")
         self.sender = TransactionMarkers(
             self.node.topics,
             broker_id=0,
@@ -59,7 +77,7 @@ class SenderWorld(World):
         self.requests.append((broker, request))
         if self.failures:
             self.failures -= 1
-            raise Unreachable("it is dead")
+            raise self.failure
         return self.response(request)
 
     def response(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
@@ -159,6 +177,49 @@ def test_a_partition_that_does_not_exist_needs_no_marker() -> None:
     assert (sorted(world.written), len(world.requests)) == ([("deleted", 0), ("t", 0)], 1)
 
 
+def created_elsewhere(world: SenderWorld, name: str, partitions: int = 1) -> Topics:
+    """The image of another broker, which has created a topic that this broker has not read yet."""
+    other = Topics(world.store, broker_id=1, fresh_uuid=lambda: name.encode().ljust(16))
+    eager.run_eagerly(other.load())
+    other.apply_brokers(world.node.topics.brokers)
+    created = eager.run_eagerly(
+        other.create(name, partitions, assignment=[(index, (0,)) for index in range(partitions)])
+    )
+    assert isinstance(created, Topic)
+    return other
+
+
+def test_txc6_a_topic_that_this_broker_has_not_read_yet_gets_its_marker() -> None:
+    """The image shows the leader of a shard before a topic that was created earlier."""
+    world = SenderWorld()
+    created_elsewhere(world, "late")
+    world.submit(("late", 0), ("deleted", 0))
+    ((broker, request),) = world.requests
+    assert (broker, request.markers[0].topics[0].name) == (0, "late")
+    assert sorted(world.written) == [("deleted", 0), ("late", 0)]
+
+
+def test_txc6_a_partition_that_this_broker_has_not_read_yet_gets_its_marker() -> None:
+    world = SenderWorld()
+    other = created_elsewhere(world, "late")
+    eager.run_eagerly(world.node.topics.refresh("late"))
+    assert isinstance(eager.run_eagerly(other.add_partitions("late", 2, assignment=((0,),))), Topic)
+    world.submit(("late", 1), ("late", 2))
+    assert [topic.partition_indexes for topic in world.requests[0][1].markers[0].topics] == [(1,)]
+    assert sorted(world.written) == [("late", 1), ("late", 2)]
+
+
+def test_txc6_a_topic_is_not_taken_as_deleted_while_the_store_cannot_be_read() -> None:
+    world = SenderWorld()
+    created_elsewhere(world, "late")
+    world.store.failures = 2
+    world.submit(("deleted", 0), ("late", 0))
+    assert (world.written, world.requests) == ([], [])
+    world.retry()
+    assert sorted(world.written) == [("deleted", 0), ("late", 0)]
+    assert len(world.requests) == 1
+
+
 def test_a_partition_without_a_live_leader_waits_and_delays_no_other() -> None:
     world = SenderWorld()
     world.submit(("t", 0), ("t", 2))
@@ -174,9 +235,12 @@ def test_a_partition_without_a_live_leader_waits_and_delays_no_other() -> None:
     assert world.written == [("t", 0), ("t", 2)]
 
 
-def test_another_leader_is_asked_again_after_a_broken_connection() -> None:
+@pytest.mark.parametrize(
+    "failure", [Unreachable("it is dead"), DecodeError("nonsense"), OSError(24, "no file is left")]
+)
+def test_another_leader_is_asked_again_after_a_failure(failure: Exception) -> None:
     world = SenderWorld()
-    world.failures = 2
+    world.failures, world.failure = 2, failure
 
     async def play() -> None:
         world.submit(("t", 1))
@@ -187,6 +251,22 @@ def test_another_leader_is_asked_again_after_a_broken_connection() -> None:
     asyncio.run(play())
     assert [broker for broker, _ in world.requests] == [1, 1, 1]
     assert world.written == [("t", 1)]
+
+
+def test_a_failure_of_this_broker_is_tried_again() -> None:
+    world = SenderWorld()
+    failures = [OSError(24, "no file is left")]
+
+    def write(request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        if failures:
+            raise failures.pop()
+        return world.write(request)
+
+    world.sender._write = write
+    world.submit(("t", 0))
+    assert world.written == []
+    world.retry()
+    assert world.written == [("t", 0)]
 
 
 def test_a_job_that_ended_sends_nothing_more() -> None:

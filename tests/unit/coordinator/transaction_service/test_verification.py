@@ -11,6 +11,7 @@ from tests.unit.coordinator.api.transaction_world import TransactionWorld
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.transaction.events import Producer
 from rota.coordinator.transaction_service.verification import RETRIES_MAX, RETRY_MS, Question, Verification, request_of
+from rota.protocol.constructs import DecodeError
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -30,6 +31,8 @@ class VerifyingWorld(TransactionWorld):
     def __init__(self, leader: int | None = 0) -> None:
         super().__init__()
         self.response: AddPartitionsToTxnResponse | None = None
+        self.failure: Exception = Unreachable("it is dead")
+        self.waits = False
         self.requests: list[tuple[int, Any]] = []
         self.node.transactions._leader = lambda index: leader
         self.verification = Verification(
@@ -42,8 +45,10 @@ class VerifyingWorld(TransactionWorld):
 
     async def ask_broker(self, broker: int, request: Any) -> Any:
         self.requests.append((broker, request))
+        if self.waits:
+            await asyncio.sleep(0)
         if self.response is None:
-            raise Unreachable("it is dead")
+            raise self.failure
         return self.response
 
     def verify(self, producer: tuple[int, int], *indexes: int, adds: bool = False) -> DelayedReply[Errors]:
@@ -132,6 +137,21 @@ def test_another_broker_is_asked(response: AddPartitionsToTxnResponse | None, er
     assert world.verify((7, 1), 0).value == errors
     ((broker, _),) = world.requests
     assert broker == 4
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("failure", [DecodeError("nonsense"), OSError(24, "no file is left"), KeyError("t")])
+def test_an_unexpected_failure_is_answered(failure: Exception, waits: bool) -> None:
+    world = VerifyingWorld(leader=4)
+    world.failure, world.waits = failure, waits
+
+    async def play() -> DelayedReply[Errors]:
+        reply = world.verify((7, 1), 0)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return reply
+
+    assert asyncio.run(play()).value == {("t", 0): E.NETWORK_EXCEPTION}
 
 
 @pytest.mark.parametrize("adds", [True, False])
