@@ -6,7 +6,16 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 from rota.cli.secret_names import is_secret
-from rota.protocol import group_timeline, offsets_records
+from rota.protocol import consumer_group_records, group_timeline, offsets_records, transaction_records
+from rota.protocol.consumer_group_records import (
+    CurrentAssignmentKey,
+    EpochKey,
+    MemberKey,
+    PartitionMetadataKey,
+    RegularExpressionKey,
+    TargetEpochKey,
+    TargetMemberKey,
+)
 from rota.protocol.consumer_protocol import decode_assignment, decode_subscription
 from rota.protocol.offsets_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from rota.protocol.wire import DecodeError
@@ -14,6 +23,20 @@ from rota.protocol.wire import DecodeError
 BYTES_SHOWN_MAX: Final = 64
 SECRET_FIELDS: Final = frozenset({"auth_bytes", "salted_password"})  # SaslAuthenticate, AlterUserScramCredentials
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
+TRANSACTION_STATE: Final = "__transaction_state"
+TRANSACTION_STATES: Final = (  # of the field transaction_status
+    "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence",
+)  # fmt: skip
+# Kafka's names of the records without "key" and "value"
+_CONSUMER_GROUP_KINDS: Final[dict[type[Any], str]] = {
+    EpochKey: "consumer_group_metadata",
+    PartitionMetadataKey: "consumer_group_partition_metadata",
+    MemberKey: "consumer_group_member_metadata",
+    TargetEpochKey: "consumer_group_target_assignment_metadata",
+    TargetMemberKey: "consumer_group_target_assignment_member",
+    CurrentAssignmentKey: "consumer_group_current_member_assignment",
+    RegularExpressionKey: "consumer_group_regular_expression",
+}
 _EMBEDDED: Final = {
     "metadata": decode_subscription,
     "member_metadata": decode_subscription,
@@ -64,6 +87,8 @@ def internal_record(topic: str, key: bytes | None, value: bytes | None) -> dict[
     try:
         if topic == CONSUMER_OFFSETS:
             return _of_offsets(key, value)
+        if topic == TRANSACTION_STATE:
+            return _of_transactions(key, value)
         if topic == group_timeline.TOPIC:
             return _of_timeline(key, value)
     except DecodeError:
@@ -80,9 +105,28 @@ def _of_offsets(key: bytes, value: bytes | None) -> dict[str, Any] | None:
         case GroupMetadataKey():
             kind, message = "group_metadata", GroupMetadataValue
         case _:
-            return None
+            return _of_consumer_group(key, value)
     body = None if value is None else offsets_records.decode_value(message, value)
     return {"kind": kind, "key": plain(decoded), "value": plain(body)}
+
+
+def _of_consumer_group(key: bytes, value: bytes | None) -> dict[str, Any] | None:
+    """Return a record of a group of the consumer protocol (KIP-848)."""
+    decoded = consumer_group_records.decode_key(key)
+    if decoded is None:
+        return None
+    body = None if value is None else consumer_group_records.decode_value(decoded, value)
+    return {"kind": _CONSUMER_GROUP_KINDS[type(decoded)], "key": plain(decoded), "value": plain(body)}
+
+
+def _of_transactions(key: bytes, value: bytes | None) -> dict[str, Any] | None:
+    transactional_id = transaction_records.decode_key(key)
+    if transactional_id is None:
+        return None
+    body = None if value is None else plain(transaction_records.decode_value(value))
+    if body is not None and 0 <= body["transaction_status"] < len(TRANSACTION_STATES):
+        body["transaction_status"] = TRANSACTION_STATES[body["transaction_status"]]
+    return {"kind": "transaction", "key": {"transactional_id": transactional_id}, "value": body}
 
 
 def _of_timeline(key: bytes, value: bytes | None) -> dict[str, Any] | None:

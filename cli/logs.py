@@ -1,46 +1,28 @@
-"""`rota logs`: segments, indexes and batches of a folder, without a broker.
-
-Laws
-    Files are opened for reading only; a broker may be writing to them.
-    An incomplete batch at the end of a log is named, not an error; a wrong one ends the walk through its file.
-"""
+"""`rota logs`: segments and batches of a folder, without a broker. log_indexes.py has its indexes."""
 
 from __future__ import annotations
 
-import re
 from argparse import ArgumentParser
-from collections.abc import Iterator
 from pathlib import Path
-from struct import Struct
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from rota.cli.arguments import iso_time, subcommands, whole
 from rota.cli.decoded import internal_record
 from rota.cli.formats import FORMATS, decode
+from rota.cli.log_indexes import show_indexes
 from rota.cli.progress import Progress
+from rota.cli.segment_files import PARTITION, Batch, batches, partition_folders, required_segments, segment_files
 from rota.cli.session import EXIT_FAILED, CommandBody, Session, client_command
-from rota.cli.settings import UsageError
 from rota.cli.text import GAP, Table, escaped
-from rota.protocol.records.batch import BATCH_HEADER_BYTES, BatchHeader, check_batch, read_header
+from rota.protocol.records.batch import BatchHeader
+from rota.protocol.records.control import read_marker
 from rota.protocol.records.errors import CorruptBatch
 from rota.protocol.records.record import read_records
 
 if TYPE_CHECKING:
     from rota.cli.arguments import Subcommands
 
-SEGMENT: Final = re.compile(r"(\d{20})\.log", re.ASCII)
-PARTITION: Final = re.compile(r"(.+)-(\d+)", re.ASCII)
-OFFSET_ENTRY, TIME_ENTRY = Struct(">ii"), Struct(">qi")
 SEGMENT_COLUMNS: Final = ("PARTITION", "SEGMENT", "BYTES", "BATCHES", "RECORDS", "LAST OFFSET", "FIRST TIME", "PROBLEM")
-
-
-class Batch(NamedTuple):
-    """A batch in a file. `problem` is empty for a good one; `data` is None when the batch is incomplete."""
-
-    position: int
-    header: BatchHeader | None
-    data: bytes | None
-    problem: str
 
 
 def add_arguments(_: str, parser: ArgumentParser) -> None:
@@ -55,7 +37,7 @@ def add_arguments(_: str, parser: ArgumentParser) -> None:
     add.add_argument("--max", type=whole(1), metavar="N", help="end after N batches")
     add.add_argument("--key-format", choices=FORMATS, default="string", help="of keys that are not decoded")
     add.add_argument("--value-format", choices=FORMATS, default="string", help="of values that are not decoded")
-    add = _add(commands, "indexes", show_indexes, "show the entries of both indexes, compared with the log")
+    add = _add(commands, "indexes", show_indexes, "show the entries of the three indexes, compared with the log")
     add.add_argument("path", metavar="PATH", type=Path, help="the folder of a partition, or a .log file")
 
 
@@ -66,57 +48,6 @@ def _add(commands: Subcommands, name: str, body: CommandBody, summary: str) -> A
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=client_command(body), verbose=False)
     return parser
-
-
-# ---- files
-
-
-def partition_folders(path: Path) -> list[Path]:
-    """Return the folders of partitions: the path itself, or those in it. Raises UsageError."""
-    if not path.is_dir():
-        raise UsageError(f"{path} is no folder")
-    found = [each for each in sorted(path.iterdir()) if each.is_dir() and PARTITION.fullmatch(each.name)]
-    if segment_files(path):
-        return [path]
-    if not found:
-        raise UsageError(f"{path} has no segments, and no folder of a partition (TOPIC-NUMBER)")
-    return found
-
-
-def segment_files(path: Path) -> list[Path]:
-    """Return the .log files of a partition's folder, oldest first, or the file itself."""
-    if path.is_dir():
-        return [each for each in sorted(path.iterdir()) if SEGMENT.fullmatch(each.name)]
-    return [path] if SEGMENT.fullmatch(path.name) else []
-
-
-def required_segments(path: Path) -> list[Path]:
-    """Return the .log files of a path; none for a partition without records. Raises UsageError for another path."""
-    found = segment_files(path)
-    if not found and not (path.is_dir() and PARTITION.fullmatch(path.resolve().name)):
-        raise UsageError(f"{path} is no folder of a partition and no segment (20 digits and .log)")
-    return found
-
-
-def batches(file: BinaryIO, *, with_data: bool = True) -> Iterator[Batch]:
-    """Yield the batches of a log file up to its end or its first problem."""
-    position = 0
-    while head := file.read(BATCH_HEADER_BYTES):
-        if len(head) < BATCH_HEADER_BYTES:
-            yield Batch(position, None, None, f"{len(head)} bytes of an incomplete batch")
-            return
-        try:
-            header = read_header(head)
-            data = head + file.read(header.size_bytes - BATCH_HEADER_BYTES)
-            if len(data) < header.size_bytes:
-                yield Batch(position, header, None, f"{len(data)} of {header.size_bytes} bytes: an incomplete batch")
-                return
-            check_batch(data, 0, header, compacted=True)
-        except CorruptBatch as failure:
-            yield Batch(position, None, None, str(failure))
-            return
-        yield Batch(position, header, data if with_data else None, "")
-        position += header.size_bytes
 
 
 # ---- segments
@@ -214,7 +145,19 @@ def batch_document(file: str, batch: Batch) -> dict[str, Any]:
         "base_sequence": None if header.base_sequence < 0 else header.base_sequence,
         "transactional": header.is_transactional,
         "control": header.is_control,
+        "marker": _marker(header, batch.data),
     }
+
+
+def _marker(header: BatchHeader, data: bytes | None) -> str | None:
+    """Return commit or abort for the batch that ends a transaction."""
+    if not header.is_control or data is None:
+        return None
+    try:
+        marker = read_marker(data)
+    except CorruptBatch:
+        return None
+    return None if marker is None else "commit" if marker.is_commit else "abort"
 
 
 def _print_records(session: Session, topic: str, batch: Batch) -> None:
@@ -234,44 +177,3 @@ def _print_records(session: Session, topic: str, batch: Batch) -> None:
         found["headers"] = [[name, decode(value, "string")] for name, value in record.headers]
         shown = (f"{name}={value}" for name, value in found.items() if name != "kind" and value != [])
         session.out.event(found, f"  {escaped(GAP.join(shown))}", flush=False)
-
-
-# ---- indexes
-
-
-async def show_indexes(session: Session) -> int | None:
-    rows = [row for path in required_segments(session.options.path) for row in index_documents(path)]
-    columns = ("SEGMENT", "INDEX", "OFFSET", "POSITION", "TIME", "PROBLEM")
-    session.out.show({"entries": rows}, Table(columns, [tuple(row.values()) for row in rows], empty="no index entries"))
-    return EXIT_FAILED if any(row["problem"] for row in rows) else None
-
-
-def index_documents(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the entries of both indexes of a segment. Zeros at the end of a file are room that was never used."""
-    base = int(path.stem)
-    with path.open("rb") as file:
-        found = [each for each in batches(file, with_data=False) if each.header is not None and not each.problem]
-    position_of = {each.header.last_offset: each.position for each in found if each.header is not None}
-    for relative, position in _entries(path.with_suffix(".index"), OFFSET_ENTRY):
-        offset = base + relative
-        problem = None if position_of.get(offset) == position else "no batch ends with this offset at this position"
-        yield {"segment": path.name, "index": "offset", "offset": offset, "position": position, "time": None,
-               "problem": problem}  # fmt: skip
-    for timestamp, relative in _entries(path.with_suffix(".timeindex"), TIME_ENTRY):
-        offset = base + relative
-        problem = None if offset in position_of else "no batch ends with this offset"
-        yield {"segment": path.name, "index": "time", "offset": offset, "position": None,
-               "time": iso_time(timestamp), "problem": problem}  # fmt: skip
-
-
-def _entries(path: Path, entry: Struct) -> list[tuple[int, int]]:
-    """Return the entries of an index file; none when there is no such file."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return []
-    whole_bytes = len(data) - len(data) % entry.size
-    found = list(entry.iter_unpack(data[:whole_bytes]))
-    while found and not any(found[-1]):
-        found.pop()
-    return found

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rota.cli.logs import Batch, batches, index_documents
 from rota.cli.main import run
-from rota.client import Admin, AdminConfig, NewTopic, OffsetAndMetadata, Producer, ProducerConfig, TopicPartition
+from rota.client import (
+    Admin,
+    AdminConfig,
+    Consumer,
+    ConsumerConfig,
+    NewTopic,
+    OffsetAndMetadata,
+    Producer,
+    ProducerConfig,
+    TopicPartition,
+)
 from rota.testing import running_broker
 
 RECORDS = 300
@@ -19,7 +29,8 @@ RECORDS = 300
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a broker that has stopped: a topic of several segments, and a committed offset."""
+    """The folder of a broker that has stopped: a topic of several segments, a committed offset, a group of the consumer
+    protocol, and a transaction that was aborted."""
     folder = tmp_path_factory.mktemp("data")
     with running_broker(data=folder) as running:
         address = running.bootstrap_servers
@@ -37,6 +48,29 @@ async def fill(address: str) -> None:
         for number in range(RECORDS):
             await producer.send_and_wait("orders", b"v%d" % number * 5_000, b"k", headers=[("h", b"1")])
         await admin.alter_group_offsets("g", {TopicPartition("orders", 0): OffsetAndMetadata(7)})
+        await admin.create_topics([NewTopic("payments", 1)])
+        await abort(address)
+        await join(address)
+
+
+async def abort(address: str) -> None:
+    async with Producer(ProducerConfig(bootstrap_servers=address, transactional_id="billing")) as producer:
+        with suppress(Undone):
+            async with producer.transaction():
+                await producer.send_and_wait("payments", b"v")
+                raise Undone
+
+
+async def join(address: str) -> None:
+    config = ConsumerConfig(bootstrap_servers=address, group_id="epochs", group_protocol="consumer")
+    async with Consumer(config) as consumer:
+        consumer.subscribe(["payments"])
+        while not consumer.assignment:
+            await consumer.getmany(timeout_ms=100)
+
+
+class Undone(Exception):
+    """Aborts a transaction."""
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
@@ -69,13 +103,56 @@ def test_batches_and_records(data: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "base_offset=0" in capsys.readouterr().out
 
 
-def test_internal_records_are_decoded(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def internal(data: Path, topic: str, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    """The decoded records of an internal topic. Each of its records is decoded, but for markers of transactions."""
     found = []
-    for folder in sorted(data.glob("__consumer_offsets-*")):
+    for folder in sorted(data.glob(f"{topic}-*")):
         found += [each for each in lines(printed(capsys, "dump", folder, "--records")) if each["kind"] == "record"]
-    commits = [each for each in found if each.get("decoded") == "offset_commit"]
+    assert all("decoded" in each for each in found)
+    return found
+
+
+def test_internal_records_are_decoded(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = internal(data, "__consumer_offsets", capsys)
+    commits = [each for each in found if each["decoded"] == "offset_commit" and each["key"]["group"] == "g"]
     assert [each["key"] for each in commits] == [{"group": "g", "topic": "orders", "partition": 0}]
     assert commits[0]["value"]["offset"] == 7
+
+
+def test_the_records_of_a_group_of_the_consumer_protocol_are_decoded(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = [each for each in internal(data, "__consumer_offsets", capsys) if each["key"]["group"] == "epochs"]
+    assert {each["decoded"].removeprefix("consumer_group_") for each in found} >= {
+        "metadata",
+        "member_metadata",
+        "target_assignment_metadata",
+        "target_assignment_member",
+        "current_member_assignment",
+    }
+    (member, *_) = [each for each in found if each["decoded"] == "consumer_group_member_metadata"]
+    assert member["value"]["subscribed_topic_names"] == ["payments"]
+    assert found[-1]["value"] is None or found[-1]["decoded"] == "consumer_group_metadata"
+
+
+def test_the_records_of_a_transactional_id_are_decoded(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = internal(data, "__transaction_state", capsys)
+    assert {(each["decoded"], each["key"]["transactional_id"]) for each in found} == {("transaction", "billing")}
+    states = [each["value"]["transaction_status"] for each in found]
+    assert (states[0], states[-1]) == ("Empty", "CompleteAbort")
+    assert {"Ongoing", "PrepareAbort"} < set(states)
+
+
+def test_an_aborted_transaction_is_in_the_index_and_its_marker_in_the_log(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    *_, marker = lines(printed(capsys, "dump", data / "payments-0"))
+    assert (marker["control"], marker["marker"]) == (True, "abort")
+    entries = json.loads(printed(capsys, "indexes", data / "payments-0"))["entries"]
+    (aborted,) = [each for each in entries if each["index"] == "transaction"]
+    assert (aborted["first_offset"], aborted["offset"], aborted["last_stable_offset"]) == (0, 1, 2)
+    assert (aborted["producer_id"], aborted["position"]) == (marker["producer_id"], marker["position"])
+    assert aborted["problem"] is None
 
 
 def test_every_index_entry_points_to_a_batch(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,27 +192,9 @@ def test_a_problem_is_named_with_its_position_and_fails_the_command(
     assert json.loads(capsys.readouterr().out)["segments"][0]["problem"].startswith("at ")
 
 
-def test_a_wrong_index_entry_is_found(data: Path, tmp_path: Path) -> None:
-    file = copied(data, tmp_path)
-    file.with_suffix(".index").write_bytes(bytes.fromhex("0000000100000003") + bytes(8))
-    (wrong,) = [each for each in index_documents(file) if each["index"] == "offset"]
-    assert (wrong["offset"], wrong["position"]) == (1, 3)
-    assert "no batch ends" in wrong["problem"]
-
-
 @pytest.mark.parametrize("subcommand", ["segments", "dump", "indexes"])
 def test_a_folder_without_segments_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], subcommand: str
 ) -> None:
     assert run(["logs", subcommand, str(tmp_path)]) == 2
     assert str(tmp_path) in capsys.readouterr().err
-
-
-def test_an_empty_file_has_no_batches(tmp_path: Path) -> None:
-    empty = tmp_path / "empty"
-    empty.touch()
-    with empty.open("rb") as file:
-        assert list(batches(file)) == []
-    empty.write_bytes(b"short")
-    with empty.open("rb") as file:
-        assert list(batches(file)) == [Batch(0, None, None, "5 bytes of an incomplete batch")]
