@@ -23,6 +23,8 @@ from rota.coordinator.config.listener_security import (
     ListenerSecurity,
     check_between_brokers,
     check_is_private,
+    check_is_read,
+    check_listeners_exist,
     security_of,
     split_override,
 )
@@ -248,6 +250,8 @@ class BrokerConfig:
         self.dynamic = self.dynamic_defaults = {}
         self._parse(USED.values())
         self._derive()
+        mapped = [each.partition(":")[0].strip() for each in self.listener_security_protocol_map.split(",")]
+        check_listeners_exist(self.properties, dict.fromkeys([*self.security, self.http_security.listener, *mapped]))
         self._check()
 
     def _parse(self, definitions: Iterable[Definition]) -> None:
@@ -381,7 +385,10 @@ def definition_of(name: str) -> Definition:
     if known is None:
         override = split_override(name)
         if override is not None:
-            return replace(definition_of(override[2]), name=name)
+            definition = replace(definition_of(override[2]), name=name)
+            if definition.support is Support.USED or override[2] == JAAS:
+                check_is_read(name, *override)
+            return definition
         if name.startswith(PREFIX):
             raise ConfigRefused(
                 name,

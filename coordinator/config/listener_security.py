@@ -5,18 +5,20 @@ Laws
         be secured as its properties say is refused; none is ever opened in plain text instead.
     IB1 Brokers reach each other by one listener, with its protocol and the mechanism between brokers; a configuration
         without this broker's own credentials is refused.
+    SC7 A property of a listener that is accepted is read; one for a listener that does not exist is refused.
     SC2 A listener in plain text on an address that other hosts reach needs rota.allow.plaintext.beyond.loopback.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.listeners import Endpoint
+from rota.coordinator.config.security_properties import SECURITY
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -28,7 +30,9 @@ BETWEEN_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 KEYS_URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
 VALIDATOR: Final = "sasl.server.callback.handler.class"
 UNSECURED_VALIDATOR: Final = "OAuthBearerUnsecuredValidatorCallbackHandler"
+REAUTH: Final = "connections.max.reauth.ms"
 VALIDATORS: Final = ("OAuthBearerValidatorCallbackHandler", UNSECURED_VALIDATOR)  # the ends of Kafka's class names
+_OF_LISTENER: Final = frozenset(definition.name for definition in SECURITY)
 _OVERRIDE: Final = re.compile(
     r"listener\.name\.(?P<listener>[a-z0-9_-]+)\.(?:(?P<mechanism>plain|scram-sha-256|scram-sha-512|oauthbearer)\.)?"
     r"(?P<name>(?:ssl|sasl|connections)\..+)"
@@ -79,6 +83,26 @@ def split_override(name: str) -> tuple[str, str | None, str] | None:
     """Return listener, mechanism (or None) and property in `listener.name.…`; None for any other name."""
     match = _OVERRIDE.fullmatch(name)
     return (match["listener"], match["mechanism"], match["name"]) if match else None
+
+
+def check_is_read(name: str, listener: str, mechanism: str | None, base: str) -> None:
+    """SC7. Check that a property which the broker uses counts for a listener as well. Raises ConfigRefused."""
+    if mechanism is None:
+        is_read, scope = base in _OF_LISTENER, "a listener"
+    else:
+        of_tokens = mechanism == "oauthbearer" and (base == VALIDATOR or base.startswith("sasl.oauthbearer."))
+        is_read, scope = base in (JAAS, REAUTH) or of_tokens, f"the mechanism {mechanism.upper()} of a listener"
+    if not is_read:
+        raise ConfigRefused(name, f"Configuration {name}: Rota reads no {base} of {scope}")
+
+
+def check_listeners_exist(given: Iterable[str], names: Collection[str]) -> None:
+    """SC7. Check that properties of single listeners name one of `names`. Raises ConfigRefused."""
+    known = {name.lower() for name in names}
+    for name in given:
+        override = split_override(name)
+        if override is not None and override[0] not in known:
+            raise ConfigRefused(name, f"Configuration {name}: no listener has that name; known: {', '.join(names)}")
 
 
 def security_of(

@@ -160,7 +160,13 @@ SECURITY = (
     ),
     _D("sasl.oauthbearer.scope.claim.name", _T.STRING, "scope", "Claim of a token that has its scopes."),
     _D("sasl.oauthbearer.sub.claim.name", _T.STRING, "sub", "Claim of a token that names its principal."),
-    _D("sasl.server.max.receive.size", _T.INT, "524288", "Largest request before authentication, in bytes.", 1),
+    _D(
+        "sasl.server.max.receive.size",
+        _T.INT,
+        "524288",
+        "Largest message with an access token, in bytes; other requests before authentication have at most 16 KiB.",
+        1,
+    ),
     _D(
         "connections.max.reauth.ms",
         _T.LONG,

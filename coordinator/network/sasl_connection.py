@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.network.call import HangUp
@@ -21,11 +22,12 @@ from rota.coordinator.network.dispatch import UnknownApi, read_head
 from rota.coordinator.network.owner import Owner
 from rota.coordinator.network.unauthenticated import UnauthenticatedConnections
 from rota.coordinator.scheduling.timers import Timers
-from rota.coordinator.security.sasl.authentication import Authentication
+from rota.coordinator.security.sasl.authentication import OAUTHBEARER, Authentication
 from rota.coordinator.security.sasl.scram import Lookup
 from rota.coordinator.security.sasl.session import NotAllowed, SaslSession, State
 from rota.protocol.wire import DecodeError
 
+FRAME_BYTES_MAX: Final = 16 * 1024  # before authentication; sasl.server.max.receive.size is for access tokens
 _length = struct.Struct(">i").pack
 
 
@@ -67,7 +69,9 @@ class SaslConnection(Connection):
         super().__init__(owner, listener)
         self.sasl = session
         self._session, self._limits = session, limits
-        self._framer.bytes_max = min(limits.config.sasl_server_max_receive_size, owner.frame_bytes_max)
+        size = limits.config.security[listener].properties["sasl.server.max.receive.size"] or FRAME_BYTES_MAX
+        self._token_bytes_max = min(int(size), owner.frame_bytes_max)
+        self._framer.bytes_max = min(FRAME_BYTES_MAX, self._token_bytes_max)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -133,6 +137,8 @@ class SaslConnection(Connection):
 
     def _state_changed(self) -> None:
         session = self._session
+        if session.mechanism == OAUTHBEARER and not session.has_principal:
+            self._framer.bytes_max = self._token_bytes_max
         if session.state is State.FAILED:
             self.end(session.failure)  # after the reply, which is delayed
         elif session.state is State.OPEN:

@@ -13,6 +13,7 @@ from rota.coordinator.config.listener_security import (
     JAAS,
     KEYS_URL,
     PREFIX,
+    REAUTH,
     UNSECURED_VALIDATOR,
     VALIDATOR,
     ListenerSecurity,
@@ -58,7 +59,8 @@ class Authentication:
         """Return the session of a new connection of a listener. Raises ConfigRefused."""
         security = self._config.security[listener]
         exchanges = {mechanism: self._exchange(mechanism, security) for mechanism in security.mechanisms}
-        return SaslSession(exchanges, int(security.properties.get("connections.max.reauth.ms") or 0))
+        lifetimes_ms = {mechanism: int(security.text(mechanism, REAUTH) or 0) for mechanism in security.mechanisms}
+        return SaslSession(exchanges, lifetimes_ms)
 
     def _exchange(self, mechanism: str, security: ListenerSecurity) -> Callable[[], Exchange]:
         if mechanism == PLAIN:

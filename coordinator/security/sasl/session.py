@@ -4,8 +4,8 @@
         └────────────────────SaslHandshake────────────────▶┘ └──refusal──▶ FAILED
 
 Laws
-    SA1 Before a connection is OPEN it is served ApiVersions, once, SaslHandshake and SaslAuthenticate; anything else
-        closes it.
+    SA1 Before a connection is OPEN it is served ApiVersions, once and at most UNKNOWN_VERSIONS_MAX times in a version
+        that the broker does not know, SaslHandshake and SaslAuthenticate; anything else closes it.
     SA2 A session that has ended serves nothing but a re-authentication, by the same mechanism and as the same
         principal. While a re-authentication is under way and the session has not ended, requests are served.
 """
@@ -24,6 +24,7 @@ from rota.protocol.errors import ErrorCode
 SASL_HANDSHAKE: Final = 17
 API_VERSIONS: Final = 18
 SASL_AUTHENTICATE: Final = 36
+UNKNOWN_VERSIONS_MAX: Final = 3  # of ApiVersions; a client falls back to 0, or to what the answer names
 ILLEGAL: Final = "SaslAuthenticate request received after successful authentication"
 
 
@@ -52,15 +53,18 @@ class Outcome:
 
 
 class SaslSession:
-    """`exchanges` makes the exchange of each enabled mechanism.
+    """`exchanges` makes the exchange of each enabled mechanism, `session_ms_max` is the longest session of each.
 
-    `session_ms_max` 0: a session ends only with the token that it began with.
+    0, or none: a session ends only with the token that it began with.
     """
 
-    def __init__(self, exchanges: Mapping[str, Callable[[], Exchange]], session_ms_max: int = 0) -> None:
-        self._exchanges, self._session_ms_max = exchanges, session_ms_max
+    def __init__(
+        self, exchanges: Mapping[str, Callable[[], Exchange]], session_ms_max: Mapping[str, int] | None = None
+    ) -> None:
+        self._exchanges, self._session_ms_max = exchanges, session_ms_max or {}
         self._exchange: Exchange | None = None
-        self._mechanism = ""
+        self._unknown_versions = 0
+        self.mechanism = ""  # that of the last SaslHandshake
         self.state = State.VERSIONS
         self.principal = ANONYMOUS
         self.expires_ms: int | None = None  # the end of the session; None: it does not end
@@ -87,6 +91,9 @@ class SaslSession:
             if self.expires_ms is not None and now_ms >= self.expires_ms:
                 raise NotAllowed("its session has ended, and it did not authenticate again")
         elif key == API_VERSIONS and self.state is State.VERSIONS:
+            self._unknown_versions += not is_known_version
+            if self._unknown_versions > UNKNOWN_VERSIONS_MAX:
+                raise NotAllowed("many requests of ApiVersions in unknown versions")
             self.state = State.HANDSHAKE if is_known_version else State.VERSIONS
         else:
             raise NotAllowed(f"a request of API {key} before authentication, where {self.state.value} is expected")
@@ -95,13 +102,13 @@ class SaslSession:
         """Choose a mechanism; return the error code of the reply."""
         if self.state is State.TOKENS or (self.has_principal and (self.expires_ms is None or not version)):
             return ErrorCode.ILLEGAL_SASL_STATE
-        if self.has_principal and mechanism != self._mechanism:
+        if self.has_principal and mechanism != self.mechanism:
             self._fail("re-authentication with another mechanism")
             raise NotAllowed(self.failure)
         if mechanism not in self._exchanges:
             self._fail(f"the mechanism {mechanism[:40]!r} is not enabled")
             return ErrorCode.UNSUPPORTED_SASL_MECHANISM
-        self._mechanism, self._exchange = mechanism, self._exchanges[mechanism]()
+        self.mechanism, self._exchange = mechanism, self._exchanges[mechanism]()
         self.state, self.expects_bare_token = State.TOKENS, version == 0
         return ErrorCode.NONE
 
@@ -114,7 +121,7 @@ class SaslSession:
             return Outcome(token=step.token) if not step.user else self._open(step, now_ms)
         except AuthenticationFailed as refused:
             reason = f": {refused.reason}" if refused.reason else ""
-            self._fail(f"authentication by {self._mechanism} failed{reason}")
+            self._fail(f"authentication by {self.mechanism} failed{reason}")
             return Outcome(ErrorCode.SASL_AUTHENTICATION_FAILED, str(refused))
 
     def _open(self, step: Step, now_ms: int) -> Outcome:
@@ -124,7 +131,9 @@ class SaslSession:
                 f"Cannot change principals during re-authentication from {_kafka(self.principal)}: {_kafka(principal)}"
             )
         self.principal, self.state, self._exchange, self.expects_bare_token = principal, State.OPEN, None, False
-        lifetimes_ms = [each for each in (self._session_ms_max or None, step.lifetime_ms) if each is not None]
+        lifetimes_ms = [
+            each for each in (self._session_ms_max.get(self.mechanism) or None, step.lifetime_ms) if each is not None
+        ]
         self.expires_ms = now_ms + min(lifetimes_ms) if lifetimes_ms else None
         return Outcome(token=step.token, lifetime_ms=min(lifetimes_ms, default=0))
 

@@ -12,7 +12,7 @@ from rota.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, Sa
 
 
 def session_of() -> SaslSession:
-    session = SaslSession({"PLAIN": lambda: PlainExchange({"alice": "a"})}, 5000)
+    session = SaslSession({"PLAIN": lambda: PlainExchange({"alice": "a"})}, {"PLAIN": 5000})
     session.handshake("PLAIN", 1)
     return session
 

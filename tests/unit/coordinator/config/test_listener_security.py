@@ -163,3 +163,44 @@ def test_oauthbearer_needs_keys_or_the_unsecured_validator_by_name() -> None:
         .text("OAUTHBEARER", keys)
         == "https://own"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("connections.max.idle.ms", "1000"),  # of the broker alone, as in Kafka
+        ("plain.ssl.client.auth", "required"),  # TLS is done before a mechanism is known
+        ("plain.sasl.server.max.receive.size", "1000"),
+        ("plain.sasl.enabled.mechanisms", "PLAIN"),
+        ("plain.sasl.server.callback.handler.class", "com.example.Passwords"),  # Kafka would ask it, not the JAAS text
+        ("scram-sha-256.sasl.oauthbearer.expected.audience", "a"),
+        ("sasl.jaas.config", "x required;"),  # Kafka reads that of a mechanism
+    ],
+)
+def test_a_property_of_a_listener_that_nothing_reads_is_refused(name: str, value: str) -> None:
+    with pytest.raises(ConfigRefused, match=f"listener.name.sasl_ssl.{name}.*reads"):
+        BrokerConfig({**PLAIN, f"listener.name.sasl_ssl.{name}": value})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ssl.client.auth=required",
+        "sasl.server.max.receive.size=1000",
+        "connections.max.reauth.ms=1000",
+        "plain.connections.max.reauth.ms=1000",
+        "oauthbearer.sasl.oauthbearer.expected.audience=a",
+        "oauthbearer.sasl.server.callback.handler.class=x.OAuthBearerValidatorCallbackHandler",
+    ],
+)
+def test_a_property_of_a_listener_that_is_read_is_accepted(name: str) -> None:
+    name, _, value = name.partition("=")
+    assert not BrokerConfig({**PLAIN, f"listener.name.sasl_ssl.{name}": value}).warnings
+
+
+def test_a_property_of_a_listener_that_does_not_exist_is_refused() -> None:
+    """A slip of the pen would leave clients without a check that was meant."""
+    with pytest.raises(ConfigRefused, match=r"listener\.name\.sasl_sll\.ssl\.client\.auth.*SASL_SSL"):
+        BrokerConfig({**PLAIN, "listener.name.sasl_sll.ssl.client.auth": "required"})
+    shared = {MAP: "SASL_SSL:SASL_SSL,OTHER:SSL", "listener.name.other.ssl.client.auth": "required"}
+    BrokerConfig({**PLAIN, **shared, "listener.name.http.ssl.client.auth": "required"})

@@ -11,6 +11,8 @@ import pytest
 
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.network.sasl_connection import FRAME_BYTES_MAX
+from rota.coordinator.security.sasl.session import UNKNOWN_VERSIONS_MAX
 from rota.protocol.compiler import codec
 from rota.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from rota.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
@@ -75,7 +77,8 @@ async def connect() -> AsyncIterator[Connect]:
             "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": JAAS,
             "connection.failed.authentication.delay.ms": "20",
-            **{name.replace("_", "."): text for name, text in properties.items()},
+            "rota.authentication.timeout.ms": "3600000",  # what closes a connection here is not the time
+            **{name if "." in name else name.replace("_", "."): text for name, text in properties.items()},
         }
         brokers.append(broker := Broker(BrokerConfig(config), memory=True))
         peers.append(peer := Peer(*await asyncio.open_connection(*await broker.start())))
@@ -148,9 +151,41 @@ async def test_api_versions_is_answered_once_and_once_more_after_an_unknown_vers
     assert await peer.ended()
 
 
-async def test_a_large_frame_before_authentication_is_hung_up_on(connect: Connect) -> None:
-    peer = await connect(sasl_server_max_receive_size="1000")
+async def test_api_versions_of_unknown_versions_are_few(connect: Connect) -> None:
+    peer = await connect()
+    for _ in range(UNKNOWN_VERSIONS_MAX):
+        assert (await peer.ask(VERSIONS, 99))[:2] == b"\0\x23"
+    peer.send(struct.pack(">hhih", VERSIONS, 99, 7, -1))
+    assert await peer.ended()
+
+
+@pytest.mark.parametrize("name", ["sasl", "listener.name.sasl_plaintext.sasl"])
+async def test_a_large_frame_before_authentication_is_hung_up_on(connect: Connect, name: str) -> None:
+    peer = await connect(**{f"{name}.server.max.receive.size": "1000"})
     peer.writer.write(struct.pack(">i", 1001))
+    assert await peer.ended()
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+async def test_only_a_token_of_oauthbearer_may_be_large_before_authentication(
+    connect: Connect, *, has_begun: bool
+) -> None:
+    peer = await connect()
+    if has_begun:
+        await peer.handshake()
+    peer.writer.write(struct.pack(">i", FRAME_BYTES_MAX + 1))
+    assert await peer.ended()
+
+
+async def test_a_token_of_oauthbearer_may_be_large(connect: Connect) -> None:
+    listener = "listener.name.sasl_plaintext"
+    handler = "x.OAuthBearerUnsecuredValidatorCallbackHandler"
+    own = {f"{listener}.oauthbearer.sasl.server.callback.handler.class": handler}
+    peer = await connect(**{"sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER", **own})
+    assert (await peer.handshake(mechanism="OAUTHBEARER")).error_code == 0
+    response = await peer.authenticate(b"n,,\1auth=Bearer " + b"x" * 100_000 + b"\1\1")
+    assert (response.error_code, response.auth_bytes) == (0, b'{"status":"invalid_token"}')
+    peer.writer.write(struct.pack(">i", 512 * 1024 + 1))
     assert await peer.ended()
 
 

@@ -24,7 +24,7 @@ def authentication_of(jaas: str, **properties: str) -> Authentication:
             "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
             "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": jaas,
-            **{name.replace("_", "."): text for name, text in properties.items()},
+            **{name if "." in name else name.replace("_", "."): text for name, text in properties.items()},
         }
     )
     return Authentication(config, no_users, lambda: 0, lambda: 0)
@@ -41,6 +41,13 @@ def test_a_session_lasts_as_long_as_its_listener_says() -> None:
     session = authentication_of(ALICE, connections_max_reauth_ms="5000").session("SASL_PLAINTEXT")
     session.handshake("PLAIN", 1)
     assert session.authenticate(b"\0alice\0planted", 0).lifetime_ms == 5000
+
+
+def test_the_lifetime_of_a_mechanism_stands_above_the_listeners() -> None:
+    own = "listener.name.sasl_plaintext.plain.connections.max.reauth.ms"
+    session = authentication_of(ALICE, connections_max_reauth_ms="5000", **{own: "1000"}).session("SASL_PLAINTEXT")
+    session.handshake("PLAIN", 1)
+    assert session.authenticate(b"\0alice\0planted", 0).lifetime_ms == 1000
 
 
 @pytest.mark.parametrize("jaas", ["planted", 'x.ScramLoginModule required password="planted";', f"{MODULE} x planted"])

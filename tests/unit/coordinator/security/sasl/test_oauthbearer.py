@@ -100,7 +100,7 @@ def test_a_message_is_bounded() -> None:
 
 
 def session(session_ms_max: int) -> SaslSession:
-    return SaslSession({"OAUTHBEARER": exchange}, session_ms_max)
+    return SaslSession({"OAUTHBEARER": exchange}, {"OAUTHBEARER": session_ms_max})
 
 
 @pytest.mark.parametrize(("session_ms_max", "lifetime_ms"), [(0, 60_000), (90_000, 60_000), (5_000, 5_000)])

@@ -23,7 +23,7 @@ def plain() -> PlainExchange:
 
 
 def session_of(session_ms_max: int = 0) -> SaslSession:
-    return SaslSession({"PLAIN": plain, "OTHER": plain}, session_ms_max)
+    return SaslSession({"PLAIN": plain, "OTHER": plain}, {"PLAIN": session_ms_max, "OTHER": session_ms_max})
 
 
 def log_in(session: SaslSession, token: bytes = ALICE, now_ms: int = 0) -> Outcome:
