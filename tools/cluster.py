@@ -126,11 +126,11 @@ class Cluster:
         process.kill()
         process.wait()
 
-    def stop(self, broker: int) -> None:
-        """SIGTERM; return when it has ended. Raises TimeoutExpired."""
+    def stop(self, broker: int) -> int:
+        """SIGTERM; return its exit code when it has ended. Raises TimeoutExpired."""
         process = self._processes.pop(broker)
         process.terminate()
-        process.wait(STOP_S_MAX)
+        return process.wait(STOP_S_MAX)
 
     def freeze(self, broker: int) -> None:
         self._processes[broker].send_signal(signal.SIGSTOP)

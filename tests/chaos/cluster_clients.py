@@ -175,12 +175,14 @@ WRITERS_AND_JAVA = (*WRITERS, JavaWriter)
 class Committer:
     """Commits 1, 2, 3, … for a group, and reads from time to time what is committed, which must not go back.
 
-    `acknowledged` is the last commit that was answered, `seen` the last offset that was read.
+    `acknowledged` is the last commit that was answered, `seen` the last offset that was read, `errors` are those of
+    commits that may be written, or not.
     """
 
     def __init__(self, bootstrap: str, group: str) -> None:
         self.group, self.sent, self.acknowledged, self.seen = group, 0, 0, 0
         self.violations: list[str] = []
+        self.errors: list[str] = []
         self._consumer = Consumer(
             {"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False, "log_level": 0}
         )
@@ -194,8 +196,9 @@ class Committer:
             self.sent += 1
             try:
                 self._consumer.commit(offsets=[TopicPartition(TOPIC, 0, self.sent)], asynchronous=False)
-            except KafkaException:
-                continue  # it may be written, or not
+            except KafkaException as error:
+                self.errors.append(str(error))
+                continue
             self.acknowledged = self.sent
             if self.sent % 20 == 0:
                 self._look()
