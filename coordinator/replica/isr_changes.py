@@ -83,13 +83,16 @@ class IsrChanges:
                 if not is_ambiguous:
                     partition.isr_refused(leader_epoch)
                     return
-                isr = self._without_restarted(isr, before, epochs)
+                isr = self._without_restarted(isr, partition.state.isr, epochs)
             await asyncio.sleep(RETRY_SECONDS)
 
-    def _without_restarted(self, isr: frozenset[int], before: frozenset[int], epochs: Epochs) -> frozenset[int]:
-        """Leave out who enters the ISR and has registered again: a write with it is refused for ever (CM5)."""
-        present = self._epochs()
-        return frozenset(broker for broker in isr if broker in before or present.get(broker) == epochs.get(broker))
+    def _without_restarted(self, isr: frozenset[int], present: frozenset[int], epochs: Epochs) -> frozenset[int]:
+        """Leave out brokers that are not in the present ISR and have registered again.
+
+        They may have left the ISR since the decision. A write with one of them is refused for ever (CM5).
+        """
+        registered = self._epochs()
+        return frozenset(broker for broker in isr if broker in present or registered.get(broker) == epochs.get(broker))
 
     def _written(self, partition: Partition, leader_epoch: int, before: frozenset[int], isr: frozenset[int]) -> None:
         if isr != before:  # else only the ELR has changed

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from tests.unit.coordinator.api.data_world import NOW_MS, batch
@@ -159,3 +160,20 @@ async def test_a_replica_that_registered_again_is_left_out_of_a_change_of_unknow
     world.outcomes.append(True)
     world.partition.follower_fetched(2, 1, NOW_MS + LAG_MS + 3)
     await world.until(lambda: world.partition.state.isr == {1, 2})
+
+
+async def test_a_replica_that_left_the_isr_meanwhile_enters_no_isr_of_unknown_outcome() -> None:
+    """CM5, RE2. It was in the ISR at the decision; then it registered again, and the controller removed it."""
+    world = World(OutcomeUnknown("the session was lost"), False, True)
+    before = PartitionState(index=0, leader=1, replicas=(2, 1, 3), isr=(2, 1, 3), leader_epoch=4)
+    world.partition.apply(before, NOW_MS)
+    world.release.clear()
+    world.partition.follower_fetched(2, 1, NOW_MS + LAG_MS + 1)
+    world.fall_silent()  # the third one
+    await world.until(lambda: len(world.written) == 1)
+    world.registered[2] = 12
+    world.partition.apply(replace(before, isr=(1,), version=1), NOW_MS)
+    world.release.set()
+    await world.until(lambda: not world.changes.is_busy)
+    assert [isr for _, _, _, isr in world.written] == [(2, 1), (2, 1), (1,)]
+    assert world.partition.state.isr == {1}
