@@ -244,7 +244,7 @@ class Log(Protocol):
         that a crash at any time leaves a log that is not truncated, or is. The calls of logs that share a checkpoint
         are equal, and one of them writes for all that have begun; None when nothing has to be written.
 
-        What has begun must be finished before the next append, unless the log has failed (`log_failed`) meanwhile.
+        What has begun must be finished or cancelled before the next append, unless the log has failed meanwhile.
         """
 
     def begin_truncate_fully_and_start_at(self, offset: int) -> Callable[[], None] | None:
@@ -253,10 +253,22 @@ class Log(Protocol):
         After a crash the log starts at `offset`.
         """
 
+    def begin_read_kept(self) -> Callable[[], None] | None:
+        """Return the call that reads, in any thread, what a truncation that has begun has to know of what stays.
+
+        It reads the headers of at most one segment, and raises StorageFailed. None when nothing has to be read.
+        """
+
     def finish_truncate(self) -> None:
         """Remove the records. Does nothing unless a truncation has begun. Raises StorageFailed.
 
-        It renames files, and reads the headers of at most one segment to know the producers again.
+        It renames files and cuts one; it reads nothing if the call of `begin_read_kept` has returned.
+        """
+
+    def cancel_truncate(self) -> None:
+        """Leave the records, whether or not the truncation was written to the medium.
+
+        Raises StorageFailed if it would remove all records: the log has to be reopened, and starts where it should.
         """
 
     def retain(self, now_ms: int) -> int:

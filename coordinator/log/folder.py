@@ -75,6 +75,9 @@ class FileSnapshots:
         except OSError as error:
             raise StorageFailed(f"cannot remove {path}: {error}") from error
 
+    def reader(self) -> Snapshots:
+        return FileSnapshots(self._folder, self._offsets, self._system)
+
 
 class Folder:
     """The segment storage of a log on disk. Call `open` first. Methods raise StorageFailed."""

@@ -68,6 +68,12 @@ class OffsetIndex:
         keep = bisect_left(self._offsets, offset - self.base_offset)
         del self._offsets[keep:], self._positions[keep:]
 
+    def copy(self) -> OffsetIndex:
+        """Return a copy that later batches do not change."""
+        copied = OffsetIndex(self.base_offset)
+        copied._offsets, copied._positions = self._offsets[:], self._positions[:]
+        return copied
+
     def to_bytes(self) -> bytes:
         pairs = array("i", bytes(OFFSET_ENTRY_BYTES * len(self)))
         pairs[0::2], pairs[1::2] = self._offsets, self._positions
@@ -125,6 +131,12 @@ class TimeIndex:
         """Forget the batches that end at `offset` or later."""
         keep = bisect_left(self._offsets, offset - self.base_offset)
         del self._timestamps[keep:], self._offsets[keep:]
+
+    def copy(self) -> TimeIndex:
+        """Return a copy that later batches do not change."""
+        copied = TimeIndex(self.base_offset)
+        copied._timestamps, copied._offsets = self._timestamps[:], self._offsets[:]
+        return copied
 
     def to_bytes(self) -> bytes:
         return b"".join(map(_TIME.pack, self._timestamps, self._offsets))

@@ -15,7 +15,7 @@ from typing import Final
 from rota.coordinator.log.contract import NotCached, StorageFailed
 from rota.coordinator.log.files import FileRange, FileSystem
 from rota.coordinator.log.index import TIME_ENTRY_BYTES, BadIndex, OffsetIndex, TimeIndex
-from rota.coordinator.log.segment import Segment
+from rota.coordinator.log.segment import Indexes, Segment
 from rota.coordinator.log.store import Sync
 from rota.coordinator.log.transactions import TransactionIndex
 from rota.coordinator.log.trash import Trash
@@ -133,6 +133,9 @@ class FileIndexes:
     def begin_sync(self) -> Sync:
         return PathSync(self._system, self._paths)
 
+    def reader(self) -> Indexes:
+        return IndexReader(self._folder, self._base, LoadedIndexes(1), self._system, self.suffix)
+
     @property
     def _paths(self) -> tuple[Path, ...]:
         return self.offsets_path, self.times_path, self.transactions_path
@@ -153,6 +156,18 @@ class FileIndexes:
     def share(self, loaded: LoadedIndexes) -> None:
         """Use the loaded indexes of the other logs from now on."""
         self._loaded = loaded
+
+
+class IndexReader(FileIndexes):
+    """The files for another thread than that of the log: reads them, writes nothing."""
+
+    __slots__ = ()
+
+    def save(self, segment: Segment, offsets: OffsetIndex, times: TimeIndex) -> None:
+        pass
+
+    def save_aborted(self, segment: Segment) -> None:
+        pass
 
 
 class PathSync:

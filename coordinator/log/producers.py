@@ -65,6 +65,10 @@ class Producers:
     def __init__(self, producers: Iterable[Producer] = (), *, is_full: bool = False) -> None:
         """`is_full`: there are more producers, so that a new one is refused."""
         self._is_full = is_full
+        self._by_id: dict[int, Producer]
+        self._open: dict[int, int]
+        self._idle: OrderedDict[int, None]
+        self._unpacked: dict[int, None]
         self._verifications: dict[int, Verification] = {}  # in the order of their beginnings
         self._ended: list[EndedTransaction] = []  # the marker may be above the high watermark
         self.load(producers)
@@ -263,6 +267,12 @@ class Producers:
     def add_ended(self, ended: Iterable[EndedTransaction]) -> None:
         """Add ended transactions that the snapshot does not have."""
         self._ended += [transaction for transaction in ended if transaction not in self._ended]
+
+    def replace(self, restored: Producers) -> None:
+        """Take over the state of producers that were restored in another thread; verifications end."""
+        self._by_id, self._open, self._idle = restored._by_id, restored._open, restored._idle
+        self._unpacked, self._ended = restored._unpacked, restored._ended
+        self._verifications.clear()
 
     def clear(self) -> None:
         self.load(())

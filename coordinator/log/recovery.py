@@ -61,12 +61,14 @@ def restore_producers(
     )
     for segment in segments:
         if segment.next_offset > start and segment.size_bytes:
-            _replay(producers, segment, start)
+            _replay(producers, segment, start, end)
         segment.aborted_restored()
 
 
-def _replay(producers: Producers, segment: Segment, start: int) -> None:
+def _replay(producers: Producers, segment: Segment, start: int, end: int) -> None:
     for position, header in segment.walk(segment.position_of(start)):
+        if header.base_offset >= end:
+            return
         if header.producer_id < 0 or header.base_offset < start:
             continue
         marker = read_marker(segment.store.read(position, header.size_bytes)) if header.is_control else None

@@ -4,6 +4,8 @@ Laws
     Batches lie back to back in offset order; compaction leaves gaps between offsets, never between bytes.
     An index entry is written after each `index_interval_bytes` of batches; the first batch has none.
     The positions of the last batches appended are kept in memory: a read near the end needs no search.
+
+The file is longer than 400 lines because one class owns the state of a segment.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from rota.coordinator.log.files import Buffer
@@ -51,6 +54,20 @@ class Indexes(Protocol):
 
     def begin_sync(self) -> Sync:
         """Begin the sync of the files that were saved so far."""
+
+    def reader(self) -> Indexes:
+        """Return a copy for another thread, which saves nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentCut:
+    """What stays of a segment: the first `size_bytes`, up to `next_offset`, with the indexes of these batches."""
+
+    size_bytes: int
+    next_offset: int
+    offsets: OffsetIndex
+    times: TimeIndex
+    largest: tuple[int, int]
 
 
 class Segment:
@@ -269,24 +286,31 @@ class Segment:
             yield position, header, data[at : at + header.size_bytes]
             position += header.size_bytes
 
-    def truncate(self, offset: int) -> int:
-        """Remove the batches that end at `offset` or later; return the next offset, at most `offset`."""
-        position, cut = self.position_of(offset), offset
+    def find_cut(self, offset: int) -> SegmentCut:
+        """Return what stays when the batches that end at `offset` or later are removed. Cuts the reader's indexes.
+
+        Only an `index_reader` has it. Raises CorruptBatch, StorageFailed.
+        """
+        position, next_offset = self.position_of(offset), offset
         if position < self.size_bytes:
-            cut = min(offset, next(self.walk(position))[1].base_offset)
-        self.active = self._unsaved = True
-        times, offsets = self.times, self.offsets
-        self.store.truncate(position)
+            next_offset = min(offset, next(self.walk(position))[1].base_offset)
+        offsets, times = self.offsets, self.times
         offsets.truncate(offset)
         times.truncate(offset)
-        self.aborted.truncate(offset)
-        keep = bisect_left(self._recent_positions, position)
+        return SegmentCut(
+            position, max(next_offset, self.base_offset), offsets, times, self._walk_largest(end=position)
+        )
+
+    def truncate(self, cut: SegmentCut) -> None:
+        """Remove the batches behind the cut. It reads nothing."""
+        self.active = self._unsaved = True
+        self.store.truncate(cut.size_bytes)
+        self._offsets, self._times = cut.offsets, cut.times
+        self.aborted.truncate(cut.next_offset)
+        keep = bisect_left(self._recent_positions, cut.size_bytes)
         del self._recent_offsets[keep:], self._recent_positions[keep:]
-        self.next_offset = max(cut, self.base_offset)
-        self._largest = self._first_timestamp = None
-        self._since_entry_bytes = position - (offsets.last[1] if offsets.last else 0)
-        self._largest = self._walk_largest()
-        return self.next_offset
+        self.next_offset, self._largest, self._first_timestamp = cut.next_offset, cut.largest, None
+        self._since_entry_bytes = cut.size_bytes - (cut.offsets.last[1] if cut.offsets.last else 0)
 
     def seal(self) -> None:
         """Seal the segment: add the largest timestamp to the time index, save the indexes and release them."""
@@ -336,6 +360,14 @@ class Segment:
         """Return a copy for another thread, which may call `scan` and read offsets and size, nothing else."""
         reader = Segment(self.base_offset, self.store.reader(), None, index_interval_bytes=self.index_interval_bytes)
         reader.next_offset, reader.active = self.next_offset, False
+        return reader
+
+    def index_reader(self) -> Segment:
+        """Return a copy for another thread, which may read everything but aborted transactions."""
+        reader = self.reader()
+        reader.indexes = None if self.indexes is None else self.indexes.reader()
+        if self._offsets is not None and self._times is not None and (self.active or self.indexes is None):
+            reader._offsets, reader._times = self._offsets.copy(), self._times.copy()
         return reader
 
     def find_end(self) -> None:
@@ -388,12 +420,14 @@ class Segment:
             return self.indexes.last_time(self, wait=wait)
         return None
 
-    def _walk_largest(self, *, wait: bool = True) -> tuple[int, int]:
-        """Find the largest timestamp in the batch headers after the last entry of the time index."""
+    def _walk_largest(self, *, wait: bool = True, end: int | None = None) -> tuple[int, int]:
+        """Find the largest timestamp in the batch headers after the last entry of the time index, up to `end`."""
         if self._offsets is None or self._times is None:
             self._load(wait=wait)
         largest = self.times.last or (NO_TIMESTAMP, self.base_offset)
-        for _, header in self.walk(self.offsets.floor(self.times.last[1]) if self.times.last else 0, wait=wait):
+        for position, header in self.walk(self.offsets.floor(self.times.last[1]) if self.times.last else 0, wait=wait):
+            if position == end:
+                break
             if header.max_timestamp > largest[0] and header.count:
                 largest = (header.max_timestamp, header.last_offset)
         return largest

@@ -15,7 +15,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
@@ -33,7 +32,6 @@ from rota.coordinator.log.contract import (
 from rota.coordinator.log.epochs import LeaderEpochs
 from rota.coordinator.log.files import Buffer
 from rota.coordinator.log.producers import Producers, Verification
-from rota.coordinator.log.recovery import restore_producers
 from rota.coordinator.log.retention import expired_count
 from rota.coordinator.log.segment import RELATIVE_OFFSET_MAX, Segment
 from rota.coordinator.log.segment_storage import SegmentStorage
@@ -41,6 +39,7 @@ from rota.coordinator.log.snapshots import write_snapshot
 from rota.coordinator.log.store import Sync
 from rota.coordinator.log.times import first_since, record_of_max_timestamp
 from rota.coordinator.log.transactions import AbortedTransaction
+from rota.coordinator.log.truncation import KeptRecords, Truncation
 from rota.protocol.records.batch import (
     BATCH_HEADER_BYTES,
     CONTROL_BIT,
@@ -59,20 +58,6 @@ PRODUCER_CHECK_MS: Final = 600_000
 SEGMENT_BYTES_MAX: Final = 0x7FFF_FFFF  # an index has positions of 31 bits
 
 
-@dataclass(frozen=True, slots=True)
-class Truncation:
-    """Removes the records from `offset` on, or all (`is_full`). Then the log starts at `start_offset`.
-
-    While it goes on nothing from `recovery_point` on counts as flushed; `recovery_point_before` is that of before.
-    """
-
-    offset: int
-    start_offset: int
-    recovery_point: int
-    recovery_point_before: int
-    is_full: bool
-
-
 class SegmentedLog:
     """The log of one partition. `contract.Log` documents its methods."""
 
@@ -82,6 +67,7 @@ class SegmentedLog:
         "_cleaned_until",
         "_end",
         "_expired_ms",
+        "_kept",
         "_recovery_point",
         "_segments",
         "_staged",
@@ -119,6 +105,7 @@ class SegmentedLog:
         self._truncations = self._expired_ms = 0
         self._staged: Segment | None = None  # what a compaction is about to swap in
         self.truncation: Truncation | None = None  # it has begun and is not finished
+        self._kept: KeptRecords | None = None  # of that truncation
         self.failure: str | None = None
         self.high_watermark_checkpoint = min(high_watermark, self._end)
         self._syncing = Lock()  # held by one flush at a time, so that none succeeds after another has failed
@@ -295,6 +282,24 @@ class SegmentedLog:
                 raise self._failed(error) from error
         self.finish_truncate()
 
+    def begin_read_kept(self) -> Callable[[], None] | None:
+        truncation = self.truncation
+        if truncation is None or truncation.is_full:
+            return None
+        segments = self._segments[: bisect_right(self._bases, truncation.offset)]
+        self._kept = KeptRecords(truncation.offset, segments, self._storage.snapshots)
+        return self._kept.run
+
+    def cancel_truncate(self) -> None:
+        truncation = self.truncation
+        if truncation is None:
+            return
+        if truncation.is_full:  # its new log start may be on the medium
+            raise self._failed(StorageFailed("a truncation of all records was interrupted"))
+        self._truncations += 1
+        self._recovery_point = max(self._recovery_point, truncation.recovery_point_before)
+        self.truncation = self._kept = None
+
     def begin_truncate(self, offset: int) -> Callable[[], None] | None:
         if offset >= self._end:
             return None
@@ -332,13 +337,24 @@ class SegmentedLog:
             if truncation.is_full:
                 self._start_afresh(truncation.offset)
             else:
-                self._truncate(truncation.offset)
+                self._truncate(truncation.offset, self._read_kept())
                 self._recovery_point = min(truncation.recovery_point_before, self._end)
         except StorageFailed as error:
             raise self._failed(error) from error
-        self.truncation = None
+        self.truncation = self._kept = None
 
-    def _truncate(self, offset: int) -> None:
+    def _read_kept(self) -> KeptRecords:
+        """Return what was read in another thread, or read it now. Raises StorageFailed."""
+        kept = self._kept
+        if kept is None or not kept.is_read:
+            read = self.begin_read_kept()
+            kept = self._kept
+            assert read is not None
+            assert kept is not None
+            read()
+        return kept
+
+    def _truncate(self, offset: int, kept: KeptRecords) -> None:
         """The last segment goes first, so that a crash in between leaves a shorter log."""
         keep = bisect_right(self._bases, offset)
         for segment in reversed(self._segments[keep:]):
@@ -347,16 +363,19 @@ class SegmentedLog:
             self._use([self._new_segment(offset)])
         else:
             self._use(self._segments[:keep])
-        self._end = self._active.truncate(offset)
+        if kept.cut is not None:
+            self._active.truncate(kept.cut)
+        self._end = self._active.next_offset
         self._start = min(self._start, self._end)
         self._cleaned_until = min(self._cleaned_until, self._end)
         if self.epochs.truncate(self._end):
             self._storage.save_epochs(self.epochs)
-        for at in self._storage.snapshots.offsets():
-            if at > self._end:
-                self._storage.snapshots.remove(at)
+        snapshots, whole = self._storage.snapshots, kept.snapshots.offsets()
+        for at in snapshots.offsets():
+            if at > self._end or at not in whole:
+                snapshots.remove(at)
         ended = self.producers.ended_before(self._end)
-        restore_producers(self.producers, self._storage.snapshots, self._segments, self._end)
+        self.producers.replace(kept.producers)
         self.producers.add_ended(ended)
 
     def _start_afresh(self, offset: int) -> None:
@@ -372,6 +391,8 @@ class SegmentedLog:
             self._storage.snapshots.remove(at)
 
     def retain(self, now_ms: int) -> int:
+        if self.truncation is not None:
+            return 0
         if abs(now_ms - self._expired_ms) >= PRODUCER_CHECK_MS:  # a wall clock that stepped back holds nothing up
             self._expired_ms = now_ms
             self.producers.expire(now_ms, self.config.producer_id_expiration_ms)

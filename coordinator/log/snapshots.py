@@ -43,6 +43,9 @@ class Snapshots(Protocol):
 
     def remove(self, offset: int) -> None: ...
 
+    def reader(self) -> Snapshots:
+        """Return a copy for another thread, which may load and remove."""
+
 
 class MemorySnapshots:
     """Snapshots of a log in memory."""
@@ -63,6 +66,11 @@ class MemorySnapshots:
 
     def remove(self, offset: int) -> None:
         self._by_offset.pop(offset, None)
+
+    def reader(self) -> Snapshots:
+        copied = MemorySnapshots()
+        copied._by_offset = self._by_offset.copy()
+        return copied
 
 
 def write_snapshot(producers: Iterable[Producer]) -> bytes:

@@ -3,6 +3,7 @@
 Laws
     RE5  Only a follower of the leader epoch in which the answer was fetched takes anything from it.
     RE6  After a truncation the follower's log is a prefix of the leader's, or checks itself against it again.
+    RF5  The event loop never waits for the medium for a truncation: what comes before its end cancels it.
 """
 
 from __future__ import annotations
@@ -57,22 +58,23 @@ def begin_start_afresh(partition: Partition, offset: int, leader_epoch: int) -> 
 
 
 class Cut:
-    """A truncation that has begun: call `write` in any thread, then `finish` on the loop.
+    """A truncation that has begun: call `write`, then `read` in any thread, then `finish` on the loop.
 
-    A partition that gets another leader meanwhile finishes it first. Cuts of logs that share a checkpoint have equal
-    `write`s, and one of them writes for all.
+    A partition that gets another leader meanwhile cancels it. Cuts of logs that share a checkpoint have equal `write`s,
+    and one of them writes for all.
     """
 
-    __slots__ = ("_log", "partition", "write")
+    __slots__ = ("_log", "partition", "read", "write")
 
     def __init__(self, partition: Partition, log: Log, write: Callable[[], None] | None) -> None:
         self.partition, self._log, self.write = partition, log, write
-        partition.pending_cut = self.finish_now
+        self.read = log.begin_read_kept()
+        partition.pending_cut = self.cancel
 
     def finish(self) -> None:
-        """Remove the records, unless that is done, or the log has failed or gone. A failure takes it offline."""
+        """Remove the records, unless it was cancelled, or the log has failed or gone. A failure takes it offline."""
         partition = self.partition
-        if partition.pending_cut != self.finish_now:
+        if partition.pending_cut != self.cancel:
             return
         partition.pending_cut = None
         if partition.offline is None and partition.log is self._log:
@@ -83,18 +85,24 @@ class Cut:
             else:
                 partition.log_truncated()
 
-    def finish_now(self) -> None:
-        """As `write` and `finish`: the caller waits for the medium."""
-        if self.write is not None:
+    def cancel(self) -> None:
+        """Leave the records: the partition has another leader, whose first answer says where the logs differ.
+
+        If it leads itself, its records count, as if it had been elected before the truncation began. A truncation of
+        all records takes the partition offline, and is finished when the log is reopened.
+        """
+        partition = self.partition
+        partition.pending_cut = None
+        if partition.offline is None and partition.log is self._log:
             try:
-                self.write()
+                self._log.cancel_truncate()
             except StorageFailed as error:
-                self.partition.log_failed(self._log, str(error))
-        self.finish()
+                partition.fail(str(error))
 
     def failed(self, error: StorageFailed) -> None:
-        """`write` has raised: the partition is offline."""
-        self.partition.log_failed(self._log, str(error))
+        """`write` or `read` has raised: the partition is offline, unless the truncation was cancelled before."""
+        if self.partition.pending_cut == self.cancel:
+            self.partition.log_failed(self._log, str(error))
 
 
 def _begin(partition: Partition, leader_epoch: int, begin: Callable[[Log], Callable[[], None] | None]) -> Cut:

@@ -158,7 +158,7 @@ class Partition:
         self._isr_writer: IsrWriter = NoIsrWriter() if isr_writer is None else isr_writer
         self._watches: dict[Watch, Callable[[], None]] = {}
         self._append_watches: dict[Watch, Callable[[], None]] = {}
-        self.pending_cut: Callable[[], None] | None = None  # finishes a truncation that has begun
+        self.pending_cut: Callable[[], None] | None = None  # cancels a truncation that has begun
         self.on_truncated: Callable[[], None] = _ignore  # called when a follower's log has lost records
         self._next = 0
         self._armed_ms: int | None = None

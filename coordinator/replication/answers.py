@@ -76,19 +76,30 @@ def act(partition: Partition, action: Action, cuts: list[Cut], answer: Partition
 
 
 async def finish(cuts: Iterable[Cut]) -> None:
-    """Write the truncations to the medium in a thread, once for all logs of a folder; then truncate."""
+    """Write the truncations to the medium in a thread, once for all logs of a folder, and read there; then truncate."""
     by_write: dict[Callable[[], None] | None, list[Cut]] = {}
     for cut in cuts:
         by_write.setdefault(cut.write, []).append(cut)
     for write, together in by_write.items():
-        try:
-            if write is not None:
-                await asyncio.to_thread(write)
-        except StorageFailed as error:
+        if error := await _in_thread(write):
             for cut in together:
                 cut.failed(error)
+            continue
         for cut in together:
-            cut.finish()
+            if error := await _in_thread(cut.read):
+                cut.failed(error)
+            else:
+                cut.finish()
+
+
+async def _in_thread(work: Callable[[], None] | None) -> StorageFailed | None:
+    """Return why it failed."""
+    try:
+        if work is not None:
+            await asyncio.to_thread(work)
+    except StorageFailed as error:
+        return error
+    return None
 
 
 def _take_records(partition: Partition, answer: PartitionData, epoch: int) -> Outcome:

@@ -407,6 +407,76 @@ def test_a_truncation_that_cannot_be_written_removes_nothing(tmp_path: Path) -> 
     assert opened(tmp_path).open_log("t", 0, CONFIG).log_end_offset == 30
 
 
+@pytest.mark.parametrize("is_written", [False, True])
+@pytest.mark.parametrize("offset", [13, 1])
+def test_a_cancelled_truncation_leaves_the_log_as_it_was(tmp_path: Path, offset: int, is_written: bool) -> None:
+    """Law RF5, L1. Also when it is on the medium: recovery then reads more than it has to."""
+    directory = opened(tmp_path)
+    log = directory.open_log("t", 0, CONFIG)
+    fill(log, 30)
+    log.flush()
+    log.begin_delete_before(3)
+    write = log.begin_truncate(offset)
+    assert write is not None
+    if is_written:
+        write()
+    log.cancel_truncate()
+    assert (log.recovery_point, log.log_start_offset, log.log_end_offset) == (30, 3, 30)
+    log.finish_truncate()  # does nothing
+    fill(log, 5)
+    directory.abandon()
+    again = opened(tmp_path).open_log("t", 0, CONFIG)
+    assert again.log_end_offset == 35
+    assert offsets(again)[-32:] == list(range(3, 35))
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+@pytest.mark.parametrize("offset", [3, 70])
+def test_a_cancelled_truncation_of_all_records_is_finished_by_a_reopening(
+    tmp_path: Path, offset: int, is_written: bool
+) -> None:
+    """Law RF5, L1. The medium may have the new start: what is appended before it would be lost by a crash."""
+    directory = opened(tmp_path)
+    log = directory.open_log("t", 0, CONFIG)
+    fill(log, 30)
+    log.flush()
+    write = log.begin_truncate_fully_and_start_at(offset)
+    assert write is not None
+    if is_written:
+        write()
+    with pytest.raises(StorageFailed, match="interrupted"):
+        log.cancel_truncate()
+    with pytest.raises(StorageFailed, match="has to be recovered"):
+        fill(log, 1)
+    again = directory.open_log("t", 0, CONFIG)
+    fill(again, 2)
+    assert (again.log_start_offset, again.log_end_offset) == (offset, max(offset, 30) + 2)
+    directory.abandon()
+    assert opened(tmp_path).open_log("t", 0, CONFIG).log_end_offset == max(offset, 30) + 2
+
+
+def test_retention_waits_for_the_end_of_a_truncation(tmp_path: Path) -> None:
+    log = opened(tmp_path).open_log("t", 0, replace(CONFIG, retention_ms=1))
+    fill(log, 30)
+    log.begin_truncate(13)
+    assert log.retain(1_000_000) == 0
+    log.finish_truncate()
+    assert log.retain(1_000_000) > 0
+    assert (log.log_start_offset, log.log_end_offset) == (13, 13)
+
+
+def test_a_truncation_that_meets_damage_fails(tmp_path: Path) -> None:
+    log = opened(tmp_path).open_log("t", 0, CONFIG)
+    fill(log, 3)
+    log.flush()
+    path = log.path / "00000000000000000000.log"
+    path.write_bytes(bytes(path.stat().st_size))
+    log._active._forget_recent()
+    with pytest.raises(StorageFailed, match="damaged"):
+        log.truncate(2)
+    assert log.failure is not None
+
+
 @pytest.mark.parametrize(
     ("begin", "end"),
     [

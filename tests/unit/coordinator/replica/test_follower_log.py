@@ -66,7 +66,7 @@ def test_truncation_removes_records_and_calls_on_truncated() -> None:
     follower_log.take_bounds(follower, 3, 0, EPOCH)
     high_watermarks: list[int] = []
     follower.on_truncated = lambda: high_watermarks.append(follower.log.log_end_offset)
-    follower_log.begin_truncate(follower, 1, EPOCH).finish_now()
+    follower_log.begin_truncate(follower, 1, EPOCH).finish()
     assert (follower.log.log_end_offset, follower.high_watermark, high_watermarks) == (1, 1, [1])
     assert copy(leader, follower)
     assert follower.log.log_end_offset == 3
@@ -74,7 +74,7 @@ def test_truncation_removes_records_and_calls_on_truncated() -> None:
 
 def test_a_log_that_starts_afresh_begins_where_the_leader_begins() -> None:
     follower = partition(2)
-    follower_log.begin_start_afresh(follower, 70, EPOCH).finish_now()
+    follower_log.begin_start_afresh(follower, 70, EPOCH).finish()
     assert (follower.log_start_offset, follower.log.log_end_offset, follower.high_watermark) == (70, 70, 70)
 
 
@@ -152,19 +152,43 @@ class TestCuts:
         cut.finish()
         assert follower.pending_cut is None
 
-    def test_whoever_leads_or_appends_next_finishes_it_first(self, follower: Partition) -> None:
-        """RE5. Else what comes next would be cut as well."""
+    def test_a_new_leader_keeps_the_records_of_a_truncation_that_has_only_begun(self, follower: Partition) -> None:
+        """RF5. As if it had been elected before. Nothing that it appends is cut by the end of the truncation."""
         cut = follower_log.begin_truncate(follower, 1, EPOCH)
         follower.apply(placed(2, EPOCH + 1), NOW_MS)
-        assert follower.append(batch(b"d"), NOW_MS).base_offset == 1
+        assert follower.append(batch(b"d"), NOW_MS).base_offset == 3
         cut.finish()
+        cut.failed(StorageFailed("the checkpoint cannot be written"))
+        assert follower.pending_cut is None
+        assert (follower.offline, follower.log.log_end_offset) == (None, 4)
+
+    def test_another_leader_begins_its_own_truncation(self, follower: Partition) -> None:
+        """RF5."""
+        first = follower_log.begin_truncate(follower, 1, EPOCH)
+        follower.apply(placed(1, EPOCH + 1), NOW_MS)
+        second = follower_log.begin_truncate(follower, 2, EPOCH + 1)
+        first.finish()
+        assert follower.log.log_end_offset == 3
+        second.finish()
         assert follower.log.log_end_offset == 2
-        other = partition(2)
-        copy(leader_with(b"a", b"b"), other)
-        follower_log.begin_truncate(other, 1, EPOCH)
-        records = leader_with(b"a", b"z").read(1, 1 << 20, uncommitted=True)
-        assert follower_log.append(other, records, EPOCH)
-        assert other.log.log_end_offset == 2
+
+    def test_records_that_follow_the_log_cancel_a_truncation(self, follower: Partition) -> None:
+        """RF5. The leader has compared the logs before it sent them."""
+        cut = follower_log.begin_truncate(follower, 1, EPOCH)
+        records = leader_with(b"a", b"b", b"c", b"d").read(3, 1 << 20, uncommitted=True)
+        assert follower_log.append(follower, records, EPOCH)
+        cut.finish()
+        assert follower.log.log_end_offset == 4
+
+    def test_a_truncation_of_all_records_is_not_cancelled_but_finished_by_a_reopening(
+        self, follower: Partition
+    ) -> None:
+        """RF5. The medium may have the new log start already: a crash would remove what a new leader appends."""
+        cut = follower_log.begin_start_afresh(follower, 70, EPOCH)
+        follower.apply(placed(2, EPOCH + 1), NOW_MS)
+        assert follower.offline is not None
+        cut.finish()
+        assert follower.pending_cut is None
 
     def test_a_truncation_that_fails_takes_the_partition_offline(self, follower: Partition) -> None:
         cut = follower_log.begin_truncate(follower, 1, EPOCH)

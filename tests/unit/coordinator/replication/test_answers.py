@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
+from tests.unit.coordinator.faulty_files import FaultyFiles
+from tests.unit.coordinator.log.log_kit import fill
 from tests.unit.coordinator.replica.test_follower_log import EPOCH, copy, leader_with, partition, placed
 
 from rota.coordinator.log.contract import LogConfig, StorageFailed
@@ -109,6 +112,28 @@ async def test_truncations_of_one_folder_share_a_write(tmp_path: Path) -> None:
     assert len({cut.write for cut in cuts}) == 1
     await finish(cuts)
     assert [follower.log.log_end_offset for follower in followers] == [1, 1, 1]
+    directory.close()
+
+
+@pytest.mark.parametrize("offset", [95, 61, 0])
+async def test_a_truncation_reads_nothing_on_the_loop(tmp_path: Path, offset: int) -> None:
+    """RF8. After a restart neither the batches nor their indexes are in memory."""
+    config = LogConfig(segment_bytes=1800, index_interval_bytes=100)
+    with_log = LogDirectory(tmp_path, node_id=2, cluster_id="c")
+    fill(with_log.open_log("t", 0, config), 100)
+    with_log.close()
+    system = FaultyFiles()
+    directory = LogDirectory(tmp_path, node_id=2, cluster_id="c", system=system)
+    log = directory.open_log("t", 0, config)
+    follower = Partition("t", bytes(16), 0, EPOCH, log, broker_id=2, placed=placed(1))
+    system.calls.clear()
+    cuts: list[Cut] = []
+    act(follower, Truncate(offset), cuts)
+    await finish(cuts)
+    reads = {call.thread for call in system.calls if call.call == "pread"}
+    assert threading.get_ident() not in reads
+    assert reads
+    assert follower.log.log_end_offset == offset
     directory.close()
 
 

@@ -1,0 +1,93 @@
+"""What a truncation reads. That the log is right after it is in tests/property/test_log_transactions.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.coordinator.faulty_files import FaultyFiles
+
+from rota.coordinator.log.contract import LogConfig, StorageFailed
+from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
+from rota.coordinator.log.memory import MemoryLog
+from rota.coordinator.log.segmented import SegmentedLog
+from rota.coordinator.log.store import OpenFiles
+
+from .log_kit import offsets, values
+
+CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100)
+WRITES = {"pwrite", "replace", "unlink", "ftruncate", "fsync"}
+
+
+def fill_by_producer(log: SegmentedLog, batches: int) -> None:
+    for number in range(batches):
+        data = values(1, producer_id=4, producer_epoch=0, base_sequence=number)
+        log.append(data, leader_epoch=0, now_ms=0)
+
+
+def closed_log(path: Path, batches: int) -> tuple[DiskLog, FaultyFiles]:
+    """A log of which nothing is in memory."""
+    system = FaultyFiles()
+    log = DiskLog.open(path / "t-0", CONFIG)
+    fill_by_producer(log, batches)
+    log.close()
+    return DiskLog.open(log.path, CONFIG, RecoveryCheckpoint(clean=True), files=OpenFiles(system=system)), system
+
+
+@pytest.mark.parametrize("offset", [0, 1, 4, 8, 11])
+def test_reading_what_stays_changes_nothing_and_the_truncation_reads_nothing(tmp_path: Path, offset: int) -> None:
+    """Law RF8."""
+    log, system = closed_log(tmp_path, 12)
+    system.calls.clear()
+    log.begin_truncate(offset)
+    read = log.begin_read_kept()
+    assert read is not None
+    read()
+    assert "pread" in {call.call for call in system.calls}
+    assert not WRITES & {call.call for call in system.calls}
+    assert (log.log_end_offset, log.producers.last_batches()) == (12, {4: (11, 0)})
+    system.calls.clear()
+    log.finish_truncate()
+    assert "pread" not in {call.call for call in system.calls}
+    assert offsets(log) == list(range(offset))
+    assert log.producers.last_batches() == ({4: (offset - 1, 0)} if offset else {})
+    fill_more = values(1, producer_id=4, producer_epoch=0, base_sequence=offset)
+    assert log.append(fill_more, leader_epoch=0, now_ms=0).base_offset == offset
+
+
+def test_without_a_read_before_it_the_truncation_reads_itself() -> None:
+    log = MemoryLog(CONFIG)
+    fill_by_producer(log, 12)
+    log.begin_truncate(7)
+    log.finish_truncate()
+    assert (offsets(log), log.producers.last_batches()) == (list(range(7)), {4: (6, 0)})
+
+
+def test_nothing_is_read_for_a_truncation_of_all_records() -> None:
+    log = MemoryLog(CONFIG)
+    fill_by_producer(log, 12)
+    assert log.begin_read_kept() is None
+    log.begin_truncate_fully_and_start_at(5)
+    assert log.begin_read_kept() is None
+
+
+def test_a_damaged_snapshot_is_not_used_and_goes(tmp_path: Path) -> None:
+    log, _ = closed_log(tmp_path, 12)
+    last = max(at for at in log._storage.snapshots.offsets() if at <= 10)
+    path = log.path / f"{last:020d}.snapshot"
+    path.write_bytes(b"rubbish")
+    log.truncate(10)
+    assert log.producers.last_batches() == {4: (9, 0)}
+    assert not path.exists()
+    assert last not in log._storage.snapshots.offsets()
+
+
+def test_damage_is_a_storage_failure(tmp_path: Path) -> None:
+    log, _ = closed_log(tmp_path, 12)
+    path = max(log.path.glob("*.log"))
+    path.write_bytes(bytes(path.stat().st_size))
+    log.begin_truncate(11)
+    read = log.begin_read_kept()
+    assert read is not None
+    with pytest.raises(StorageFailed, match="damaged"):
+        read()
