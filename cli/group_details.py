@@ -53,6 +53,7 @@ def group_document(group: GroupDescription) -> dict[str, Any]:
                 "host": member.host,
                 "rack": member.rack,
                 "topics": list(member.topics),
+                "topic_regex": member.topic_regex,
                 "assignment": [partition_document(each) for each in sorted(member.assignment)],
                 "owned": [partition_document(each) for each in sorted(member.owned)],
             }

@@ -1,8 +1,11 @@
 """`rota groups plan`: which partitions would move if members, partitions or the assignor changed.
 
-The assignors are the client's, which give the same assignments as Kafka's own. Nothing is sent to the group.
+The assignors are the client's and, for a group of the consumer protocol, the broker's, which give the same assignments
+as Kafka's own. Nothing is sent to the group.
 
 Laws
+    `range` is the client's for a classic group, the broker's for a group of the consumer protocol. `uniform` is the
+    broker's.
     A cooperative assignor is run until nothing moves any more: a plan shows the end of all its rebalances.
     A partition moves when it had an owner before and has another one after; a new partition does not move.
 """
@@ -20,6 +23,7 @@ from rota.cli.group_details import partition_document, summarized
 from rota.cli.session import Session
 from rota.cli.settings import UsageError
 from rota.cli.text import Table
+from rota.client.admin.descriptions import CONSUMER
 from rota.client.errors import KafkaError
 from rota.client.group.assignors.base import Assignor, MemberSubscription, RebalanceProtocol
 from rota.client.group.assignors.cooperative_sticky import CooperativeStickyAssignor
@@ -39,6 +43,8 @@ ASSIGNORS: Final[dict[str, type[Assignor]]] = {
     "sticky": StickyAssignor,
     "cooperative-sticky": CooperativeStickyAssignor,
 }
+UNIFORM, RANGE = "uniform", "range"  # of the broker
+CHOICES: Final = (*ASSIGNORS, UNIFORM)
 REBALANCES_MAX: Final = 10  # of one plan; cooperative-sticky needs two
 SETTLED: Final = ("Stable", "Empty")
 MEMBERS_MAX: Final = 10_000
@@ -92,7 +98,10 @@ def add_plan(commands: Subcommands) -> None:
     )
     add.add_argument("group", metavar="GROUP")
     add.add_argument(
-        "--assignor", choices=ASSIGNORS, action="append", help="as often as needed; unset: all, without the members"
+        "--assignor",
+        choices=CHOICES,
+        action="append",
+        help="as often as needed; unset: all of the group's protocol, without the members",
     )
     add.add_argument(
         "--members", type=member_change, default=("", 0), metavar="+N|-N|N", help="so many more, less, or in all"
@@ -125,14 +134,26 @@ async def plan_group(session: Session) -> None:
                 f"{options.group} is {described.state}: what its members subscribe to is known when the "
                 "group is stable; try again then"
             )
-        members = changed_members(described.members, options.members, options.remove, options.topic)
+        present = described.members
+        if any(each.topic_regex for each in present):
+            from rota.cli.broker_assignors import with_matching_topics
+
+            present = with_matching_topics(present, await admin.list_topics(internal=True))
+        members = changed_members(present, options.members, options.remove, options.topic)
         names = sorted({topic for subscription in members.values() for topic in subscription.topics})
         found = await admin.describe_topics(names)
         racks = {node.id: node.rack for node in (await admin.describe_cluster()).nodes}
     topics = {name: with_racks(extended(name, topic.partitions, options.partitions), racks)
               for name, topic in found.items()}  # fmt: skip
     before = {member.member_id: member.assignment for member in described.members}
-    plans = [make_plan(name, topics, members, before) for name in dict.fromkeys(options.assignor or ASSIGNORS)]
+    ids = {name: topic.id for name, topic in found.items()}
+    is_consumer = described.type == CONSUMER
+    plans = [
+        make_broker_plan(name, ids, topics, members, before)
+        if name == UNIFORM or (name == RANGE and is_consumer)
+        else make_plan(name, topics, members, before)
+        for name in dict.fromkeys(options.assignor or ((UNIFORM, RANGE) if is_consumer else ASSIGNORS))
+    ]
     document = {
         "group": options.group,
         "assignor_now": described.protocol or None,
@@ -192,6 +213,24 @@ def make_plan(
             break
         owned = after
     return Plan(name, {member: tuple(each) for member, each in before.items()}, after, rebalances, is_cooperative)
+
+
+def make_broker_plan(
+    name: str,
+    topic_ids: Mapping[str, bytes | None],
+    topics: Mapping[str, Sequence[PartitionInfo]],
+    members: Mapping[str, MemberSubscription],
+    before: Mapping[str, Sequence[TopicPartition]],
+) -> Plan:
+    """Run an assignor of the broker once: a member gives up only what moves. Raises KafkaError without topic ids."""
+    from rota.cli.broker_assignors import assign
+
+    ids = {topic: topic_id for topic, topic_id in topic_ids.items() if topic_id is not None}
+    if len(ids) < len(topic_ids):
+        raise KafkaError(f"these brokers have no topic ids, and no assignor {name}: they are older than KIP-848")
+    counts = {topic: len(partitions) for topic, partitions in topics.items()}
+    after = assign(name, ids, counts, members, before)
+    return Plan(name, {member: tuple(each) for member, each in before.items()}, after, 1, is_cooperative=True)
 
 
 def _joining(name: str, subscription: MemberSubscription, owned: tuple[TopicPartition, ...]) -> MemberSubscription:

@@ -24,7 +24,8 @@ CLASSIC, CONSUMER = "classic", "consumer"  # group types, as in ListGroups
 class MemberDescription:
     """A member. `topics`, `owned` and `rack` come from its subscription, `assignment` from its assignment. They are
     empty when the group is not a consumer group, while it rebalances, and when the bytes cannot be decoded. `metadata`
-    and `raw_assignment` are the undecoded bytes."""
+    and `raw_assignment` are the undecoded bytes. `topic_regex` is the regular expression that the broker evaluates
+    (KIP-848): the topics that match it are not in `topics`."""
 
     member_id: str
     group_instance_id: str | None
@@ -36,6 +37,7 @@ class MemberDescription:
     rack: str | None = None
     metadata: bytes = field(default=b"", repr=False)
     raw_assignment: bytes = field(default=b"", repr=False)
+    topic_regex: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ def from_consumer_group_describe(group: newer.DescribedGroup, coordinator: Broke
                 for number in topic.partitions
             ),
             rack=member.rack_id,
+            topic_regex=member.subscribed_topic_regex or None,
         )
         for member in group.members
     )

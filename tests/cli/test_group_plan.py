@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from tests.cli.kit import Rota
+from tests.interop.kit import PATIENCE_S
 
 
 def test_a_plan_of_a_stable_group_equals_the_next_rebalance(cli: Rota, topic: str, group: str) -> None:
@@ -22,6 +25,32 @@ def test_a_plan_of_a_stable_group_equals_the_next_rebalance(cli: Rota, topic: st
             (described,) = cli.json("groups", "describe", group)["groups"]
             counts = sorted(len(member["assignment"]) for member in described["members"])
             assert counts == [cooperative["fewest"], cooperative["most"]]
+
+
+def test_a_plan_of_a_group_of_the_consumer_protocol_equals_what_the_broker_assigns(
+    cli: Rota, topic: str, group: str
+) -> None:
+    cli.create(topic, 6)
+    with cli.member(group, topic, group_protocol="consumer"):
+        plan = cli.json("groups", "plan", group, "--members", "+1")
+        assert [each["assignor"] for each in plan["plans"]] == ["uniform", "range"]
+        uniform = plan["plans"][0]
+        assert (uniform["moved"], uniform["kept"], uniform["paused"], uniform["rebalances"]) == (3, 3, 3, 1)
+        planned = sorted([each["partition"] for each in member["after"]] for member in uniform["members"])
+        text = cli("groups", "plan", group, "--assignor", "uniform", "--assignor", "sticky", "--partitions", "8").out
+        assert text.count(f"{topic}:0-7") == 2
+        with cli.member(group, topic, group_protocol="consumer"):
+            assert sorted(assignments(cli, group)) == planned
+
+
+def assignments(cli: Rota, group: str) -> list[list[int]]:
+    """Return the partitions of each member once the group is stable."""
+    ends = time.monotonic() + PATIENCE_S
+    while time.monotonic() < ends:
+        (described,) = cli.json("groups", "describe", group)["groups"]
+        if described["state"] == "Stable":
+            break
+    return [[each["partition"] for each in member["assignment"]] for member in described["members"]]
 
 
 def test_a_group_that_does_not_exist_has_no_plan(cli: Rota, group: str) -> None:

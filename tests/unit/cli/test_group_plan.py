@@ -8,9 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.cli.group_plan import ASSIGNORS, Plan, changed_members, extended, make_plan, member_change, plan_document
+from rota.cli.group_plan import (
+    ASSIGNORS,
+    Plan,
+    changed_members,
+    extended,
+    make_broker_plan,
+    make_plan,
+    member_change,
+    plan_document,
+)
 from rota.cli.settings import UsageError
-from rota.client import MemberDescription, TopicPartition
+from rota.client import KafkaError, MemberDescription, TopicPartition
 from rota.client.group.assignors.base import MemberSubscription
 
 
@@ -37,6 +46,15 @@ def test_a_third_member_takes_as_little_as_the_assignor_allows() -> None:
         "cooperative-sticky": (2, 4, 2, 2),
     }
     assert {len(each) for plan in plans.values() for each in plan.after.values()} == {2}
+
+
+def test_a_plan_of_the_broker_pauses_only_what_moves() -> None:
+    before = {"m0": partitions(0, 1, 2), "m1": partitions(3, 4, 5)}
+    subscriptions = {f"m{number}": MemberSubscription(("t",)) for number in range(3)}
+    plan = make_broker_plan("uniform", {"t": b"t" * 16}, {"t": extended("t", (), 6)}, subscriptions, before)
+    assert (plan.moved, plan.kept, plan.paused, plan.rebalances) == (2, 4, 2, 1)
+    with pytest.raises(KafkaError, match="no topic ids"):
+        make_broker_plan("uniform", {"t": None}, {"t": extended("t", (), 6)}, subscriptions, before)
 
 
 def test_new_partitions_do_not_move() -> None:
