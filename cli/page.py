@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from rota.cli.main import parser_of
 from rota.cli.reference import SHARED, Argument, CommandReference, references
@@ -10,6 +11,11 @@ from rota.cli.registry import SECTIONS
 from rota.cli.session import EXIT_CODES
 from rota.cli.settings import BOOTSTRAP_VARIABLE, CONFIG_VARIABLE, DEFAULT_ADDRESS, SETTING_VARIABLES
 
+WITHOUT_JSON: Final = {
+    "serve": "it runs until it is stopped; `--log-format json` makes its log JSON, `--ready-fd` says when it is ready",
+    "demo": "it is a show for people",
+    "completion": "it prints scripts for shells, and words for them",
+}
 HEAD = f"""# The commands of `rota`
 
 Made from the commands by `make docs`. The commands of a cluster speak Kafka's protocol: they work on Rota and on Apache
@@ -27,6 +33,10 @@ In ascending order of precedence: the file of `--command-config` (Java propertie
 A terminal shows tables (with rich, which comes with `rota[broker]`), a pipe gets the same as aligned text. Control
 characters in names are printed as escapes. `--json` prints one JSON document, or one object a line where a command
 prints a stream; an error is an object on standard error. What is not known is `-` in tables and `null` in JSON.
+
+Commands without `--json`:
+
+{chr(10).join(f"- `rota {name}`: {reason}" for name, reason in WITHOUT_JSON.items())}
 
 ## Exit codes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import sys
 from argparse import ArgumentParser, Namespace
@@ -41,7 +42,8 @@ def add_check(parser: ArgumentParser) -> None:
     """Declare `rota check`."""
     parser.description = "Print whether a broker answers there; the exit code is 0 when it does, else 1."
     parser.add_argument("address", metavar="HOST:PORT", nargs="?", default=DEFAULT_ADDRESS, help="unset: %(default)s")
-    parser.set_defaults(run=lambda options: run_check(options.address))
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=lambda options: run_check(options.address, as_json=options.json))
 
 
 def add_demo(parser: ArgumentParser) -> None:
@@ -69,16 +71,18 @@ def run_serve(options: Namespace) -> int:
     return run(ServeOptions(**given | {"settings": tuple(options.settings)}))
 
 
-def run_check(address: str) -> int:
-    """Print whether a broker answers at `address`; returns the exit code."""
+def run_check(address: str, *, as_json: bool = False) -> int:
+    """Print whether a broker answers at `address`, a failure on standard error; returns the exit code."""
     from rota.coordinator.admin.check import NotHealthy, check
 
     try:
         apis = check(address)
     except NotHealthy as failure:
-        print(f"rota: {failure}", file=sys.stderr)
+        error = {"error": {"message": str(failure), "codes": [], "exit_code": 1}}  # as the other commands print it
+        print(json.dumps(error) if as_json else f"rota: {failure}", file=sys.stderr)
         return 1
-    print(f"a broker answers at {address}, with {apis} APIs")
+    found = json.dumps({"address": address, "apis": apis})
+    print(found if as_json else f"a broker answers at {address}, with {apis} APIs")
     return 0
 
 
@@ -93,8 +97,6 @@ def run_version(*, as_json: bool = False) -> int:
     from rota.coordinator.admin.version import version_document, version_line
 
     if as_json:
-        import json
-
         print(json.dumps(version_document()))
     else:
         print(version_line())

@@ -74,6 +74,15 @@ def test_check_exits_with_0_if_a_broker_responds_and_1_otherwise(capsys: pytest.
     with running_broker() as running:
         address = running.bootstrap_servers
         assert run_check(address) == 0
-    assert f"a broker answers at {address}" in capsys.readouterr().out
+        assert f"a broker answers at {address}" in capsys.readouterr().out
+        assert run_check(address, as_json=True) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["address"] == address
+    assert found["apis"] > 0
     assert run_check(address) == 1
     assert "no broker answers" in capsys.readouterr().err
+    assert run_check(address, as_json=True) == 1
+    printed = capsys.readouterr()
+    error = json.loads(printed.err)["error"]
+    assert (printed.out, error["exit_code"], error["codes"]) == ("", 1, [])
+    assert "no broker answers" in error["message"]
