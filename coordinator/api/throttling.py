@@ -5,7 +5,8 @@ What the broker asks itself, without a connection, is not throttled.
 
 Laws
     CQ12 The time of the loop that a request takes, from its decoding to its encoding, counts as request_percentage of
-         its client: 100 is one core. What followers and coordinators ask of a broker does not count.
+         its client: 100 is one core. As in Kafka a Fetch of a follower and WriteTxnMarkers do not count, if their
+        principal has CLUSTER_ACTION: anybody can say to be a broker.
     CQ13 CreateTopics, CreatePartitions and DeleteTopics of a client above controller_mutation_rate are refused with
          THROTTLING_QUOTA_EXCEEDED, topic by topic, in versions whose clients know this error; in earlier ones they are
          done, and the client is throttled. Metadata creates no topics for such a client, which asks again.
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from copy import copy
 from functools import partial
 from time import perf_counter_ns
-from typing import Any, Final
+from typing import Any
 
 from rota.coordinator.api.node import Node
 from rota.coordinator.metadata.client_quotas import (
@@ -33,6 +34,7 @@ from rota.coordinator.network.dispatch import ApiHandler
 from rota.coordinator.replica.client_throttle import ClientThrottle
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.fetch import FetchRequest
 from rota.protocol.messages.produce import ProduceRequest, ProduceResponse
 
 
@@ -81,9 +83,6 @@ def throttle_fetch(throttle: ClientThrottle, call: Call, size_bytes: int) -> int
     return throttle_ms
 
 
-EXEMPT: Final = frozenset({"WriteTxnMarkers"})  # asked by brokers alone
-
-
 def measured(handler: ApiHandler, now_ns: Callable[[], int] = perf_counter_ns) -> ApiHandler:
     """CQ12. Return a handler of one connection that counts the time of its requests."""
     timed = _TimedApi(handler, now_ns)
@@ -111,7 +110,7 @@ class _TimedApi:
         reply = self._timed(self._handler.serve, node, call, request)
         spent_ns, self._spent_ns = self._spent_ns, 0
         throttle = node.client_throttle
-        if throttle is None or call.mute is None or self._is_exempt(request):
+        if throttle is None or call.mute is None or self._is_exempt(node, call, request):
             return reply
         throttle_ms = throttle.requests.record(call.principal.name, call.client_id, spent_ns)
         if not throttle_ms:
@@ -120,10 +119,19 @@ class _TimedApi:
         call.mute(throttle_ms)
         return _throttled_reply(throttle_ms, reply)
 
-    def _is_exempt(self, request: Any) -> bool:
-        replica = getattr(request, "replica_state", None)
-        replica_id = getattr(request, "replica_id", -1) if replica is None else replica.replica_id
-        return replica_id >= 0 or self._handler.name in EXEMPT
+    def _is_exempt(self, node: Node, call: Call, request: Any) -> bool:
+        api = self._handler.name
+        if api != "WriteTxnMarkers" and not (api == "Fetch" and _is_of_follower(request)):
+            return False
+        if node.authorizer is None:
+            return True
+        from rota.coordinator.security.acl import CLUSTER_NAME  # SC4
+        from rota.coordinator.security.operations import Operation, ResourceType
+
+        host = call.client_host.lstrip("/")
+        return node.authorizer.allows(
+            call.principal, host, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
+        )
 
     def _timed(self, function: Callable[..., Any], *arguments: Any) -> Any:
         began_ns = self._now_ns()
@@ -131,6 +139,11 @@ class _TimedApi:
             return function(*arguments)
         finally:
             self._spent_ns += self._now_ns() - began_ns
+
+
+def _is_of_follower(request: FetchRequest) -> bool:
+    replica = request.replica_state
+    return (request.replica_id if replica is None else replica.replica_id) >= 0
 
 
 class MutationQuota:

@@ -30,7 +30,10 @@ from rota.protocol.messages.create_partitions import CreatePartitionsRequest, Cr
 from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from rota.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from rota.protocol.messages.heartbeat import HeartbeatResponse
+from rota.protocol.messages.list_offsets import ListOffsetsRequest
 from rota.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from rota.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from rota.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from rota.protocol.wire import UUID_ZERO
 
 BURST_WINDOWS = 10
@@ -172,13 +175,13 @@ class Clock:
         return self.now_ns
 
 
-def handler_of(serve: Any, now_ns: Clock) -> ApiHandler:
+def handler_of(serve: Any, now_ns: Clock, api: str = "Any") -> ApiHandler:
     def work(*arguments: Any) -> Any:
         now_ns.now_ns += 10_000_000
         return (None, 0)
 
     counters = ApiCounters()
-    return measured(ApiHandler(work, work, serve, True, True, False, work, "Any", 0, counters, False), now_ns)  # type: ignore[arg-type]
+    return measured(ApiHandler(work, work, serve, True, True, False, work, api, 0, counters, False), now_ns)  # type: ignore[arg-type]
 
 
 def test_the_time_of_the_loop_counts_and_throttles() -> None:
@@ -208,21 +211,60 @@ def test_the_time_of_the_loop_counts_and_throttles() -> None:
     assert throttle.throttled == {"request_percentage": (2, 2_000)}
 
 
-def test_a_follower_and_the_broker_itself_are_exempt_from_the_request_quota() -> None:
+def of_a_follower(api: str) -> Any:
+    """A request as a follower sends it, or anybody that says it is one."""
+    if api == "Fetch":
+        request = fetch_request(("t", 0, 0))
+        request.replica_id = 2
+        return request
+    if api == "ListOffsets":
+        return ListOffsetsRequest(replica_id=2, topics=())
+    if api == "OffsetForLeaderEpoch":
+        return OffsetForLeaderEpochRequest(replica_id=2, topics=())
+    return WriteTxnMarkersRequest(markers=())
+
+
+def is_throttled(api: str, authorizer: Authorizer | None, request: Any = None) -> bool:
+    """Whether requests that take far more time than the quota of their client allows are throttled."""
     world, clock = Throttled("producer_byte_rate", 1_000.0), Clock()
     world.set("request_percentage", 1)
+    world.node.authorizer = authorizer
 
     def serve(node: Any, call: Call, request: Any) -> Any:
         clock.now_ns += 1_000_000_000
         return HeartbeatResponse(error_code=0)
 
-    handler = handler_of(serve, clock)
-    follower = fetch_request(("t", 0, 0))
-    follower.replica_id = 2
+    handler = handler_of(serve, clock, api)
     for _ in range(3):
-        world.ask(handler.serve, follower, 12)
-        world.serve(handler.serve, None, 12)
-    assert world.muted_ms == []
+        world.ask(handler.serve, request or of_a_follower(api), 4)
+        world.serve(handler.serve, None, 4)  # the broker itself
+    return bool(world.muted_ms)
+
+
+def grants(operation: str) -> Authorizer:
+    authorizer = Authorizer()
+    authorizer.replace(
+        ResourcePattern.parse("CLUSTER:LITERAL:kafka-cluster"), [Entry.parse(f"ALLOW {operation} * User:ANONYMOUS")]
+    )
+    return authorizer
+
+
+@pytest.mark.parametrize("api", ["Fetch", "WriteTxnMarkers"])
+def test_what_brokers_ask_is_exempt_from_the_request_quota(api: str) -> None:
+    assert not is_throttled(api, None)
+    assert not is_throttled(api, grants("CLUSTER_ACTION"))
+    assert is_throttled("Fetch", None, fetch_request(("t", 0, 0)))
+
+
+@pytest.mark.parametrize("api", ["Fetch", "WriteTxnMarkers", "ListOffsets", "OffsetForLeaderEpoch"])
+def test_who_only_says_to_be_a_broker_is_not_exempt_from_the_request_quota(api: str) -> None:
+    assert is_throttled(api, grants("DESCRIBE"))
+
+
+@pytest.mark.parametrize("api", ["ListOffsets", "OffsetForLeaderEpoch"])
+def test_what_brokers_ask_as_clients_do_is_not_exempt_as_in_kafka(api: str) -> None:
+    assert is_throttled(api, None)
+    assert is_throttled(api, grants("CLUSTER_ACTION"))
 
 
 def mutate(world: Throttled, api: Any, request: Any, version: int) -> tuple[list[int], int]:
