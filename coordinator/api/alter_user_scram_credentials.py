@@ -16,6 +16,7 @@ from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.timeout import refuse_failure
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.changes import ConfigKind
+from rota.coordinator.metadata.client_quotas import user_node
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.security.scram_credentials import credential_of, write_credential
@@ -58,7 +59,8 @@ async def _alter(node: Node, change: Change) -> Refusal | None:
     refusal = _refuse(change)
     if refusal is not None:
         return refusal
-    return await refuse_failure(node.topics.configs.update(ConfigKind.USERS, change.name, partial(_altered, change)))
+    name = user_node(change.name)
+    return await refuse_failure(node.topics.configs.update(ConfigKind.USERS, name, partial(_altered, change)))
 
 
 def _refuse(change: Change) -> Refusal | None:

@@ -3,7 +3,8 @@
 The nodes are Kafka's with ZooKeeper, but for /config/user-clients: one node for a pair of user and client id.
 
 Laws
-    CQ1 An entity and its node name each other: no two entities, a default among them, share a node.
+    CQ1 An entity and its node name each other: no two entities, a default among them, share a node. The SCRAM
+        credentials of a user are in the node of its quotas.
     CQ2 A quota is greater than 0; a rate of bytes or connections is a whole number. Source: Kafka's texts.
 """
 
@@ -107,7 +108,7 @@ def node_of(entity: Entity) -> tuple[ConfigKind, str]:
         return ConfigKind.USER_CLIENTS, f"{_part(names[USER])}/clients/{_part(names[CLIENT_ID])}"
     ((each, name),) = entity
     kind = {USER: ConfigKind.USERS, CLIENT_ID: ConfigKind.CLIENTS, IP: ConfigKind.IPS}[each]
-    is_plain = name is not None and "%" not in name and name != DEFAULT_NAME  # then it is the node of a SCRAM user
+    is_plain = name is not None and "%" not in name and name != DEFAULT_NAME
     return kind, name if is_plain and name is not None else _part(name)
 
 
@@ -120,12 +121,22 @@ def entity_at(kind: ConfigKind, node: str) -> Entity:
     return ((each, _name(node)),)
 
 
+def user_node(name: str) -> str:
+    """Return the name of the node of a user."""
+    return node_of(((USER, name),))[1]
+
+
+def user_at(node: str) -> str | None:
+    """Return the user of a node; None: it is that of the default."""
+    return _name(node)
+
+
 def _part(name: str | None) -> str:
-    return DEFAULT_NAME if name is None else quote(name, safe="")
+    return DEFAULT_NAME if name is None else quote(name, safe="", errors="surrogatepass")
 
 
 def _name(part: str) -> str | None:
-    return None if part == DEFAULT_NAME else unquote(part)
+    return None if part == DEFAULT_NAME else unquote(part, errors="surrogatepass")
 
 
 def read_quotas(configs: Mapping[str, str], keys: Iterable[str] = ALL_KEYS) -> dict[str, float]:

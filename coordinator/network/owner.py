@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import array
 import fcntl
+import ipaddress
 import termios
 from collections.abc import Callable
-from typing import Any, Protocol
+from functools import lru_cache
+from typing import Any, Final, Protocol
 
 from rota.coordinator.network.dispatch import ApiHandler
 from rota.coordinator.network.request_memory import RequestMemoryPool
+
+IPV6_SOURCE_BITS: Final = 64  # one subscriber has that many addresses
 
 
 class Owner(Protocol):
@@ -56,6 +60,20 @@ def address(name: Any) -> tuple[str, int]:
     if not isinstance(name, tuple) or len(name) < 2:
         return "", 0
     return str(name[0]).removeprefix("::ffff:"), int(name[1])
+
+
+@lru_cache(4_096)
+def source_of(host: str) -> str:
+    """Return what is counted as one source: an IPv4 address, or the network of an IPv6 address."""
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(found, ipaddress.IPv4Address):
+        return host
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.ip_network((int(found), IPV6_SOURCE_BITS), strict=False))
 
 
 def unacknowledged_bytes(connected: Any) -> int:

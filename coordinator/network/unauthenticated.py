@@ -2,13 +2,16 @@
 
 Law
     N6  Such a connection is closed when its time is over. Beyond the limit of their number the oldest of the host with
-        the most is closed: a host that opens many closes its own ones, and not those of others.
+        the most is closed: a host that opens many closes its own ones, and not those of others. The addresses of one
+        network of IPv6 are one host.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Protocol
+
+from rota.coordinator.network.owner import source_of
 
 
 class Unauthenticated(Protocol):
@@ -32,7 +35,7 @@ class UnauthenticatedConnections:
     def __init__(self, now_ms: Callable[[], int], limits: Callable[[], tuple[int, int]]) -> None:
         self._now_ms, self._limits = now_ms, limits
         self._since_ms: dict[Unauthenticated, int] = {}  # the oldest first
-        self._hosts: dict[str, dict[Unauthenticated, None]] = {}  # the same connections by host
+        self._hosts: dict[str, dict[Unauthenticated, None]] = {}  # the same connections by source
 
     def __len__(self) -> int:
         return len(self._since_ms)
@@ -40,7 +43,7 @@ class UnauthenticatedConnections:
     def add(self, connection: Unauthenticated) -> None:
         """Begin to count the time of a connection; close one beyond the limit."""
         self._since_ms[connection] = self._now_ms()
-        self._hosts.setdefault(connection.peer[0], {})[connection] = None
+        self._hosts.setdefault(source_of(connection.peer[0]), {})[connection] = None
         most = self._limits()[1]
         if len(self._since_ms) > most:
             crowded = max(self._hosts, key=lambda host: len(self._hosts[host]))
@@ -52,7 +55,7 @@ class UnauthenticatedConnections:
         """The connection has a principal, or is closed."""
         if self._since_ms.pop(connection, None) is None:
             return
-        host = connection.peer[0]
+        host = source_of(connection.peer[0])
         del self._hosts[host][connection]
         if not self._hosts[host]:
             del self._hosts[host]

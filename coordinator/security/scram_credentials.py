@@ -16,6 +16,7 @@ import structlog
 
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.metadata.changes import ConfigKind
+from rota.coordinator.metadata.client_quotas import user_at, user_node
 from rota.coordinator.metadata.image import Image
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.security.sasl.scram import ScramCredential
@@ -29,7 +30,7 @@ BOOTSTRAP: Final = "rota.scram.bootstrap.users"
 
 def find_credential(image: Image, user: str, mechanism: Mechanism) -> ScramCredential | None:
     """Return the credential of a user; None when there is none that can be read."""
-    text = image.resource_configs(ConfigKind.USERS, user).get(mechanism.name)
+    text = image.resource_configs(ConfigKind.USERS, user_node(user)).get(mechanism.name)
     return None if text is None else read_credential(text)
 
 
@@ -43,7 +44,8 @@ def credentials_of(image: Image, user: str) -> Iterator[tuple[Mechanism, ScramCr
 
 def users_with_credentials(image: Image) -> list[str]:
     """Return the names of the users that have a credential, sorted."""
-    return [user for user in image.configured(ConfigKind.USERS) if any(credentials_of(image, user))]
+    users = (user_at(node) for node in image.configured(ConfigKind.USERS))
+    return sorted(user for user in users if user is not None and any(credentials_of(image, user)))
 
 
 def credential_of(mechanism: Mechanism, salt: bytes, salted_password: bytes, iterations: int) -> ScramCredential:
@@ -99,7 +101,7 @@ async def create_bootstrap_users(topics: Topics, text: str | None) -> None:
         if any(credentials_of(topics, name)):
             continue
         values = {each.name: write_credential(new_credential(each, password)) for each in MECHANISMS.values()}
-        await topics.configs.update(ConfigKind.USERS, name, partial(_without_change, values))
+        await topics.configs.update(ConfigKind.USERS, user_node(name), partial(_without_change, values))
         log.info("SCRAM user created", user=name)
 
 

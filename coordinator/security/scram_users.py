@@ -15,7 +15,7 @@ from rota.coordinator.metadata.changes import DEFAULT_NAME, Change, ConfigKind, 
 from rota.coordinator.metadata.image import Image
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.security.sasl.scram import ScramCredential
-from rota.coordinator.security.scram_credentials import credentials_of, find_credential
+from rota.coordinator.security.scram_credentials import credentials_of, find_credential, users_with_credentials
 from rota.protocol.scram import ITERATIONS_MIN, MECHANISMS, SALT_BYTES, Mechanism
 
 SECRET_CONFIG: Final = "rota.scram.unknown.users.secret"  # a config of the default user in the metadata store
@@ -79,7 +79,7 @@ class ScramUsers:
     def _all_shapes(self) -> dict[Mechanism, list[Shape]]:
         if self._shapes is None:
             found: dict[Mechanism, set[Shape]] = {mechanism: set() for mechanism in MECHANISMS.values()}
-            for user in self._image.configured(ConfigKind.USERS):
+            for user in users_with_credentials(self._image):
                 for mechanism, credential in credentials_of(self._image, user):
                     found[mechanism].add(_shape_of(credential))
             self._shapes = {mechanism: sorted(shapes) for mechanism, shapes in found.items()}

@@ -8,29 +8,16 @@ Law
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from typing import Final
+
+from rota.coordinator.network.owner import source_of
 
 FAILURES_PER_SOURCE_MAX: Final = 10  # within ATTEMPTS_MS
 FAILURES_MAX: Final = 100
 ATTEMPTS_MS: Final = 60_000
 KNOWN_MAX: Final = 1_000  # pairs of user and source that are remembered
-IPV6_SOURCE_BITS: Final = 64  # one subscriber has that many addresses
-
-
-def source_of(host: str) -> str:
-    """Return what is counted as one source: an IPv4 address, or the network of an IPv6 address."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host
-    if isinstance(address, ipaddress.IPv4Address):
-        return host
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return str(ipaddress.ip_network((int(address), IPV6_SOURCE_BITS), strict=False))
 
 
 @dataclass(frozen=True, slots=True)

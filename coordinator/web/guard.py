@@ -20,6 +20,8 @@ import ipaddress
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
+from rota.coordinator.network.owner import address
+
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -78,9 +80,8 @@ def _action_refusal(headers: Headers, host: str, is_read_only: bool) -> tuple[in
 
 
 def host_of(scope: Scope) -> str:
-    """Return the address of the peer."""
-    client = scope.get("client")
-    return "" if client is None else str(client[0])
+    """Return the address of the peer, as the listeners for Kafka's clients see it: ACLs name it so."""
+    return address(scope.get("client"))[0]
 
 
 async def login_refusal(login: Login, scope: Scope, headers: Headers) -> tuple[int, str] | None:

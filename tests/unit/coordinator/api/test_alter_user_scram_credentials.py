@@ -6,7 +6,8 @@ import pytest
 from tests.unit.coordinator.api.data_world import World
 
 from rota.coordinator.api.alter_user_scram_credentials import alter_user_scram_credentials
-from rota.coordinator.security.scram_credentials import find_credential
+from rota.coordinator.metadata.changes import DEFAULT_NAME, ConfigKind
+from rota.coordinator.security.scram_credentials import find_credential, users_with_credentials
 from rota.protocol import scram
 from rota.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -44,6 +45,14 @@ def test_a_credential_is_set_and_deleted() -> None:
     assert alter(world, deletion(mechanism=2)) == [("alice", 91)]
     assert alter(world, deletion()) == [("alice", 0)]
     assert find_credential(world.node.topics, "alice", scram.SHA_256) is None
+
+
+def test_a_user_with_the_name_of_the_default_is_a_user_as_any_other() -> None:
+    world = World()
+    assert alter(world, upsertion("<default>"), upsertion("%41lice")) == [("<default>", 0), ("%41lice", 0)]
+    assert world.node.topics.resource_configs(ConfigKind.USERS, DEFAULT_NAME) == {}
+    assert users_with_credentials(world.node.topics) == ["%41lice", "<default>"]
+    assert alter(world, deletion("Alice"), deletion("<default>")) == [("Alice", 91), ("<default>", 0)]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rota.coordinator.network.owner import address, unacknowledged_bytes
+from rota.coordinator.network.owner import address, source_of, unacknowledged_bytes
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,19 @@ from rota.coordinator.network.owner import address, unacknowledged_bytes
 )
 def test_an_address_is_shown_as_it_is_dialled(name: Any, shown: tuple[str, int]) -> None:
     assert address(name) == shown
+
+
+@pytest.mark.parametrize(
+    ("host", "source"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("", ""),
+    ],
+)
+def test_the_addresses_of_one_ipv6_network_are_one_source(host: str, source: str) -> None:
+    assert source_of(host) == source
 
 
 def test_unacknowledged_bytes_counts_what_the_peer_has_not_read() -> None:

@@ -37,6 +37,20 @@ def test_a_host_that_opens_many_does_not_close_those_of_others() -> None:
     assert not connections._hosts
 
 
+def test_the_addresses_of_one_ipv6_network_are_one_host() -> None:
+    """One subscriber has them all."""
+    connections = UnauthenticatedConnections(lambda: 0, lambda: (10, 3))
+    others = [Peer("2001:db8:1::1"), Peer("10.0.0.1")]
+    many = [Peer(f"2001:db8:2::{number}") for number in range(4)]
+    for peer in (*others, *many):
+        connections.add(peer)
+    assert [len(peer.reasons) for peer in others] == [0, 0]
+    assert [len(peer.reasons) for peer in many] == [1, 1, 1, 0]
+    for peer in (*others, *many):
+        connections.discard(peer)
+    assert not connections._hosts
+
+
 def test_the_time_of_each_is_limited() -> None:
     now_ms, connections = 0, UnauthenticatedConnections(lambda: now_ms, lambda: (10, 9))
     early, late, done = Peer(), Peer(), Peer()

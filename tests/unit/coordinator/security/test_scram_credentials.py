@@ -8,6 +8,7 @@ from tests.unit.coordinator.api.data_world import World
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.changes import ConfigKind
+from rota.coordinator.metadata.client_quotas import entity_at, node_of
 from rota.coordinator.security.scram_credentials import (
     create_bootstrap_users,
     credentials_of,
@@ -59,3 +60,17 @@ def test_an_invalid_list_of_users_is_refused_without_its_passwords() -> None:
     with pytest.raises(ConfigRefused, match=r"rota\.scram\.bootstrap\.users") as refused:
         parse_bootstrap_users("alice,planted")
     assert "planted" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["%41lice", "Alice", "<default>", "%3Cdefault%3E", "a/b", "ü", "%\ud800"])
+def test_a_user_has_the_node_of_its_quotas_alone(name: str) -> None:
+    """CQ1. Two users, or a user and the default of all users, share no node."""
+    topics = World().node.topics
+    eager.run_eagerly(create_bootstrap_users(topics, f"{name}=planted"))
+    (node,) = topics.configured(ConfigKind.USERS)
+    assert node_of((("user", name),)) == (ConfigKind.USERS, node)
+    assert entity_at(ConfigKind.USERS, node) == (("user", name),)
+    assert users_with_credentials(topics) == [name]
+    assert find_credential(topics, name, scram.SHA_256) is not None
+    for other in {"%41lice", "Alice", "<default>", "%3Cdefault%3E"} - {name}:
+        assert find_credential(topics, other, scram.SHA_256) is None

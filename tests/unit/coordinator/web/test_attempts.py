@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from rota.coordinator.web.attempts import (
     ATTEMPTS_MS,
     FAILURES_MAX,
     FAILURES_PER_SOURCE_MAX,
     KNOWN_MAX,
     Attempts,
-    source_of,
 )
 
 
@@ -62,16 +59,3 @@ def test_the_known_users_are_bounded() -> None:
     for number in range(KNOWN_MAX + 1):
         logged_in(attempts, str(number))
     assert [attempts.is_known(str(number), "host") for number in (0, 1, KNOWN_MAX)] == [False, True, True]
-
-
-@pytest.mark.parametrize(
-    ("host", "source"),
-    [
-        ("10.0.0.1", "10.0.0.1"),
-        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
-        ("::ffff:10.0.0.1", "10.0.0.1"),
-        ("", ""),
-    ],
-)
-def test_the_addresses_of_one_ipv6_network_are_one_source(host: str, source: str) -> None:
-    assert source_of(host) == source

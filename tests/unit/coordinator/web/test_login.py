@@ -112,6 +112,18 @@ async def test_a_permission_that_is_taken_away_counts_at_once() -> None:
         assert (await http.get("/api/topics", **reader)).status == 403
 
 
+async def test_a_host_that_is_denied_is_denied_at_a_console_of_both_families() -> None:
+    """An IPv4 address is seen as one of IPv6 there; for the listeners of Kafka's clients it is the same host."""
+    both = {"rota_http_listener": "[::]:0", "rota_allow_plaintext_beyond_loopback": "true"}
+    async with broker_with(**both) as (broker, http):
+        http.host = "127.0.0.1"
+        _, reader = await log_in(http, "reader")
+        assert (await http.get("/api/topics", **reader)).status == 200
+        deny = Entry(Permission.DENY, Operation.DESCRIBE, "User:reader", "127.0.0.1")
+        await add(broker.topics, ResourcePattern.parse("CLUSTER:LITERAL:kafka-cluster"), [deny])
+        assert (await http.get("/api/topics", **reader)).status == 403
+
+
 async def test_a_session_ends_with_a_logout_a_new_password_or_the_time() -> None:
     async with broker_with() as (broker, http):
         _, first = await log_in(http, "root")
