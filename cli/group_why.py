@@ -64,8 +64,9 @@ class Known:
 
 
 async def explain_group(session: Session) -> None:
-    from rota.coordinator.observe.explain import as_json, event_name, event_sentence, rebalances, sentences
+    from rota.coordinator.observe.explain import as_json, event_name, event_sentence, sentences
     from rota.coordinator.observe.health import findings
+    from rota.coordinator.observe.rebalances import rebalances
 
     options = session.options
     known = await _known(session)

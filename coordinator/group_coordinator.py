@@ -30,7 +30,7 @@ from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, CoordinatorR
 from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.runtime.shard import Shard, ShardState
 from rota.protocol.errors import ErrorCode
-from rota.protocol.group_timeline import EventType, GroupEvent
+from rota.protocol.group_timeline import EventType, GroupEvent, ends_rebalance
 
 log = structlog.get_logger("rota.coordinator")
 
@@ -42,7 +42,6 @@ HEALTH_ROUND_MS: Final = ROUND_MS
 GroupShard = Shard[HostedGroup]
 _NO_TOPICS: Final = Environment()  # what groups of the consumer protocol see where no broker says more
 OTHER_TRIGGER: Final = "other"
-_REBALANCE_ENDS: Final = frozenset({EventType.ASSIGNED, EventType.EMPTIED, EventType.DELETED})
 
 
 class RecordCodec:
@@ -201,7 +200,7 @@ class GroupCoordinator(CoordinatorRuntime[HostedGroup]):
     def _count(self, group_id: str, event: GroupEvent) -> None:
         if event.type == EventType.REBALANCE_STARTED:
             self.rebalances.began(group_id, event.trigger or OTHER_TRIGGER)
-        elif event.type in _REBALANCE_ENDS:
+        elif ends_rebalance(event) or event.type == EventType.DELETED:
             self.rebalances.ended_now(group_id)
 
 

@@ -40,17 +40,20 @@ class EventType(IntEnum):
     NOBODY_REJOINED = 7
     MEMBERS_NOT_REJOINED = 8  # members: removed, their JoinGroup did not come in time
     GENERATION_STARTED = 9  # duration_ms of the wait for joins; members: the last to join, with wait_ms; leader
-    ASSIGNED = 10  # duration_ms of the wait for the leader's assignment; members: the leader; moves
+    ASSIGNED = 10  # duration_ms of the wait for the assignment; members: the leader, if there is one; moves
     MEMBERS_NOT_SYNCED = 11  # members: removed, their SyncGroup did not come in time
     EMPTIED = 12  # duration_ms of the wait for joins
     MEMBER_LEFT = 13  # members, client_reason
     MEMBER_EXPIRED = 14  # members, reason
-    REQUESTS_REFUSED = 15  # members, operation, error_code, count (since the generation began)
+    REQUESTS_REFUSED = 15  # members: the sender, then who has its instance; operation, error_code, count, reason
     LOADED = 16  # a coordinator read the group from its log: after a start, or in the place of another broker
     OFFSETS_EXPIRED = 17  # count
     DELETED = 18  # count of offsets
     UPGRADED = 19  # a classic group with members became one of the consumer protocol
     DOWNGRADED = 20  # the reverse
+    RECONCILIATION_STARTED = 21  # count; members: those of the consumer protocol that have to revoke partitions
+    RECONCILED = 22  # duration_ms since the target assignment; members: those that revoked, slowest first, with wait_ms
+    MEMBERS_NOT_REVOKED = 23  # members: removed, they kept partitions that they had to revoke; reason
 
 
 class Trigger:
@@ -63,6 +66,8 @@ class Trigger:
     TOPICS_CHANGED: Final = "topics-changed"  # topics that members of the consumer protocol subscribe to
     LEADER_REJOINED: Final = "leader-rejoined"  # for new partitions or topics, or cooperatively
     STATIC_MEMBER_REPLACED: Final = "static-member-replaced"
+    REVOCATION_TIMEOUT: Final = "revocation-timeout"  # a member kept partitions that it had to revoke (KIP-848)
+    JOIN_TIMEOUT: Final = "join-timeout"  # a classic member of a group of the consumer protocol did not join again
     SYNC_TIMEOUT: Final = "sync-timeout"
     ASSIGNMENT_TOO_LARGE: Final = "assignment-too-large"
     LOADED_UNASSIGNED: Final = "loaded-unassigned"  # the old coordinator stopped before the assignment was written
@@ -81,7 +86,10 @@ class TimelineKey:
 
 @wired
 class EventMember:
-    """A member that an event is about. Empty texts: not known. `wait_ms`: how long the others waited for its join."""
+    """A member that an event is about. Empty texts: not known.
+
+    `wait_ms` is how long the others waited for its join, or for it to revoke partitions.
+    """
 
     member_id: str = wire(String)
     instance_id: str | None = wire(String, nullable_since=0, default=None)
@@ -138,6 +146,16 @@ class GroupEvent:
     partition_count: int = wire(Int32, default=NONE)  # assigned in all, where the protocol is known
     members: tuple[EventMember, ...] = wire(Array(EventMember), default=())
     moves: tuple[Move, ...] = wire(Array(Move), default=())
+
+
+def ends_rebalance(event: GroupEvent) -> bool:
+    """Return whether a rebalance ends with this event: the members have their assignments, or none is left.
+
+    In a group of the consumer protocol members may have to revoke partitions after ASSIGNED; RECONCILED follows.
+    """
+    if event.type == EventType.ASSIGNED:
+        return event.state != "Reconciling"
+    return event.type in (EventType.RECONCILED, EventType.EMPTIED)
 
 
 def slot_of(sequence: int) -> int:

@@ -15,7 +15,8 @@ from rota.coordinator.group.effects import Step
 from rota.coordinator.group.members import Member
 from rota.coordinator.group_coordinator import GroupShard
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, PartitionState, Refusal
-from rota.coordinator.observe.explain import as_json, event_sentence, rebalances, sentences
+from rota.coordinator.observe.explain import as_json, event_sentence, sentences
+from rota.coordinator.observe.rebalances import rebalances
 from rota.coordinator.runtime.contract import TimerFired
 from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import GroupEvent

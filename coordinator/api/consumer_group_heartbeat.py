@@ -10,7 +10,7 @@ from typing import Final
 from uuid import uuid4
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, describes_all
+from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, describes_all, refusal
 from rota.coordinator.consumer_group.member import LEFT_EPOCH, STATIC_LEFT_EPOCH
 from rota.coordinator.group_coordinator import GroupShard
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -43,6 +43,7 @@ def consumer_group_heartbeat(
     if request.server_assignor is not None and request.server_assignor not in assignors:
         known = f"Supported assignors: {', '.join(assignors)}."
         text = f"ServerAssignor {request.server_assignor} is not supported. {known}"
+        _note_refused(node, shard, call, request, refusal(ErrorCode.UNSUPPORTED_ASSIGNOR, text))
         return _refusal(ErrorCode.UNSUPPORTED_ASSIGNOR, text)
     group = node.groups.group(shard, request.group_id)
     event = _event(node, shard, call, request)
@@ -71,6 +72,16 @@ def _extend_session(
     client = call.client_id, call.client_host
     body = group and group.extend_session(request.member_id, request.member_epoch, client, node.now_ms())
     return shard.when_committed(_response(body), lambda code: _refusal(code, None)) if body else None
+
+
+def _note_refused(
+    node: Node, shard: GroupShard, call: Call, request: ConsumerGroupHeartbeatRequest, refused: HeartbeatReply
+) -> None:
+    """Count the refusal in the timeline of a group that is there."""
+    group = shard.machines.get(request.group_id)
+    if group is not None:
+        event = _event(node, shard, call, request)
+        shard.perform(group, group.refused_heartbeat(event, refused, node.now_ms(), node.wall_ms()))
 
 
 def _invalid(call: Call, request: ConsumerGroupHeartbeatRequest) -> str | None:

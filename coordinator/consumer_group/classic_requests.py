@@ -15,8 +15,9 @@ Laws
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
-from rota.coordinator.consumer_group import notes, records
+from rota.coordinator.consumer_group import notes, records, refused_requests
 from rota.coordinator.consumer_group.admission import is_full
 from rota.coordinator.consumer_group.embedded_protocol import owned_partitions, write_assignment
 from rota.coordinator.consumer_group.leave import Removal, Remove
@@ -33,11 +34,19 @@ from rota.coordinator.consumer_group.steps import (
 from rota.coordinator.consumer_group.subscription import Change, reconciled, replace_static, take_in
 from rota.coordinator.group.effects import Joined, Left, Step, Synced
 from rota.coordinator.group.events import NO_MEMBER, Heartbeat, InstanceId, Join, Leave, Leaver, MemberId, Sync
+from rota.coordinator.group.join import PROTOCOLS_NAMED_MAX
 from rota.coordinator.group.state import GroupConfig
 from rota.protocol.consumer_protocol import PROTOCOL_TYPE, Subscription, decode_subscription
 from rota.protocol.errors import ErrorCode
-from rota.protocol.group_timeline import Trigger
+from rota.protocol.group_timeline import EventMember, Trigger
 from rota.protocol.wire import DecodeError
+
+_NOTED: Final = (
+    ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+    ErrorCode.GROUP_MAX_SIZE_REACHED,
+    ErrorCode.FENCED_INSTANCE_ID,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+)
 
 # ---- JoinGroup
 
@@ -87,6 +96,29 @@ def check_join(group: ConsumerGroup, event: Join, config: GroupConfig) -> Joinin
 def _refused(error: ErrorCode) -> Joined:
     """As in Kafka a refusal by a consumer group names no member."""
     return Joined(member_id=NO_MEMBER, error=error)
+
+
+def note_refused_join(group: ConsumerGroup, event: Join, refusal: Joined, step: Step) -> None:
+    """Count a JoinGroup that was refused, but for one that is to come again with its new member id."""
+    if refusal.error in _NOTED:
+        note, reason = refused_requests.note_of(refusal.error), ""
+        if refusal.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+            reason = _why_inconsistent(group, event)
+        refused_requests.refused(
+            group, note, refused_requests.sender(event), "join-group", refusal.error, step, reason or note
+        )
+
+
+def _why_inconsistent(group: ConsumerGroup, event: Join) -> str:
+    if group.settings.migration is MigrationPolicy.DISABLED:
+        return "the group is of the consumer protocol, and group.consumer.migration.policy is disabled"
+    supported = [proto.name for proto in event.protocols]
+    shared = [name for name, count in group.classic_protocols.items() if count == group.classic_count]
+    return f"it supports {_names(supported)}; the group's classic members share {_names(shared)}"
+
+
+def _names(assignors: list[str]) -> str:
+    return ", ".join(assignors[:PROTOCOLS_NAMED_MAX]) or "none"
 
 
 def _check_instance(holder: Member | None, member_id: MemberId) -> ErrorCode:
@@ -151,6 +183,7 @@ def sync(group: ConsumerGroup, event: Sync, step: Step) -> None:
     """Answer with what the member owns now."""
     member = _known(group, event)
     if isinstance(member, ErrorCode):
+        _note_fencing(group, event, member, "sync-group", step)
         step.refuse(event.token, Synced(error=member))
         return
     assert member.classic is not None
@@ -173,6 +206,7 @@ def heartbeat(group: ConsumerGroup, event: Heartbeat, step: Step) -> None:
     """Extend the session; CG14."""
     member = _known(group, event)
     if isinstance(member, ErrorCode):
+        _note_fencing(group, event, member, "heartbeat", step)
         step.refuse(event.token, member)
         return
     refresh_session(group, member.member_id, step)
@@ -194,6 +228,13 @@ def _known(group: ConsumerGroup, event: Sync | Heartbeat) -> Member | ErrorCode:
     if member.classic is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
     return member if member.epoch == event.generation else ErrorCode.ILLEGAL_GENERATION
+
+
+def _note_fencing(group: ConsumerGroup, event: Sync | Heartbeat, error: ErrorCode, operation: str, step: Step) -> None:
+    """As of a classic group: count a request of a fenced instance."""
+    if error is ErrorCode.FENCED_INSTANCE_ID:
+        member = EventMember(member_id=event.member_id, instance_id=event.instance_id)
+        refused_requests.refused(group, refused_requests.note_of(error), member, operation, error, step)
 
 
 def _has_to_join(group: ConsumerGroup, member: Member) -> bool:

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota.coordinator.consumer_group import records, regexes
+from rota.coordinator.consumer_group import notes, records, regexes
 from rota.coordinator.consumer_group.admission import Admitted, admit
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, refusal
 from rota.coordinator.consumer_group.member import Member, MemberState
+from rota.coordinator.consumer_group.refused_requests import refused_heartbeat
 from rota.coordinator.consumer_group.state import ConsumerGroup
 from rota.coordinator.consumer_group.steps import (
     answer,
@@ -40,6 +41,7 @@ def heartbeat(group: ConsumerGroup, event: ConsumerHeartbeat, step: Step) -> Non
     if isinstance(checked, Admitted):
         accept(group, event, checked, step)
     else:
+        refused_heartbeat(group, event, checked, step)
         refuse(step, event.token, checked)
 
 
@@ -103,6 +105,7 @@ def accept(group: ConsumerGroup, event: ConsumerHeartbeat, admitted: Admitted, s
     update_target(group, step)
     after = reconciled(group, member, event.owned, step, has_subscription_changed=has_changed)
     refresh_session(group, after.member_id, step)
+    notes.progressed(group, step)
     shows = event.member_epoch == 0 or event.is_full or after.assigned != before.assigned
     reply = HeartbeatReply(
         member_id=after.member_id,

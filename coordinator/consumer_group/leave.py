@@ -14,7 +14,8 @@ from rota.coordinator.consumer_group import notes, records, steps
 from rota.coordinator.consumer_group.admission import Admitted, known_static, unknown
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply
 from rota.coordinator.consumer_group.member import STATIC_LEFT_EPOCH, Member, MemberState, Owned
-from rota.coordinator.consumer_group.state import ConsumerGroup
+from rota.coordinator.consumer_group.refused_requests import refused_heartbeat
+from rota.coordinator.consumer_group.state import ConsumerGroup, ConsumerGroupState
 from rota.coordinator.consumer_group.steps import (
     SESSION,
     answer,
@@ -24,7 +25,9 @@ from rota.coordinator.consumer_group.steps import (
     refuse,
     set_rebalance_timer,
 )
+from rota.coordinator.group import notes as group_notes
 from rota.coordinator.group.effects import Step
+from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import Trigger
 
 
@@ -44,6 +47,8 @@ def leave(group: ConsumerGroup, event: ConsumerHeartbeat, step: Step, remove: Re
     """Handle a heartbeat with epoch -1 or -2."""
     admitted = _member(group, event)
     if isinstance(admitted, HeartbeatReply):
+        if admitted.error is ErrorCode.FENCED_INSTANCE_ID:
+            refused_heartbeat(group, event, admitted, step)
         refuse(step, event.token, admitted)
         return
     if event.instance_id is not None and event.member_epoch == STATIC_LEFT_EPOCH:
@@ -65,6 +70,7 @@ def _member(group: ConsumerGroup, event: ConsumerHeartbeat) -> Admitted | Heartb
 def _leave_for_a_while(group: ConsumerGroup, member: Member, step: Step) -> None:
     gone = replace(member, epoch=STATIC_LEFT_EPOCH, assigned=_with_epoch_0(member.assigned), pending={})
     record(group, records.current(group.group_id, gone), step)
+    group.progress.pause(member.member_id)
 
 
 def _with_epoch_0(owned: Owned) -> Owned:
@@ -75,6 +81,9 @@ def remove_members(group: ConsumerGroup, removal: Removal, step: Step) -> None:
     """Remove members and bump the epoch."""
     removed = removal.members
     for member in removed:
+        group.progress.remove(member.member_id)
+        if group.targets.get(member.member_id):
+            group.departed[member.member_id] = group.targets[member.member_id]
         for tombstone in records.removed_member(group.group_id, member.member_id):
             record(group, tombstone, step)
         cancel_timers(group, member.member_id, step)
@@ -84,6 +93,7 @@ def remove_members(group: ConsumerGroup, removal: Removal, step: Step) -> None:
     bump_epoch(group, step, removal.reason, removal.trigger, removed)
     if not group.members:
         notes.empty(group, step)
+    notes.progressed(group, step)
 
 
 def timer_fired(group: ConsumerGroup, key: str, step: Step, remove: Remove) -> None:
@@ -92,19 +102,23 @@ def timer_fired(group: ConsumerGroup, key: str, step: Step, remove: Remove) -> N
     member = group.members.get(member_id)
     match f"{kind}:":
         case steps.SESSION:
+            note, trigger = group_notes.FAILED, Trigger.MEMBER_EXPIRED
             late = _session_ended(group, member_id, step)
         case steps.REBALANCE:
+            note, trigger = group_notes.NOT_REVOKED, Trigger.REVOCATION_TIMEOUT
             late = _revocation_ended(group, member_id)
         case steps.JOIN:
+            note, trigger = group_notes.NOT_REJOINED, Trigger.JOIN_TIMEOUT
             late = _take(group.joining, member_id, "the classic member failed to join within the rebalance timeout")
         case steps.SYNC:
+            note, trigger = group_notes.NOT_SYNCED, Trigger.SYNC_TIMEOUT
             late = _take(group.syncing, member_id, "the member failed to sync within timeout")
         case _:
-            late = None
+            return
     if member is not None and late is not None:
         reason = f"Member {member_id} fenced from the group because {late}."
-        notes.failed(group, member, reason, step)
-        remove(Removal((member,), reason, Trigger.MEMBER_EXPIRED), step)
+        notes.removed(group, note, member, reason, step)
+        remove(Removal((member,), reason, trigger), step)
 
 
 def _revocation_ended(group: ConsumerGroup, member_id: str) -> str | None:
@@ -143,3 +157,6 @@ def restart_timers(group: ConsumerGroup, step: Step) -> None:
         step.arm(SESSION + member.member_id, deadline_ms)
         if member.state is MemberState.UNREVOKED_PARTITIONS:
             set_rebalance_timer(group, member, step)
+            group.progress.revoking_since[member.member_id] = step.now_ms
+    if group.state is ConsumerGroupState.RECONCILING:
+        group.progress.begin(group.members.values(), group.target_epoch, step.now_ms)

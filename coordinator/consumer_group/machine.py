@@ -16,7 +16,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rota.coordinator.consumer_group import classic_requests, downgrade, leave, notes, offsets, regexes, upgrade
+from rota.coordinator.consumer_group import (
+    classic_requests,
+    downgrade,
+    leave,
+    notes,
+    offsets,
+    refused_requests,
+    regexes,
+    upgrade,
+)
 from rota.coordinator.consumer_group.admission import Admitted
 from rota.coordinator.consumer_group.description import ConsumerDescription, describe
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, refusal
@@ -113,6 +122,7 @@ class HostedGroup(Group):
         first = Step(step.now_ms, step.wall_ms)
         checked = self._consumer_group(event, first)
         if isinstance(checked, HeartbeatReply):
+            self._note_refused(event, checked, step)
             refuse(step, event.token, checked)
             return
         group, admitted = checked
@@ -121,6 +131,24 @@ class HostedGroup(Group):
         self.consumer = group
         step.effects += first.effects
         accept(group, event, admitted, step)
+
+    def refused_heartbeat(
+        self, event: ConsumerHeartbeat, refusal: HeartbeatReply, now_ms: int, wall_ms: int
+    ) -> list[Effect]:
+        """Return the effects of a heartbeat that was refused before it reached the group: a note."""
+        step = Step(now_ms, wall_ms)
+        if self.consumer is None:
+            self._note_refused(event, refusal, step)
+        else:
+            refused_requests.refused_heartbeat(self.consumer, event, refusal, step)
+        return step.effects
+
+    def _note_refused(self, event: ConsumerHeartbeat, refusal: HeartbeatReply, step: Step) -> None:
+        """Count a heartbeat that a classic group refuses; nothing is left behind by one to no group."""
+        if not self.is_vacant:
+            note, member = refused_requests.note_of(refusal.error), refused_requests.sender(event)
+            reason = refusal.message or note
+            self.note_refusal(note, member, refused_requests.HEARTBEAT, refusal.error, step, reason)
 
     def _consumer_group(self, event: ConsumerHeartbeat, first: Step) -> tuple[ConsumerGroup, Admitted] | HeartbeatReply:
         """Return the group that the member joins, with its records in `first`, or the refusal."""
@@ -197,6 +225,7 @@ class HostedGroup(Group):
         """Answer at once; a classic member that replaces the last one of the consumer protocol ends the group."""
         joining = classic_requests.check_join(group, event, self.config)
         if isinstance(joining, Joined):
+            classic_requests.note_refused_join(group, event, joining, step)
             step.refuse(event.token, joining)
             return
         size_max, replaced = self.config.group_size_max, joining.replaces
@@ -211,6 +240,7 @@ class HostedGroup(Group):
         removal = leave.Removal((), reason, Trigger.STATIC_MEMBER_REPLACED)
         if not (is_last and self._downgrade(group, removal, step, has_to_rebalance=is_stale)):
             classic_requests.start_timers(group, member, step)
+            notes.progressed(group, step)
         step.reply(event.token, classic_requests.joined(member))
 
     def _remove(self, removal: leave.Removal, step: Step) -> None:
@@ -255,6 +285,7 @@ class HostedGroup(Group):
     def _commit(self, group: ConsumerGroup, event: Commit, step: Step) -> None:
         error = offsets.check_commit(group, event)
         if error is not ErrorCode.NONE:
+            refused_requests.refused_commit(group, event, error, step)
             step.effects.append(Reply(event.token, error, False))
             return
         self.replay_offsets(event.records)
@@ -263,6 +294,7 @@ class HostedGroup(Group):
     def _commit_in_transaction(self, group: ConsumerGroup, event: TransactionalCommit, step: Step) -> None:
         error = offsets.check_transactional_commit(group, event)
         if error is not ErrorCode.NONE:
+            refused_requests.refused_commit(group, event, error, step)
             step.refuse(event.token, error)
             return
         self.replay_in_transaction(event.producer_id, event.records)
@@ -320,6 +352,7 @@ class HostedGroup(Group):
         step = Step(now_ms, now_ms if wall_ms is None else wall_ms)
         leave.restart_timers(self.consumer, step)
         notes.loaded(self.consumer, step)
+        notes.progressed(self.consumer, step)
         return step.effects
 
     # ---- queries

@@ -16,10 +16,12 @@ from typing import Any, Final
 
 from rota.coordinator.consumer_group import records
 from rota.coordinator.consumer_group.member import LEFT_EPOCH, Member, Partitions
+from rota.coordinator.consumer_group.progress import Progress
 from rota.coordinator.consumer_group.records import ConsumerRecord
 from rota.coordinator.consumer_group.resolution import Resolution
 from rota.coordinator.consumer_group.settings import ConsumerGroupSettings, Environment
 from rota.coordinator.consumer_group.topics import NO_HASH, TopicDirectory
+from rota.coordinator.group.refusals import Refusals
 from rota.protocol import consumer_group_records as wire
 
 FIRST_EPOCH: Final = 1  # of a group without a record of its epoch
@@ -81,6 +83,10 @@ class ConsumerGroup:
     resolved_version: int = NO_VERSION  # `created_version` of the topics when the expressions were resolved
     describes: Callable[[str], bool] | None = None  # of the client for which expressions are about to be resolved
     resolution: Resolution | None = None  # that has begun
+    # for the timeline
+    progress: Progress = field(default_factory=Progress)
+    departed: dict[str, Partitions] = field(default_factory=dict)  # targets of members removed since the last target
+    refusals: Refusals = field(default_factory=Refusals)
 
     # ---- durable state
 

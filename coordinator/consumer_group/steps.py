@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.coordinator.consumer_group import notes, records
+from rota.coordinator.consumer_group import notes, records, refused_requests
 from rota.coordinator.consumer_group.events import HeartbeatReply
 from rota.coordinator.consumer_group.member import Member, MemberState
 from rota.coordinator.consumer_group.records import ConsumerRecord
@@ -37,6 +37,7 @@ def refuse(step: Step, token: Token, body: HeartbeatReply) -> None:
 
 def bump_epoch(group: ConsumerGroup, step: Step, reason: str, trigger: str, members: tuple[Member, ...] = ()) -> None:
     """Begin a rebalance: the next group epoch, with the hash of the topics that members subscribe to now."""
+    refused_requests.finish(group, step)
     hash_now = metadata_hash(group.subscribed_topics(), group.topics)
     previous = group.state
     record(group, records.epoch(group.group_id, group.epoch + 1, hash_now), step)

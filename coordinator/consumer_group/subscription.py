@@ -31,6 +31,8 @@ def replace_static(group: ConsumerGroup, holder: Member, member_id: str, step: S
     member = replace(holder, member_id=member_id, epoch=0, previous_epoch=0)
     target = group.targets.get(holder.member_id, NO_TARGET)
     cancel_timers(group, holder.member_id, step)
+    group.progress.remove(holder.member_id)
+    group.progress.lagging.add(member_id)
     for tombstone in records.removed_member(group.group_id, holder.member_id):
         record(group, tombstone, step)
     record(group, records.member(group.group_id, member), step)
@@ -96,5 +98,6 @@ def reconciled(
     after = reconcile(member, target, owned)
     if after != member:
         record(group, records.current(group.group_id, after), step)
+        group.progress.advance(member, after, group.target_epoch, step.now_ms)
         set_rebalance_timer(group, after, step)
     return after

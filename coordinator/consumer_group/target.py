@@ -11,6 +11,7 @@ from __future__ import annotations
 from rota.coordinator.consumer_group import notes, records
 from rota.coordinator.consumer_group.assignors import ASSIGNORS
 from rota.coordinator.consumer_group.assignors.spec import GroupSpec, MemberSpec
+from rota.coordinator.consumer_group.progress import NewTarget
 from rota.coordinator.consumer_group.state import NO_TARGET, ConsumerGroup
 from rota.coordinator.consumer_group.steps import record
 from rota.coordinator.group.effects import Step
@@ -42,12 +43,15 @@ def _compute(group: ConsumerGroup, step: Step) -> None:
     preferred = group.preferred_assignor()
     name = preferred if preferred is not None and preferred in ASSIGNORS else group.settings.assignors[0]
     assigned = ASSIGNORS[name](specification(group))
-    for member_id in group.members:
-        partitions = assigned.get(member_id, NO_TARGET)
+    targets = {member_id: assigned.get(member_id, NO_TARGET) for member_id in group.members}
+    new = NewTarget(name, notes.moves(group, targets))
+    for member_id, partitions in targets.items():
         if member_id not in group.targets or partitions != group.targets[member_id]:
             record(group, records.target(group.group_id, member_id, partitions), step)
     record(group, records.target_epoch(group.group_id, group.epoch, step.wall_ms), step)
-    notes.assigned(group, name, step)
+    group.departed.clear()
+    group.progress.begin(group.members.values(), group.target_epoch, step.now_ms)
+    group.progress.target = new
 
 
 def specification(group: ConsumerGroup) -> GroupSpec:

@@ -33,7 +33,7 @@ class Moves:
     partition_count: int = NONE
 
 
-Owned = dict[MemberId, frozenset[tuple[str, int]]]
+Owned = Mapping[str, frozenset[tuple[str, int]]]  # by member id
 Partitions = list[tuple[str, int]]
 Change = tuple[Partitions, Partitions, Partitions]  # gained, lost, kept
 UNKNOWN: Final = Moves()
@@ -43,7 +43,7 @@ def _owned(assignments: Mapping[MemberId, bytes]) -> Owned | None:
     """Return the partitions of each member; None when they cannot be read or are too many to compare."""
     if len(assignments) > MEMBERS_COMPARED_MAX or sum(map(len, assignments.values())) > ASSIGNMENTS_BYTES_MAX:
         return None
-    owned: Owned = {}
+    owned: dict[str, frozenset[tuple[str, int]]] = {}
     count = 0
     try:
         for member_id, raw in assignments.items():
@@ -62,10 +62,15 @@ def moves(old_parts: Mapping[MemberId, bytes] | None, new_parts: Mapping[MemberI
     new = _owned(new_parts)
     if new is None:
         return UNKNOWN
-    count = sum(map(len, new.values()))
     old = None if old_parts is None else _owned(old_parts)
     if old is None:
-        return Moves((), count)
+        return Moves((), sum(map(len, new.values())))
+    return compare(old, new)
+
+
+def compare(old: Owned, new: Owned) -> Moves:
+    """Return the changes from `old` to `new`, by member id; both are small enough to be compared."""
+    count = sum(map(len, new.values()))
     nothing: frozenset[tuple[str, int]] = frozenset()
     members = {**old, **new}
     changes = {member_id: _change(old.get(member_id, nothing), new.get(member_id, nothing)) for member_id in members}
@@ -79,7 +84,7 @@ def moves(old_parts: Mapping[MemberId, bytes] | None, new_parts: Mapping[MemberI
     return Moves(tuple(by_member), count)
 
 
-def _move(member_id: MemberId, change: Change, gained: Partitions, lost: Partitions, kept: Partitions) -> Move:
+def _move(member_id: str, change: Change, gained: Partitions, lost: Partitions, kept: Partitions) -> Move:
     return Move(
         member_id=member_id,
         gained_count=len(change[0]),
@@ -95,9 +100,9 @@ def _change(before: frozenset[tuple[str, int]], after: frozenset[tuple[str, int]
     return sorted(after - before), sorted(before - after), sorted(after & before)
 
 
-def _cut(changes: Mapping[MemberId, Change]) -> dict[MemberId, Change]:
+def _cut(changes: Mapping[str, Change]) -> dict[str, Change]:
     left = PARTITIONS_NAMED_MAX
-    cut: dict[MemberId, Change] = {member_id: ([], [], []) for member_id in changes}
+    cut: dict[str, Change] = {member_id: ([], [], []) for member_id in changes}
     for kind in range(3):
         for member_id, change in changes.items():
             cut[member_id][kind].extend(change[kind][:left])

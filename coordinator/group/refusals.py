@@ -28,6 +28,7 @@ class Refusal:
     error: ErrorCode
     count: int = 0
     noted: int = 0  # the count in the last note
+    reason: str = ""
 
 
 class Refusals:

@@ -255,16 +255,17 @@ class ClassicGroup:
         """Note that a request was refused, when its count is to be noted."""
         refusal = self.refusals.add(event, member, operation, error)
         if refusal is not None:
-            self.write_refusal(refusal, step, reason)
+            refusal.reason = reason
+            self.write_refusal(refusal, step)
 
-    def write_refusal(self, refusal: Refusal, step: Step, reason: str = "") -> None:
+    def write_refusal(self, refusal: Refusal, step: Step) -> None:
         """Note a refusal with its count."""
         member, instance_id = refusal.member, refusal.member.instance_id
         fields = self.fields(member=member.member_id, operation=refusal.operation, count=refusal.count)
         if instance_id is not None:
             fields |= {"instance": instance_id, "holder": self.members.by_instance.get(InstanceId(instance_id))}
-        if reason:
-            fields["reason"] = reason
+        if refusal.reason:
+            fields["reason"] = refusal.reason
         fields["members"] = len(self.members)
         timeline = {"members": (member,), "error_code": int(refusal.error), "generation": self.generation}
         step.note(refusal.event, fields, **timeline)

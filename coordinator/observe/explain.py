@@ -1,23 +1,23 @@
-"""Why did the group rebalance? Turns the events of a timeline into rebalances, and those into sentences. Pure.
+"""Why did the group rebalance? Turns rebalances and events of a timeline into sentences. Pure.
 
-`rebalances(events)` gives one Rebalance for each time that the group began to rebalance, oldest first; `sentences` says
-in plain English what happened in one of them. `as_json` turns any of these, events included, into plain values.
+`sentences` says in plain English what happened in a rebalance, `event_sentence` what an event is. `as_json` turns any
+of these into plain values.
 
 Laws
-    A rebalance begins with REBALANCE_STARTED and ends with ASSIGNED, EMPTIED, the next REBALANCE_STARTED, a new
-    coordinator, or the end of the events. What happens before its end belongs to it.
     TL11 Of a group of the consumer protocol (KIP-848) it is said that the broker assigned the partitions, in a group
         epoch: such a group has no leader, no generations and no wait for joins.
+    TL13 Where members of such a group had to revoke partitions, the sentences name them and the time that it took.
     Events of unknown types, triggers and members change nothing else: a newer broker may have written them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from rota.coordinator.observe.rebalances import RECONCILING, Outcome, Rebalance, last_of
 from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import NONE, EventMember, EventType, GroupEvent, Move, MovedPartitions, Trigger
 
@@ -27,128 +27,6 @@ LEADER_REASONS: Final = "it saw new topics or partitions, or goes on with a coop
 SLOW_JOIN_MS: Final = 100  # a join phase that took longer names the member that it waited for
 
 
-class Outcome:
-    """How a rebalance ended: the values of `outcome`."""
-
-    STABLE: Final = "stable"
-    EMPTY: Final = "empty"  # no member was left
-    INTERRUPTED: Final = "interrupted"  # the next rebalance began first, or another coordinator loaded the group
-    UNDER_WAY: Final = "under-way"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rebalance:
-    """One rebalance. A number that is not known is -1, a text empty; times are ms since the epoch.
-
-    `triggered_by` has the members that triggered it, `waited_for` those that joined last (with `wait_ms`), slowest
-    first.
-    """
-
-    started_ms: int
-    ended_ms: int
-    coordinator: int
-    from_generation: int
-    generation: int
-    outcome: str
-    trigger: str
-    reason: str
-    client_reason: str | None
-    previous_state: str
-    triggered_by: tuple[EventMember, ...]
-    joins_ms: int  # how long the group waited for its members to join
-    waited_for: tuple[EventMember, ...]
-    assignment_ms: int  # how long the members waited for the leader's assignment
-    leader: EventMember | None
-    protocol: str
-    member_count: int
-    joined: tuple[EventMember, ...]  # while it was under way
-    left: tuple[EventMember, ...]
-    expired: tuple[EventMember, ...]  # their session ended
-    not_rejoined: tuple[EventMember, ...]  # removed when the rebalance timeout was over
-    not_synced: tuple[EventMember, ...]
-    moves: tuple[Move, ...]
-    partition_count: int
-    events: tuple[GroupEvent, ...]
-
-
-def rebalances(events: Iterable[GroupEvent]) -> tuple[Rebalance, ...]:
-    """Return the rebalances in these events of one group, both oldest first."""
-    found: list[Rebalance] = []
-    current: list[GroupEvent] = []
-    for event in events:
-        starts = event.type == EventType.REBALANCE_STARTED
-        if current and (starts or event.type == EventType.LOADED):
-            found.append(_rebalance(current, event))
-            current = []
-        if starts or current:
-            current.append(event)
-        if current and event.type in (EventType.ASSIGNED, EventType.EMPTIED):
-            found.append(_rebalance(current, None))
-            current = []
-    if current:
-        found.append(_rebalance(current, None))
-    return tuple(found)
-
-
-def _rebalance(events: Sequence[GroupEvent], interrupted_by: GroupEvent | None) -> Rebalance:
-    start, last = events[0], events[-1]
-    generation = _last(events, EventType.GENERATION_STARTED)
-    assigned, emptied = _last(events, EventType.ASSIGNED), _last(events, EventType.EMPTIED)
-    end = assigned or emptied or interrupted_by
-    joins = generation or emptied
-    begun = joins or assigned  # a group of the consumer protocol has no event of its own for a new epoch
-    about = assigned or generation or last
-    return Rebalance(
-        started_ms=start.time_ms,
-        ended_ms=NONE if end is None else end.time_ms,
-        coordinator=start.broker,
-        from_generation=start.generation,
-        generation=NONE if begun is None else begun.generation,
-        outcome=_outcome(assigned, emptied, interrupted_by),
-        trigger=start.trigger,
-        reason=start.reason,
-        client_reason=start.client_reason,
-        previous_state=start.previous_state,
-        triggered_by=start.members,
-        joins_ms=NONE if joins is None else joins.duration_ms,
-        waited_for=() if generation is None else generation.members,
-        assignment_ms=NONE if assigned is None else assigned.duration_ms,
-        leader=_leader(assigned, generation),
-        protocol=about.protocol,
-        member_count=about.member_count,
-        joined=_members(events, EventType.MEMBER_JOINED),
-        left=_members(events, EventType.MEMBER_LEFT),
-        expired=_members(events, EventType.MEMBER_EXPIRED),
-        not_rejoined=_members(events, EventType.MEMBERS_NOT_REJOINED),
-        not_synced=_members(events, EventType.MEMBERS_NOT_SYNCED),
-        moves=() if assigned is None else assigned.moves,
-        partition_count=NONE if assigned is None else assigned.partition_count,
-        events=tuple(events),
-    )
-
-
-def _last(events: Sequence[GroupEvent], event_type: EventType) -> GroupEvent | None:
-    return next((event for event in reversed(events) if event.type == event_type), None)
-
-
-def _members(events: Sequence[GroupEvent], event_type: EventType) -> tuple[EventMember, ...]:
-    return tuple(member for event in events if event.type == event_type for member in event.members)
-
-
-def _outcome(assigned: GroupEvent | None, emptied: GroupEvent | None, interrupted_by: GroupEvent | None) -> str:
-    if assigned is not None:
-        return Outcome.STABLE
-    if emptied is not None:
-        return Outcome.EMPTY
-    return Outcome.UNDER_WAY if interrupted_by is None else Outcome.INTERRUPTED
-
-
-def _leader(assigned: GroupEvent | None, generation: GroupEvent | None) -> EventMember | None:
-    if assigned is not None and assigned.members:
-        return assigned.members[0]
-    return EventMember(member_id=generation.leader) if generation is not None and generation.leader else None
-
-
 # ---- sentences
 
 
@@ -156,13 +34,13 @@ def _is_by_broker(rebalance: Rebalance) -> bool:
     """Whether the broker assigns the partitions: no generation began, and nobody led."""
     if any(event.type == EventType.GENERATION_STARTED for event in rebalance.events) or rebalance.leader is not None:
         return False
-    return rebalance.assignment_ms != NONE or rebalance.previous_state in ("Assigning", "Reconciling")
+    return rebalance.assignment_ms != NONE or rebalance.previous_state in RECONCILING
 
 
 def sentences(rebalance: Rebalance) -> tuple[str, ...]:
     """Return sentences about the trigger, the wait for joins, the assignment, the moved partitions and the result."""
-    lines = (_why(rebalance), _joins(rebalance), *_meanwhile(rebalance), _assignment(rebalance))
-    return tuple(line for line in (*lines, _moved(rebalance), _result(rebalance)) if line)
+    lines = (_why(rebalance), _joins(rebalance), *_meanwhile(rebalance), _assignment(rebalance), _moved(rebalance))
+    return tuple(line for line in (*lines, *_reconciliation(rebalance), _result(rebalance)) if line)
 
 
 def _why(rebalance: Rebalance) -> str:
@@ -182,6 +60,8 @@ def _cause(rebalance: Rebalance) -> str:
         Trigger.TOPICS_CHANGED: "topics that its members subscribe to were created, deleted or got more partitions",
         Trigger.LEADER_REJOINED: f"the leader, {members}, joined again ({LEADER_REASONS})",
         Trigger.STATIC_MEMBER_REPLACED: f"{members} replaced the member with the same group.instance.id",
+        Trigger.REVOCATION_TIMEOUT: f"{members} did not give up its partitions within its rebalance timeout",
+        Trigger.JOIN_TIMEOUT: f"{members} did not join again within its rebalance timeout",
         Trigger.SYNC_TIMEOUT: f"{members} joined and did not fetch its assignment in time",
         Trigger.ASSIGNMENT_TOO_LARGE: f"the assignment of {members} is too large to be stored",
         Trigger.LOADED_UNASSIGNED: "its coordinator stopped before the members had their assignment",
@@ -210,10 +90,14 @@ def _meanwhile(rebalance: Rebalance) -> Iterable[str]:
         (rebalance.expired, "stopped sending heartbeats meanwhile"),
         (rebalance.not_rejoined, "did not join again within the rebalance timeout and lost membership"),
         (rebalance.not_synced, "did not fetch the assignment in time and lost membership"),
+        (rebalance.not_revoked, "did not give up its partitions within the rebalance timeout and lost membership"),
     ):
         others = tuple(member for member in members if member.member_id not in triggered_by)
         if others:
             yield f"{sentence(members_named(others))} {verb}."
+    loaded = last_of(rebalance.events, EventType.LOADED)
+    if loaded is not None:
+        yield f"Broker {loaded.broker} loaded the group meanwhile."
 
 
 def _assignment(rebalance: Rebalance) -> str:
@@ -227,6 +111,20 @@ def _assignment(rebalance: Rebalance) -> str:
     return f"{sentence(leader)} assigned the partitions{assignor} in {seconds(rebalance.assignment_ms)}."
 
 
+def _reconciliation(rebalance: Rebalance) -> Iterable[str]:
+    """Who had to revoke partitions, and how long that took; a time is that from the answer which takes them away."""
+    slowest = rebalance.waited_for[0] if rebalance.waited_for else None
+    if rebalance.reconciliation_ms != NONE:
+        took = f"All members had their partitions after {seconds(rebalance.reconciliation_ms)}"
+        if slowest is None:
+            yield f"{took}; none had to revoke some first."
+        else:
+            yield f"{took}; the slowest to revoke some was {member_named(slowest)}, in {seconds(slowest.wait_ms)}."
+    elif last_of(rebalance.events, EventType.RECONCILIATION_STARTED) is not None and rebalance.waited_for:
+        verb = "has" if len(rebalance.waited_for) == 1 else "have"
+        yield f"{sentence(members_named(rebalance.waited_for))} {verb} to revoke partitions first."
+
+
 def _moved(rebalance: Rebalance) -> str:
     gained = sum(move.gained_count for move in rebalance.moves)
     lost = sum(move.lost_count for move in rebalance.moves)
@@ -236,7 +134,7 @@ def _moved(rebalance: Rebalance) -> str:
         return "No partition moved."
     kept = sum(move.kept_count for move in rebalance.moves)
     changed = [move for move in rebalance.moves if move.member_id and (move.gained_count or move.lost_count)]
-    names = {member.member_id: member for event in rebalance.events for member in event.members}
+    names = {member.member_id: member for member in rebalance.moved}
     parts = [_move(move, names) for move in changed[:NAMED_MAX]]
     more = len(changed) - len(parts)
     tail = f"; and {more} more members" if more > 0 else ""
@@ -259,6 +157,8 @@ def _result(rebalance: Rebalance) -> str:
             took = seconds(rebalance.ended_ms - rebalance.started_ms)
             count = plural(rebalance.member_count, "member")
             if _is_by_broker(rebalance):
+                if rebalance.reconciliation_ms != NONE:
+                    return f"Group epoch {rebalance.generation} has {count}; the rebalance took {took}."
                 return f"Group epoch {rebalance.generation} has {count}; its target assignment was there after {took}."
             return f"Generation {rebalance.generation} has {count}; the rebalance took {took}."
         case Outcome.EMPTY:
@@ -277,7 +177,7 @@ def event_sentence(event: GroupEvent) -> str:
         EventType.MEMBER_JOINED: f"{members} joined{client_reason}",
         EventType.STATIC_MEMBER_REPLACED: f"{first} replaced the member with the same group.instance.id",
         EventType.STATIC_MEMBER_KEPT: f"{members} kept its assignment: no rebalance",
-        EventType.MEMBER_REFUSED: f"{members} was refused ({error_name(event)}): {event.reason}",
+        EventType.MEMBER_REFUSED: f"{first} was refused ({error_name(event)}): {event.reason}",
         EventType.REBALANCE_STARTED: f"a rebalance started: {_reason(event)}{client_reason}",
         EventType.LEADER_ELECTED: f"{first} became the leader: the previous one did not join in time",
         EventType.NOBODY_REJOINED: "the rebalance continues: no member has joined yet",
@@ -288,11 +188,14 @@ def event_sentence(event: GroupEvent) -> str:
         EventType.EMPTIED: "the group became empty",
         EventType.MEMBER_LEFT: f"{members} left{client_reason}",
         EventType.MEMBER_EXPIRED: f"the session of {members} ended",
-        EventType.REQUESTS_REFUSED: f"{event.operation} of {members} was refused {times}: {error_name(event)}",
+        EventType.REQUESTS_REFUSED: f"{event.operation} of {first} was refused {times}: {error_name(event)}",
         EventType.LOADED: f"broker {event.broker} loaded the group",
         EventType.OFFSETS_EXPIRED: f"{plural(event.count, 'offset')} expired",
         EventType.DELETED: "the group was deleted",
         EventType.UPGRADED: "the group became one of the consumer protocol, which serves its classic members, too",
+        EventType.RECONCILIATION_STARTED: _reconciling(event),
+        EventType.RECONCILED: f"the members have the target assignment of group epoch {event.generation}",
+        EventType.MEMBERS_NOT_REVOKED: f"{members} did not give up its partitions in time and lost membership",
         EventType.DOWNGRADED: "the group became a classic one: its last member of the consumer protocol is gone",
     }
     text = next((text for event_type, text in texts.items() if event_type == event.type), f"event {event.type}")
@@ -311,6 +214,11 @@ def _assigned(event: GroupEvent) -> str:
     if event.members:
         return f"the leader's assignment of generation {event.generation} arrived"
     return f"the broker assigned the partitions of group epoch {event.generation} with {event.protocol}"
+
+
+def _reconciling(event: GroupEvent) -> str:
+    what = f"the members move to the target assignment of group epoch {event.generation}"
+    return f"{what}; {members_named(event.members)} first revoke partitions" if event.members else what
 
 
 def _count_of_members(event: GroupEvent) -> str:

@@ -21,6 +21,7 @@ class Code:
     POLL_INTERVAL_EXCEEDED: Final = "poll-interval-exceeded"
     STATIC_ID_USED_TWICE: Final = "static-id-used-twice"
     SLOW_ASSIGNMENT: Final = "slow-assignment"
+    SLOW_REVOCATION: Final = "slow-revocation"
     ASSIGNOR_MISMATCH: Final = "assignor-mismatch"
     IDLE_MEMBERS: Final = "idle-members"
     STUCK_PARTITION: Final = "stuck-partition"
@@ -52,6 +53,9 @@ class Thresholds:
     poll_timeouts: int = 2
     slow_assignment_ms: int = 3_000
     slow_assignments: int = 2
+    slow_revocation_ms: int = 5_000
+    slow_revocations: int = 2
+    dead_ms: int = 60_000  # a member without a heartbeat for so long is removed: group.consumer.max.session.timeout.ms
     refused_commits: int = 10
     stuck_records: int = 100  # lag of a partition below that is not worth a finding
     expires_soon_ms: int = 86_400_000

@@ -5,53 +5,24 @@
 Laws
     A rule looks at the events of the last `window_ms` only, so that a finding ends when its cause has ended.
     A healthy group (members join, work, restart once, leave) has no finding.
-    The same member after a restart is known by its instance id, or by its client id and host.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
-from rota.coordinator.observe.explain import (
-    Outcome,
-    Rebalance,
-    clock,
-    event_sentence,
-    member_named,
-    plural,
-    rebalances,
-    seconds,
-    sentence,
-)
+from rota.coordinator.observe.explain import clock, member_named, members_named, plural, seconds, sentence
+from rota.coordinator.observe.facts import DEPARTURES, Facts, Identity, by_member, finding, identity, of_type
 from rota.coordinator.observe.finding import DEFAULTS, Code, Finding, Severity, Thresholds
 from rota.coordinator.observe.lag import GroupLag, PartitionLag
-from rota.protocol.errors import ErrorCode
-from rota.protocol.group_timeline import NONE, EventMember, EventType, GroupEvent
+from rota.coordinator.observe.rebalances import Outcome, Rebalance, rebalances
+from rota.coordinator.observe.refusal_rules import assignor_mismatch, commits_refused, static_twice
+from rota.protocol.group_timeline import NONE, EventType, GroupEvent
 
-EVIDENCE_MAX: Final = 3  # events that a finding shows: the last ones
 POLL_TIMEOUT: Final = ("poll timeout", "poll interval", "max.poll.interval")  # in a client's reason for leaving
-Identity = tuple[str, ...]
-DEPARTURES: Final = (
-    EventType.MEMBER_LEFT,
-    EventType.MEMBER_EXPIRED,
-    EventType.MEMBERS_NOT_REJOINED,
-    EventType.MEMBERS_NOT_SYNCED,
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """The input of the rules: all events, those of the window, all rebalances, the lag."""
-
-    events: Sequence[GroupEvent]
-    recent: Sequence[GroupEvent]
-    rebalances: Sequence[Rebalance]
-    lag: GroupLag | None
-    now_ms: int
-    limits: Thresholds
 
 
 def findings(
@@ -61,26 +32,27 @@ def findings(
     recent = [event for event in events if event.time_ms > now_ms - limits.window_ms]
     facts = Facts(events=events, recent=recent, rebalances=rebalances(events), lag=lag, now_ms=now_ms, limits=limits)
     order = (Severity.ERROR, Severity.WARNING, Severity.INFO)
-    return tuple(sorted((finding for rule in RULES for finding in rule(facts)), key=lambda f: order.index(f.severity)))
+    return tuple(sorted((found for rule in RULES for found in rule(facts)), key=lambda f: order.index(f.severity)))
 
 
 # ---- rules about members
 
 
 def _flaps(facts: Facts) -> Iterator[Finding]:
-    departures = _of_type(facts.recent, EventType.MEMBER_LEFT, EventType.MEMBER_EXPIRED)
+    departures = of_type(facts.recent, EventType.MEMBER_LEFT, EventType.MEMBER_EXPIRED)
     peaks = _peaks(facts.events)
-    for member, events in _by_member(departures):
+    for member, events in by_member(departures):
         polled_late = sum(map(_is_poll_timeout, events))
         if len(events) - polled_late >= facts.limits.flaps * peaks[identity(member)]:
-            expired = len(_of_type(events, EventType.MEMBER_EXPIRED))
-            yield _finding(
+            expired = len(of_type(events, EventType.MEMBER_EXPIRED))
+            yield finding(
                 Code.MEMBER_FLAPS,
                 Severity.WARNING,
                 member_named(member),
                 f"{member_named(member)} left or was lost {len(events)} times ({expired} times without a heartbeat)",
                 "Look why it restarts: its log, memory limit and liveness probe. A group.instance.id makes restarts"
-                " within session.timeout.ms free of rebalances; a longer session.timeout.ms bridges pauses.",
+                " within session.timeout.ms free of rebalances; a longer session.timeout.ms bridges pauses. (In a group"
+                " of the consumer protocol it is group.consumer.session.timeout.ms of the broker.)",
                 events,
             )
 
@@ -101,11 +73,11 @@ def _peaks(events: Sequence[GroupEvent]) -> dict[Identity, int]:
 
 
 def _poll_interval(facts: Facts) -> Iterator[Finding]:
-    late = [event for event in _of_type(facts.recent, EventType.MEMBER_LEFT) if _is_poll_timeout(event)]
-    late += _of_type(facts.recent, EventType.MEMBERS_NOT_REJOINED)
-    for member, events in _by_member(late):
+    late = [event for event in of_type(facts.recent, EventType.MEMBER_LEFT) if _is_poll_timeout(event)]
+    late += of_type(facts.recent, EventType.MEMBERS_NOT_REJOINED, EventType.MEMBERS_NOT_REVOKED)
+    for member, events in by_member(late):
         if len(events) >= facts.limits.poll_timeouts:
-            yield _finding(
+            yield finding(
                 Code.POLL_INTERVAL_EXCEEDED,
                 Severity.ERROR,
                 member_named(member),
@@ -116,87 +88,19 @@ def _poll_interval(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _static_twice(facts: Facts) -> Iterator[Finding]:
-    fenced = [
-        event
-        for event in _of_type(facts.recent, EventType.REQUESTS_REFUSED)
-        if event.error_code == ErrorCode.FENCED_INSTANCE_ID
-    ]
-    for member, events in _by_member(fenced):
-        replaced = [
-            event
-            for event in _of_type(facts.recent, EventType.STATIC_MEMBER_REPLACED)
-            if event.members and event.members[0].instance_id == member.instance_id
-        ]
-        hosts = sorted({other.client_host.removeprefix("/") for event in replaced for other in event.members} - {""})
-        yield _finding(
-            Code.STATIC_ID_USED_TWICE,
-            Severity.ERROR,
-            f"static member {member.instance_id}",
-            f"two clients use the group.instance.id {member.instance_id}"
-            + (f" (from {', '.join(hosts)})" if hosts else "")
-            + ": each one fences the other",
-            "Give each client an id of its own, for example its host or pod name. Two copies of one deployment"
-            " must not share a configuration with a fixed group.instance.id.",
-            [*replaced, *events],
-        )
-
-
-def _assignor_mismatch(facts: Facts) -> Iterator[Finding]:
-    refused = [
-        event
-        for event in _of_type(facts.recent, EventType.MEMBER_REFUSED)
-        if event.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    ]
-    for member, events in _by_member(refused):
-        yield _finding(
-            Code.ASSIGNOR_MISMATCH,
-            Severity.ERROR,
-            member_named(member),
-            f"{member_named(member)} cannot join: {events[-1].reason}",
-            "Give all members an assignor in common (partition.assignment.strategy). To change it, roll all"
-            " members twice: first with both assignors, then with the new one alone.",
-            events,
-        )
-
-
-def _commits_refused(facts: Facts) -> Iterator[Finding]:
-    refused = [
-        event
-        for event in _of_type(facts.recent, EventType.REQUESTS_REFUSED)
-        if event.operation == "offset-commit" and event.error_code != ErrorCode.FENCED_INSTANCE_ID
-    ]
-    for member, events in _by_member(refused):
-        counts: dict[tuple[int, int], int] = {}  # an event has the count since its generation began
-        for event in events:
-            counts[event.generation, event.error_code] = event.count
-        count = sum(counts.values())
-        if count >= facts.limits.refused_commits:
-            yield _finding(
-                Code.COMMITS_REFUSED,
-                Severity.WARNING,
-                member_named(member),
-                f"{count} commits of {member_named(member)} were refused: it is not in the current generation",
-                "It lost its partitions in a rebalance and goes on with their records. Commit in the rebalance"
-                " listener before partitions are revoked, and stop work on partitions that were lost.",
-                events,
-                count=count,
-            )
-
-
 # ---- rules about the group
 
 
 def _slow_assignment(facts: Facts) -> Iterator[Finding]:
     slow = [
         event
-        for event in _of_type(facts.recent, EventType.ASSIGNED)
+        for event in of_type(facts.recent, EventType.ASSIGNED)
         if event.duration_ms >= facts.limits.slow_assignment_ms
     ]
-    for member, events in _by_member(slow):
+    for member, events in by_member(slow):
         if len(events) >= facts.limits.slow_assignments:
             longest = max(event.duration_ms for event in events)
-            yield _finding(
+            yield finding(
                 Code.SLOW_ASSIGNMENT,
                 Severity.WARNING,
                 member_named(member),
@@ -207,13 +111,33 @@ def _slow_assignment(facts: Facts) -> Iterator[Finding]:
             )
 
 
+def _slow_revocation(facts: Facts) -> Iterator[Finding]:
+    """KIP-848: others get partitions only when the member that has them says that it does not use them any more."""
+    slow = [
+        replace(event, members=tuple(each for each in event.members if each.wait_ms >= facts.limits.slow_revocation_ms))
+        for event in of_type(facts.recent, EventType.RECONCILED)
+    ]
+    for member, events in by_member(slow):
+        if len(events) >= facts.limits.slow_revocations:
+            waits = (each.wait_ms for event in events for each in event.members if identity(each) == identity(member))
+            yield finding(
+                Code.SLOW_REVOCATION,
+                Severity.WARNING,
+                member_named(member),
+                f"{member_named(member)} took up to {seconds(max(waits))} to give up partitions",
+                "Their new owners wait for it. It has to call poll more often: process fewer records for each poll"
+                " (max.poll.records); a rebalance listener that blocks delays it, too.",
+                events,
+            )
+
+
 def _idle_members(facts: Facts) -> Iterator[Finding]:
     last = next((event for event in reversed(facts.events) if _ends_or_starts(event)), None)
     if last is None or last.type != EventType.ASSIGNED or last.partition_count == NONE:
         return
     idle = last.member_count - last.partition_count
     if idle > 0:
-        yield _finding(
+        yield finding(
             Code.IDLE_MEMBERS,
             Severity.INFO,
             "members",
@@ -235,17 +159,24 @@ def _never_stable(facts: Facts) -> Iterator[Finding]:
     lasted_ms = facts.now_ms - run[0].started_ms
     if lasted_ms < facts.limits.unsettled_ms:
         return
-    frequent = max(_by_member([rebalance.events[0] for rebalance in run]), key=lambda pair: len(pair[1]), default=None)
+    frequent = max(by_member([rebalance.events[0] for rebalance in run]), key=lambda pair: len(pair[1]), default=None)
     most = f"; most of them by {member_named(frequent[0])} ({len(frequent[1])})" if frequent is not None else ""
-    yield _finding(
+    yield finding(
         Code.NEVER_STABLE,
         Severity.ERROR,
         "group",
-        f"the group has been rebalancing for {seconds(lasted_ms)}: {plural(len(run), 'rebalance')}{most}",
+        f"the group has been rebalancing for {seconds(lasted_ms)}: {plural(len(run), 'rebalance')}{most}"
+        + _blocked(run[-1]),
         "Find the member that starts them in the evidence and stop it. Members that take longer to join than"
         " others' sessions last need a longer max.poll.interval.ms; cooperative-sticky keeps the others at work.",
         [rebalance.events[0] for rebalance in run],
     )
+
+
+def _blocked(rebalance: Rebalance) -> str:
+    """Who keeps partitions that others wait for, in a group of the consumer protocol."""
+    is_blocked = rebalance.outcome == Outcome.UNDER_WAY and rebalance.assignment_ms != NONE and rebalance.waited_for
+    return f"; {members_named(rebalance.waited_for)} did not give up partitions yet" if is_blocked else ""
 
 
 def _settled_between(rebalance: Rebalance, until_ms: int, limits: Thresholds) -> bool:
@@ -327,63 +258,19 @@ def _commit_evidence(partition: PartitionLag) -> tuple[str, ...]:
 RULES: Final[tuple[Callable[[Facts], Iterator[Finding]], ...]] = (
     _flaps,
     _poll_interval,
-    _static_twice,
+    static_twice,
     _slow_assignment,
-    _assignor_mismatch,
+    _slow_revocation,
+    assignor_mismatch,
     _idle_members,
     _stuck_partition,
     _offsets_expire,
     _never_stable,
-    _commits_refused,
+    commits_refused,
 )
 
 
-# ---- what the rules share
-
-
-def _finding(
-    code: str,
-    severity: str,
-    subject: str,
-    text: str,
-    remedy: str,
-    events: Sequence[GroupEvent],
-    *,
-    count: int | None = None,
-) -> Finding:
-    ordered = sorted(events, key=lambda event: event.sequence)
-    return Finding(
-        code=code,
-        severity=severity,
-        subject=subject,
-        sentence=sentence(text) + ".",
-        remedy=remedy,
-        evidence=tuple(f"{clock(event.time_ms)}: {event_sentence(event)}" for event in ordered[-EVIDENCE_MAX:]),
-        count=len(events) if count is None else count,
-        last_ms=max(event.time_ms for event in events),
-    )
-
-
-def _of_type(events: Iterable[GroupEvent], *types: EventType) -> list[GroupEvent]:
-    return [event for event in events if event.type in types]
-
-
-def _by_member(events: Iterable[GroupEvent]) -> list[tuple[EventMember, list[GroupEvent]]]:
-    """Return the events of each member, known across restarts."""
-    found: dict[Identity, tuple[EventMember, list[GroupEvent]]] = {}
-    for event in events:
-        for member in event.members:
-            found.setdefault(identity(member), (member, []))[1].append(event)
-    return list(found.values())
-
-
-def identity(member: EventMember) -> Identity:
-    """Return an identity that survives a restart: the instance id, else client id and host, else the member id."""
-    if member.instance_id is not None:
-        return "instance", member.instance_id
-    if member.client_id or member.client_host:
-        return "client", member.client_id, member.client_host
-    return "member", member.member_id
+# ---- what they ask of an event
 
 
 def _is_poll_timeout(event: GroupEvent) -> bool:

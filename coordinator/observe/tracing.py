@@ -28,10 +28,11 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
-from rota.coordinator.observe.explain import Rebalance, event_name, rebalances
+from rota.coordinator.observe.explain import event_name
+from rota.coordinator.observe.rebalances import Rebalance, rebalances
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
-from rota.protocol.group_timeline import EventType, GroupEvent
+from rota.protocol.group_timeline import GroupEvent, ends_rebalance
 from rota.transport.handshake import software_version
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ QUEUE_SPANS_MAX: Final = 2_048  # TR2
 EXPORT_EVERY_MS: Final = 1_000
 EXPORT_TIMEOUT_S: Final = 5  # of one batch, retries included
 STOP_TIMEOUT_S: Final = 2  # a stopping broker waits this long for its last spans
-_ENDS: Final = frozenset({EventType.ASSIGNED, EventType.EMPTIED})
 _NO_ERRORS: Final = (None, ErrorCode.NONE)
 
 
@@ -190,7 +190,7 @@ class TracedTimelines:
     def add(self, group_id: str, event: GroupEvent) -> None:
         """Add an event; the one that ends a rebalance makes its span."""
         self._timelines.add(group_id, event)
-        if event.type in _ENDS:
+        if ends_rebalance(event):
             found = rebalances(self._timelines.of(group_id))
             if found and found[-1].ended_ms == event.time_ms:
                 _trace_rebalance(self._tracer, group_id, found[-1])

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from rota.coordinator.observe import health
-from rota.coordinator.observe.explain import as_json, rebalances
+from rota.coordinator.observe.explain import as_json
 from rota.coordinator.observe.lag import GroupLag
 from rota.coordinator.observe.lag_service import Lag
+from rota.coordinator.observe.rebalances import rebalances
 from rota.coordinator.web.asks import ApiError, Asks
 from rota.coordinator.web.lag_source import assigned, describe
 from rota.coordinator.web.timelines import events_of

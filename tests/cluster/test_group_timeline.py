@@ -7,7 +7,7 @@ from tests.interop.clients import CLIENTS
 from tests.interop.members import Member, Settings
 
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, GROUP_TIMELINE
-from rota.coordinator.observe.explain import rebalances
+from rota.coordinator.observe.rebalances import rebalances
 from rota.protocol.group_timeline import EventType, GroupEvent, Trigger
 
 

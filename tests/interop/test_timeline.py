@@ -24,7 +24,8 @@ from tests.interop.layouts import until_sizes
 from tests.interop.members import Member, Settings
 from tests.unit.protocol.timeline_page import decode
 
-from rota.coordinator.observe.explain import Outcome, rebalances, sentences
+from rota.coordinator.observe.explain import sentences
+from rota.coordinator.observe.rebalances import Outcome, rebalances
 from rota.protocol.group_timeline import EventType, GroupEvent, Trigger, decode_value
 
 TOPIC = "__rota_group_timeline"

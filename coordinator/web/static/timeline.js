@@ -41,14 +41,17 @@ export function drawTimeline(rebalances, owners, now, range) {
 function phases(each, until, now, x) {
   const byBroker = each.joins_ms < 0 && each.assignment_ms >= 0; // a group of the consumer protocol: nobody joins again
   const joined = byBroker ? each.started_ms : each.joins_ms >= 0 ? each.started_ms + each.joins_ms : each.ended_ms >= 0 ? each.ended_ms : now;
-  const assigned = each.ended_ms >= 0 ? each.ended_ms : now;
+  const ended = each.ended_ms >= 0 ? each.ended_ms : now;
+  const reconciles = each.events.some((one) => one.name === "reconciliation-started");
+  const assigned = reconciles ? Math.min(each.started_ms + Math.max(each.assignment_ms, 0), ended) : ended;
   const said = each.sentences.join(" ");
   const found = byBroker ? [] : [bar(x(each.started_ms), x(joined), TOP, 20, "joins", `Waiting for joins, ${duration(joined - each.started_ms)}. ${said}`)];
   const awaited = byBroker ? "Waiting for the broker's assignment" : "Waiting for the leader's assignment";
   const stable = byBroker ? "Group epoch" : "Stable in generation";
   if (assigned > joined || each.assignment_ms >= 0) found.push(bar(x(joined), x(assigned), TOP, 20, "assignment", `${awaited}, ${duration(Math.max(assigned - joined, 0))}. ${said}`));
-  if (each.outcome === "stable") found.unshift(bar(x(assigned), x(until), TOP + 5, 10, "stable", `${stable} ${each.generation} for ${duration(until - assigned)}`));
-  if (each.outcome === "empty") found.unshift(bar(x(assigned), x(until), TOP + 5, 10, "empty", `Empty for ${duration(until - assigned)}`));
+  if (reconciles) found.push(bar(x(assigned), x(ended), TOP, 20, "reconciling", `Waiting for members to revoke and take partitions, ${duration(ended - assigned)}. ${said}`));
+  if (each.outcome === "stable") found.unshift(bar(x(ended), x(until), TOP + 5, 10, "stable", `${stable} ${each.generation} for ${duration(until - ended)}`));
+  if (each.outcome === "empty") found.unshift(bar(x(ended), x(until), TOP + 5, 10, "empty", `Empty for ${duration(until - ended)}`));
   return found;
 }
 
@@ -68,7 +71,7 @@ function axis(from, now, x, height) {
 
 function legend(spans, owners) {
   const members = [...new Set(spans.map((span) => span.member))];
-  const kinds = [["joins", "waiting for joins"], ["assignment", "waiting for the assignment"], ["stable", "stable"], ["empty", "empty"]];
+  const kinds = [["joins", "waiting for joins"], ["assignment", "waiting for the assignment"], ["reconciling", "waiting for members to revoke"], ["stable", "stable"], ["empty", "empty"]];
   return h("ul", { class: "legend", "aria-label": "Colours" },
     kinds.map(([kind, text]) => h("li", {}, h("span", { class: `swatch ${kind}` }), text)),
     members.map((member) => h("li", {}, h("span", { class: `swatch ${owners.colour(member)}` }), owners.name(member))));

@@ -24,7 +24,7 @@ export function group(main, name, reload) {
   const draw = () => replace(drawing, drawTimeline(rebalances, owners, Date.now(), Number(range.value)));
 
   function meet(shown) {
-    for (const each of rebalances.flatMap((one) => [...one.triggered_by, ...one.waited_for, ...one.joined, ...one.left, ...one.expired, ...(one.leader ? [one.leader] : [])])) {
+    for (const each of rebalances.flatMap((one) => [...one.triggered_by, ...one.waited_for, ...one.joined, ...one.left, ...one.expired, ...one.moved, ...one.not_revoked, ...(one.leader ? [one.leader] : [])])) {
       if (!owners.names.has(each.member_id)) owners.meet(each.member_id, each.instance_id, each.client_id, each.client_host);
     }
     for (const each of shown.members) {

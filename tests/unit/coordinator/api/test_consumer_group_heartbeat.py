@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from rota.coordinator.api.offset_commit import offset_commit
 from rota.coordinator.api.offset_fetch import offset_fetch
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
+from rota.protocol.group_timeline import EventType
 from rota.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -91,6 +93,32 @@ def test_an_assignor_that_is_not_configured_is_refused() -> None:
     response = beat(GroupWorld().open(), joins(server_assignor="mine"))
     assert response.error_code == ErrorCode.UNSUPPORTED_ASSIGNOR
     assert response.error_message == "ServerAssignor mine is not supported. Supported assignors: uniform, range."
+
+
+def test_tl4_an_assignor_that_is_not_configured_is_counted_in_the_timeline_of_a_group_that_is_there() -> None:
+    world = GroupWorld().open()
+    beat(world, joins(server_assignor="mine"))
+    assert world.node.groups.timelines.of("g") == ()
+    beat(world, joins())
+    beat(world, joins(member_id="other", server_assignor="mine"))
+    refused = world.node.groups.timelines.of("g")[-1]
+    assert (refused.type, refused.error_code) == (EventType.MEMBER_REFUSED, ErrorCode.UNSUPPORTED_ASSIGNOR)
+    assert refused.reason.startswith("ServerAssignor mine is not supported.")
+
+
+def test_tl14_a_rebalance_is_counted_until_the_members_have_their_partitions() -> None:
+    world = world_with_member()
+    ended = world.node.groups.rebalances.ended["member-joined"]
+    world.now_ms += 1_000  # the assignment interval
+    beat(world, joins(member_id="n"))
+    beats = joins(member_epoch=2, rebalance_timeout_ms=-1, subscribed_topic_names=None)
+    kept = beat(world, replace(beats, topic_partitions=None)).assignment
+    assert ended.requests == 1
+    assert kept is not None
+    beat(world, replace(beats, topic_partitions=kept.topic_partitions))
+    assert ended.requests == 1
+    beat(world, replace(beats, member_id="n", member_epoch=3))
+    assert ended.requests == 2
 
 
 def test_a_member_joins_and_gets_the_partitions() -> None:

@@ -135,14 +135,16 @@ class Talk:
         rack: str | None = None,
         assignor: str | None = None,
         describes: Callable[[str], bool] = describes_all,
+        client: str = CLIENT,
+        host: str = HOST,
     ) -> HeartbeatReply:
         """Send a heartbeat and return the answer."""
         event = ConsumerHeartbeat(
             token=self._token(),
             member_id=member,
             member_epoch=epoch,
-            client_id=CLIENT,
-            client_host=HOST,
+            client_id=client,
+            client_host=host,
             instance_id=instance,
             rack_id=rack,
             rebalance_ms=rebalance_ms,
@@ -152,7 +154,7 @@ class Talk:
             owned=None if owned is None else tuple((id_of(name), tuple(parts)) for name, parts in owned.items()),
             describes=describes,
         )
-        extended = self.extend_session(member, epoch) if is_plain(event) else None
+        extended = self.hosted.extend_session(member, epoch, (client, host), self.now_ms) if is_plain(event) else None
         effects, answer = len(self.log) + len(self.notes), self.send(event)
         assert isinstance(answer, HeartbeatReply)
         if extended is not None:  # law CG19, in every conversation and every generated one
@@ -165,7 +167,7 @@ class Talk:
 
     def join(self, member: str, *names: str, **more: Any) -> HeartbeatReply:
         """Join with these topics."""
-        return self.beat(member, 0, names=names, owned={}, rebalance_ms=REBALANCE_MS, **more)
+        return self.beat(member, 0, names=names, owned={}, **({"rebalance_ms": REBALANCE_MS} | more))
 
     def leave(self, member: str, epoch: int = -1, **more: Any) -> HeartbeatReply:
         return self.beat(member, epoch, **more)

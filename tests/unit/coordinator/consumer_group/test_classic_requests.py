@@ -9,9 +9,11 @@ from tests.unit.coordinator.consumer_group.test_heartbeat import two_members
 from tests.unit.coordinator.consumer_group.test_upgrade import check_replay
 
 from rota.coordinator.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
+from rota.coordinator.group import notes
 from rota.coordinator.group.effects import Joined
 from rota.coordinator.group.events import InstanceId, Leave, Leaver, MemberId
 from rota.protocol.errors import ErrorCode
+from rota.protocol.group_timeline import Trigger
 
 NONE, REBALANCE = ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS
 
@@ -322,7 +324,8 @@ def test_a_member_that_does_not_sync_in_time_is_removed() -> None:
         if "c1" in talk.group.members:
             talk.c_beat("c1", 3)
     assert "c1" not in talk.group.members
-    assert "failed to sync" in str(talk.noted("Member has failed, removing it from the group")[-1]["reason"])
+    assert "failed to sync" in str(talk.noted(notes.NOT_SYNCED)[-1]["reason"])
+    assert talk.noted(notes.PREPARING)[-1]["trigger"] == Trigger.SYNC_TIMEOUT
 
 
 def test_a_member_that_joined_is_not_waited_for() -> None:

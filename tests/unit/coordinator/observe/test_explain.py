@@ -7,14 +7,13 @@ import json
 from tests.unit.coordinator.observe.events import START_MS, Timeline, member
 
 from rota.coordinator.observe.explain import (
-    Outcome,
     as_json,
     event_sentence,
     members_named,
     partitions_named,
-    rebalances,
     sentences,
 )
+from rota.coordinator.observe.rebalances import Outcome, rebalances
 from rota.protocol.group_timeline import EventType, GroupEvent, Move, MovedPartitions, Trigger
 
 

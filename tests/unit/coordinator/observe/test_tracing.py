@@ -136,6 +136,24 @@ async def test_a_rebalance_has_one_span_from_its_start_to_its_end() -> None:
     assert [each.name for each in span.events] == ["rebalance-started", "generation-started", "assigned"]
 
 
+async def test_tl14_a_rebalance_by_the_broker_has_one_span_until_the_members_have_their_partitions() -> None:
+    written = (
+        Timeline()
+        .add(EventType.REBALANCE_STARTED, member("m1-a"), trigger=Trigger.MEMBER_JOINED, generation=2)
+        .add(EventType.ASSIGNED, generation=3, duration_ms=0, state="Reconciling")
+        .add(EventType.RECONCILIATION_STARTED, generation=3)
+        .add(EventType.RECONCILED, generation=3, duration_ms=2_000)
+    ).events
+
+    def rebalance(tracing: Tracing) -> None:
+        timelines = tracing.timelines(Timelines())
+        for event in written:
+            timelines.add("orders", event)
+
+    (span,) = await spans_of(1.0, rebalance)
+    assert (span.start_time, span.end_time) == (written[0].time_ms * 1_000_000, written[3].time_ms * 1_000_000)
+
+
 @pytest.mark.parametrize("endpoint", ["127.0.0.1:4318", "ftp://h/x", "http://"])
 def test_an_endpoint_that_is_no_url_is_refused_by_name(endpoint: str) -> None:
     config = BrokerConfig({"log.dirs": "/d", "rota.tracing.otlp.endpoint": endpoint})
