@@ -176,6 +176,10 @@ class Upkeep:
 
     async def _maintain_one(self, partition: Partition, of: Log) -> None:
         try:
+            if self._retains or of.config.compact:
+                await self._read_ages(partition, of)
+            if self._is_stopping or partition.offline is not None or partition.log is not of:
+                return
             if self._retains:
                 self._retain(partition, of)
             if of.config.compact:
@@ -194,6 +198,15 @@ class Upkeep:
             )
         else:
             self._waits.forget(partition)
+
+    async def _read_ages(self, partition: Partition, of: Log) -> None:
+        """A9. Raises StorageFailed."""
+        while not self._is_stopping and partition.offline is None and partition.log is of:
+            ages = of.begin_read_ages(self._wall_ms())
+            if ages is None:
+                return
+            await asyncio.to_thread(ages.run)
+            ages.finish()
 
     def _retain(self, partition: Partition, of: Log) -> None:
         """Delete old segments. Raises StorageFailed; segments that cannot be deleted stay."""

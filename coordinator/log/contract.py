@@ -18,6 +18,7 @@ from rota.protocol.records.batch import Codec
 from rota.protocol.records.control import Marker
 
 __all__ = [
+    "AgeRead",
     "AppendRefused",
     "Appended",
     "DamagedLog",
@@ -94,6 +95,16 @@ class Flush(Protocol):
 
     def finish(self) -> None:
         """Advance the recovery point: a crash no longer loses the flushed records."""
+
+
+class AgeRead(Protocol):
+    """A read of segments' timestamps. The log's thread begins and finishes it, any thread runs it."""
+
+    def run(self) -> None:
+        """Raises StorageFailed. The log has not failed by that."""
+
+    def finish(self) -> None:
+        """Keep what was read."""
 
 
 class Log(Protocol):
@@ -269,6 +280,12 @@ class Log(Protocol):
         """Leave the records, whether or not the truncation was written to the medium.
 
         Raises StorageFailed if it would remove all records: the log has to be reopened, and starts where it should.
+        """
+
+    def begin_read_ages(self, now_ms: int) -> AgeRead | None:
+        """Return a read of timestamps that `retain` and `compaction` would read themselves; None when they know all.
+
+        After it there may be another one.
         """
 
     def retain(self, now_ms: int) -> int:

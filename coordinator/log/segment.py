@@ -147,6 +147,16 @@ class Segment:
         return self.largest[0]
 
     @property
+    def known_largest(self) -> tuple[int, int] | None:
+        """`largest` if it is in memory, else None."""
+        return self._largest
+
+    def note_largest(self, largest: tuple[int, int]) -> None:
+        """Keep what an `index_reader` of it has found as `largest`, unless it is known by now."""
+        if self._largest is None:
+            self._largest = largest
+
+    @property
     def first_timestamp(self) -> int:
         """Return the largest timestamp of the first batch, in ms; `segment.ms` starts there. -1 if empty."""
         if self._first_timestamp is None:

@@ -34,6 +34,7 @@ from rota.coordinator.log.files import Buffer
 from rota.coordinator.log.producers import Producers, Verification
 from rota.coordinator.log.retention import expired_count
 from rota.coordinator.log.segment import RELATIVE_OFFSET_MAX, Segment
+from rota.coordinator.log.segment_ages import SegmentAges, unknown_ages
 from rota.coordinator.log.segment_storage import SegmentStorage
 from rota.coordinator.log.snapshots import write_snapshot
 from rota.coordinator.log.store import Sync
@@ -389,6 +390,9 @@ class SegmentedLog:
         self.producers.clear()
         for at in self._storage.snapshots.offsets():
             self._storage.snapshots.remove(at)
+
+    def begin_read_ages(self, now_ms: int) -> SegmentAges | None:
+        return unknown_ages(self._segments, self.config, max(self._cleaned_until, self._start), now_ms)
 
     def retain(self, now_ms: int) -> int:
         if self.truncation is not None:

@@ -222,6 +222,31 @@ async def test_no_append_waits_for_the_sync_of_rolled_segments(tmp_path: Path) -
         assert threading.get_ident() not in {call.thread for call in syncs}
 
 
+@pytest.mark.parametrize(
+    "configs",
+    [{"retention_ms": "1"}, {"cleanup_policy": "compact", "min_compaction_lag_ms": "3600000"}],
+    ids=["retention", "compaction"],
+)
+async def test_the_ages_of_segments_are_read_in_threads(tmp_path: Path, configs: dict[str, str]) -> None:
+    """Law A9. After a restart they are not in memory."""
+    async with world(tmp_path) as node:
+        await node.create(**configs)
+        node.partition().log.config = replace(node.partition().log.config, segment_bytes=500)
+        assert all(node.produce(b"%060d" % number) for number in range(20))
+    async with world(tmp_path) as node:
+        node.broker.upkeep._retention_every_ms = 0
+        node.system.calls.clear()
+
+        def reads() -> list[int]:
+            calls = node.system.calls
+            return [call.thread for call in calls if call.call == "pread" and call.path.endswith(".timeindex")]
+
+        await node.until(lambda: bool(reads()) and not node.broker.upkeep._tasks)
+        assert threading.get_ident() not in reads()
+        if "retention_ms" in configs:
+            assert node.partition().log_start_offset == 20
+
+
 def delete_records(*offsets: int) -> DeleteRecordsRequest:
     """One entry of `t-0` for each offset."""
     deletions = tuple(DeleteRecordsPartition(partition_index=0, offset=offset) for offset in offsets)
