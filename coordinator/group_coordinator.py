@@ -225,7 +225,7 @@ def hosting(config: Callable[[], GroupConfig], environment: Environment | None =
     of_group: RecordType[HostedGroup] = RecordType(_group_id, create)
     record_types = dict.fromkeys((GroupRecord, OffsetRecord, OffsetRecords, ConsumerRecord), of_group)
     decode_many = partial(records.decode_many, decode_other=RecordCodec.decode)
-    return Hosting("group", RecordCodec(), record_types, lambda group: group, decode_many)
+    return Hosting("group", RecordCodec(), record_types, lambda group: group, decode_many, records.encode_batch)
 
 
 def _group_id(record: Any) -> str:

@@ -78,11 +78,15 @@ def offset_commit(
         if generation >= 0:
             return answer(ErrorCode.GROUP_ID_NOT_FOUND if call.version >= 9 else ErrorCode.ILLEGAL_GENERATION)
         group = node.groups.group(shard, group_id)
-    instance_id = request.group_instance_id
+    member_id = MemberId(request.member_id)
+    instance_id = None if request.group_instance_id is None else InstanceId(request.group_instance_id)
+    decided = shard.record(group, group.take_commit, (member_id, instance_id, generation, records), records, NONE)
+    if decided is not None:
+        return decided.map(answer) if isinstance(decided, DelayedReply) else answer(decided)
     event = Commit(
         token=shard.token(),
-        member_id=MemberId(request.member_id),
-        instance_id=None if instance_id is None else InstanceId(instance_id),
+        member_id=member_id,
+        instance_id=instance_id,
         generation=generation,
         records=records,
         version=call.version,

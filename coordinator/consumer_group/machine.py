@@ -14,6 +14,7 @@ Laws
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from rota.coordinator.consumer_group import (
@@ -35,7 +36,7 @@ from rota.coordinator.consumer_group.settings import Environment
 from rota.coordinator.consumer_group.state import ConsumerGroup, ConsumerGroupState
 from rota.coordinator.consumer_group.steps import refuse
 from rota.coordinator.consumer_group.target import update_target
-from rota.coordinator.group import expiry, rebalance
+from rota.coordinator.group import commit, expiry, rebalance
 from rota.coordinator.group import notes as group_notes
 from rota.coordinator.group.commit import drop_unless_subscribed
 from rota.coordinator.group.effects import (
@@ -57,8 +58,10 @@ from rota.coordinator.group.events import (
     DropOffsets,
     ExpireOffsets,
     Heartbeat,
+    InstanceId,
     Join,
     Leave,
+    MemberId,
     Sync,
     TimerFired,
     TransactionalCommit,
@@ -97,6 +100,17 @@ class HostedGroup(Group):
         elif group is not None and not self._decide_as_consumer(group, event, step):
             step.effects += super().step(event, now_ms, wall_ms)
         return step.effects
+
+    def take_commit(
+        self,
+        member_id: MemberId,
+        instance_id: InstanceId | None,
+        generation: int,
+        records: Sequence[OffsetRecord | OffsetRecords],
+        now_ms: int,
+    ) -> bool:
+        """Decide on an OffsetCommit without event and effects; False, and nothing changed, if a step has to decide."""
+        return self.consumer is None and commit.take(self, member_id, instance_id, generation, records, now_ms)
 
     def extend_session(self, member_id: str, epoch: int, client: Client, now_ms: int) -> HeartbeatReply | None:
         """Answer a heartbeat that says nothing new, without event and effects; None when a step has to decide (CG19).

@@ -8,11 +8,19 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from rota.coordinator.group import notes
 from rota.coordinator.group.effects import AppendAndReply, AppendInTransaction, Effect, OffsetsDropped, Step
-from rota.coordinator.group.events import Commit, DropOffsets, TransactionalCommit
+from rota.coordinator.group.events import (
+    Commit,
+    DropOffsets,
+    InstanceId,
+    MemberId,
+    OffsetRecord,
+    OffsetRecords,
+    TransactionalCommit,
+)
 from rota.coordinator.group.state import ClassicGroup
 from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
@@ -24,18 +32,33 @@ _EMPTY, _COMPLETING = GroupState.EMPTY, GroupState.COMPLETING
 
 
 def commit(group: ClassicGroup, event: Commit, now_ms: int, wall_ms: int) -> list[Effect]:
-    """Handle an OffsetCommit; a member's session restarts. Effects without a Step: this path is hot."""
-    error = _check(group, event)
-    if error is not _NONE:
-        step = Step(now_ms, wall_ms)
-        _note_refusal(group, event, error, step)
-        step.refuse(event.token, error)
-        return step.effects
-    member = group.members.by_id.get(event.member_id)
+    """Handle an OffsetCommit. Effects without a Step: this path is hot."""
+    member_id, instance_id, generation = event.member_id, event.instance_id, event.generation
+    if take(group, member_id, instance_id, generation, event.records, now_ms):
+        return [AppendAndReply(event.records, event.token, _NONE)]
+    step = Step(now_ms, wall_ms)
+    error = _check(group, member_id, instance_id, generation)
+    _note_refusal(group, event, error, step)
+    step.refuse(event.token, error)
+    return step.effects
+
+
+def take(
+    group: ClassicGroup,
+    member_id: MemberId,
+    instance_id: InstanceId | None,
+    generation: int,
+    records: Sequence[OffsetRecord | OffsetRecords],
+    now_ms: int,
+) -> bool:
+    """Take the offsets of an OffsetCommit in, and restart the member's session; False if it is refused."""
+    if _check(group, member_id, instance_id, generation) is not _NONE:
+        return False
+    member = group.members.by_id.get(member_id)
     if member is not None:
         member.alive(now_ms)
-    group.replay_offsets(event.records)
-    return [AppendAndReply(event.records, event.token, _NONE)]
+    group.replay_offsets(records)
+    return True
 
 
 def commit_in_transaction(group: ClassicGroup, event: TransactionalCommit, step: Step) -> None:
@@ -74,16 +97,16 @@ def _note_refusal(group: ClassicGroup, event: Commit | TransactionalCommit, erro
     group.note_refusal(note, sender, "offset-commit", error, step)
 
 
-def _check(group: ClassicGroup, event: Commit) -> ErrorCode:
+def _check(group: ClassicGroup, member_id: MemberId, instance_id: InstanceId | None, generation: int) -> ErrorCode:
     state = group.state
-    if state is _EMPTY and event.generation < 0:
+    if state is _EMPTY and generation < 0:
         return _NONE
-    member = group.members.by_id.get(event.member_id)
-    if member is None or (event.instance_id is not None and event.instance_id != member.instance_id):
+    member = group.members.by_id.get(member_id)
+    if member is None or (instance_id is not None and instance_id != member.instance_id):
         if group.is_vacant and state is _EMPTY:
             return ErrorCode.ILLEGAL_GENERATION  # from version 9 on the API says GROUP_ID_NOT_FOUND
-        return group.check_member(event.member_id, event.instance_id)
-    if event.generation != group.generation:
+        return group.check_member(member_id, instance_id)
+    if generation != group.generation:
         return ErrorCode.ILLEGAL_GENERATION
     return ErrorCode.REBALANCE_IN_PROGRESS if state is _COMPLETING else _NONE
 

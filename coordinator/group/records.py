@@ -15,10 +15,10 @@ from typing import Any
 from rota.coordinator.group.effects import GroupRecord, GroupValue, MemberValue, OffsetRecord, OffsetRecords, Record
 from rota.coordinator.group.events import InstanceId, MemberId
 from rota.coordinator.group.offsets import decode_offset, encode_offset
-from rota.coordinator.runtime.contract import Encoded
+from rota.coordinator.runtime.contract import BATCH_RECORD_BYTES_MAX, Encoded
 from rota.protocol import offsets_records as wire
 from rota.protocol.records.batch import BATCH_HEADER_BYTES
-from rota.protocol.records.offset_columns import offset_pairs, offset_run, pairs_bytes
+from rota.protocol.records.offset_columns import offset_pairs, offset_records, offset_run, pairs_bytes
 
 RECORD_OVERHEAD_BYTES = 21  # of a record in a batch, as Kafka estimates it: its length, attributes and deltas
 REMEMBERED_KEYS_MAX = 65_536  # a client commits offsets of the same topics again and again
@@ -49,6 +49,11 @@ def encode(records: Iterable[Any], encode_other: Callable[[Any], Encoded] | None
         else:
             encoded.append(encode_other(record))
     return encoded
+
+
+def encode_batch(records: list[Any]) -> tuple[bytes, int] | None:
+    """Return the bytes of these records in a batch, and how many they are; None unless all are offsets, and few."""
+    return offset_records(records, OffsetRecords, _lead, BATCH_RECORD_BYTES_MAX)
 
 
 def _encode_group(record: Record) -> Encoded:

@@ -179,6 +179,9 @@ class Log(Protocol):
         Raises StorageFailed.
         """
 
+    def append_encoded(self, records: bytes, count: int, *, leader_epoch: int, now_ms: int) -> int:
+        """As `append_pairs`, of records that are encoded as `encode_pairs` does it. Returns the log end offset."""
+
     def append_as_follower(self, batches: bytes | memoryview, *, leader_epoch: int) -> Appended | None:
         """Append batches of the leader's log, with their offsets, epochs and timestamps.
 

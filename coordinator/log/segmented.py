@@ -53,7 +53,8 @@ from rota.protocol.records.batch import (
 )
 from rota.protocol.records.control import Marker, read_marker, write_marker
 from rota.protocol.records.errors import CorruptBatch
-from rota.protocol.records.record import write_pairs
+from rota.protocol.records.fast import encode_pairs
+from rota.protocol.records.record import write_encoded
 
 PRODUCER_CHECK_MS: Final = 600_000
 SEGMENT_BYTES_MAX: Final = 0x7FFF_FFFF  # an index has positions of 31 bits
@@ -189,12 +190,19 @@ class SegmentedLog:
         return self.append_trusted(data, leader_epoch=leader_epoch, now_ms=now_ms)
 
     def append_pairs(self, pairs: list[Pair], *, leader_epoch: int, now_ms: int) -> Appended:
-        data = write_pairs(pairs, now_ms, base_offset=self._end, leader_epoch=leader_epoch)
+        first = self._end
+        end = self.append_encoded(encode_pairs(pairs), len(pairs), leader_epoch=leader_epoch, now_ms=now_ms)
+        return Appended(first, end - 1, now_ms if self.config.log_append_time else -1)
+
+    def append_encoded(self, records: bytes, count: int, *, leader_epoch: int, now_ms: int) -> int:
+        if not count:
+            raise ValueError("a batch holds at least one record")
+        data = write_encoded(records, count, now_ms, self._end, leader_epoch)
         if self.config.log_append_time:
-            return self.append_trusted(data, leader_epoch=leader_epoch, now_ms=now_ms)
+            return self.append_trusted(data, leader_epoch=leader_epoch, now_ms=now_ms).last_offset + 1
         self._check()
         try:
-            return self._append_own(data, len(pairs), leader_epoch, now_ms)
+            return self._append_own(data, count, leader_epoch, now_ms)
         except StorageFailed as error:
             raise self._failed(error) from error
 
@@ -580,8 +588,8 @@ class SegmentedLog:
             self._active.aborted.append(aborted)
             self._find_aborted()
 
-    def _append_own(self, data: bytes, count: int, leader_epoch: int, now_ms: int) -> Appended:
-        """As `_append`, of one batch of `append_pairs`: no producer, one epoch, one timestamp."""
+    def _append_own(self, data: bytes, count: int, leader_epoch: int, now_ms: int) -> int:
+        """As `_append`, of one batch of `append_encoded`: no producer, one epoch, one timestamp. Returns the end."""
         first = self._end
         last = first + count - 1
         if self._is_full(len(data), last, now_ms, now_ms):
@@ -590,7 +598,7 @@ class SegmentedLog:
         self._end = last + 1
         if leader_epoch != self.epochs.latest and self.epochs.assign(leader_epoch, first):
             self._storage.save_epochs(self.epochs)
-        return Appended(first, last)
+        return last + 1
 
     def _read(self, offset: int, bytes_max: int, end: int, first_whole: bool, wait: bool) -> bytes:
         at = max(bisect_right(self._bases, offset) - 1, 0)

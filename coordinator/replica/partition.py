@@ -271,10 +271,7 @@ class Partition:
         Raises StorageFailed (offline from now on). It is also raised, and nothing written, if this broker does not lead
         the partition or leads it in another epoch than `leader_epoch`.
         """
-        if self.offline is None and (
-            self.state.role is not _LEADER or leader_epoch not in (None, self.state.leader_epoch)
-        ):
-            raise NotLeader(f"{self.topic}-{self.index} is not led here in epoch {leader_epoch}")
+        self._check_leads(leader_epoch)
         try:
             log, epoch = self.log, self.state.leader_epoch
             if producer is None:
@@ -288,6 +285,24 @@ class Partition:
             raise
         self._appended(appended.last_offset + 1)
         return appended
+
+    def append_encoded(self, records: bytes, count: int, now_ms: int, leader_epoch: int) -> int:
+        """As `append_pairs`, of records that are encoded already; see `Log.append_encoded`. Returns the log end."""
+        self._check_leads(leader_epoch)
+        try:
+            end = self.log.append_encoded(records, count, leader_epoch=leader_epoch, now_ms=now_ms)
+        except StorageFailed as error:
+            self.fail(str(error))
+            raise
+        self._appended(end)
+        return end
+
+    def _check_leads(self, leader_epoch: int | None) -> None:
+        state = self.state
+        if self.offline is None and (
+            state.role is not _LEADER or (leader_epoch is not None and leader_epoch != state.leader_epoch)
+        ):
+            raise NotLeader(f"{self.topic}-{self.index} is not led here in epoch {leader_epoch}")
 
     def read(
         self,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, NewType, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NewType, Protocol, TypeVar
 
 from rota.protocol.errors import ErrorCode
 
@@ -25,6 +25,8 @@ else:
     Token = int  # a call of a NewType is a call of a Python function, once for each request
 Encoded = tuple[bytes | None, bytes | None]  # key and value of a record; a value of None is a tombstone
 Refusal = Callable[[ErrorCode], Any]  # builds the reply that carries this error code
+
+BATCH_RECORD_BYTES_MAX: Final = 512 * 1024  # further records are written as another batch
 
 # ---- events
 
@@ -196,6 +198,8 @@ class Hosting(Generic[M]):
 
     `transactional` returns the machine as one with records of transactions; None: there are none in this topic.
     `decode_many` is a faster `codec.decode` of keys and values in a row; a record of its result may stand for several.
+    `encode_batch` is a faster `codec.encode` of records in a row, at least one: their bytes in a batch and how many
+    they are; None if the pairs of `encode` have to be written.
     """
 
     name: str
@@ -203,3 +207,4 @@ class Hosting(Generic[M]):
     record_types: Mapping[type[Any], RecordType[M]]
     transactional: Callable[[M], TransactionalMachine] | None = None
     decode_many: Callable[[list[tuple[bytes, bytes | None]]], Iterable[Any]] | None = None
+    encode_batch: Callable[[list[Any]], tuple[bytes, int] | None] | None = None

@@ -26,7 +26,7 @@ import structlog
 from rota.coordinator.log.contract import Appended, Load, Pair, StorageFailed
 from rota.coordinator.log.errors import NotCached, NotLeader
 from rota.coordinator.runtime.broadcast import Broadcast, each_machine
-from rota.coordinator.runtime.contract import Encoded, Hosting, M, Note
+from rota.coordinator.runtime.contract import BATCH_RECORD_BYTES_MAX, Encoded, Hosting, M, Note
 from rota.coordinator.runtime.replay import Readable, Replay
 from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.runtime.shard import NO_EPOCH, Shard, ShardState, TimerKey, Units
@@ -38,7 +38,6 @@ from rota.protocol.records.offset_columns import pairs_bytes
 log = structlog.get_logger("rota.coordinator")
 
 _READY: Final = ShardState.READY  # bound once: every request reads it
-BATCH_RECORD_BYTES_MAX: Final = 512 * 1024  # further records are written as another batch
 LOADED_MACHINES_MAX: Final = 64  # of one slice, when a shard becomes ready
 EXPECTED_FAILURES: Final = (StorageFailed, CorruptBatch, DecodeError)  # other exceptions are bugs
 NO_OFFSET: Final = -1
@@ -68,6 +67,9 @@ class HostPartition(Protocol):
 
         Raises StorageFailed, also if the leader epoch is another one.
         """
+
+    def append_encoded(self, records: bytes, count: int, now_ms: int, leader_epoch: int) -> int:
+        """As `append_pairs`, of records that are encoded as in a batch. Returns the log end offset."""
 
     def is_committed(self, offset: int) -> bool:
         """Return whether `when_committed` would call with NONE at once."""
@@ -401,6 +403,11 @@ class CoordinatorRuntime(Generic[M]):
                 end = partition.append_pairs(portion, wall_ms, shard.leader_epoch, producer).last_offset + 1
         if end == NO_OFFSET:
             end = partition.log.log_end_offset
+        return end, partition.is_committed(end)
+
+    def append_encoded(self, shard: Shard[Any], records: bytes, count: int) -> tuple[int, bool]:
+        partition = self._partition(shard.index)
+        end = partition.append_encoded(records, count, self.wall_ms(), shard.leader_epoch)
         return end, partition.is_committed(end)
 
     def write_marker(

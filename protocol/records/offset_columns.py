@@ -15,10 +15,12 @@ one module are the cheapest.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from rota.protocol.constructs import ELEMENTS_MAX, GARBLED, DecodeError
+from rota.protocol.records.fast import varint
 from rota.protocol.varint import SMALL as _SMALL_VARINTS
 from rota.protocol.varint import read_uvarint, skip_tags, text_size, uvarint
 
@@ -358,6 +360,51 @@ def offset_pairs(
     """Append key and value of each record to `pairs`. `lead` is the key without its partition."""
     for index, value in zip(indexes, values, strict=False):
         pairs.append((lead + _packed(index), value))
+
+
+def offset_records(
+    records: list[Any], shape: Any, lead_of: Callable[[str, str], bytes], bytes_max: int
+) -> tuple[bytes, int] | None:
+    """Return the records of commits as they stand in a batch, and how many they are: `encode_pairs` of `offset_pairs`.
+
+    None if one is not of the class `shape`, OffsetRecords, or keys and values are more than `bytes_max` bytes: then
+    the pairs have to be made. `lead_of` returns the key of a group and topic without its partition.
+    """
+    parts: list[bytes] = []
+    delta: i64 = 0
+    left: i64 = bytes_max
+    for record in records:
+        if type(record) is not shape:
+            return None
+        indexes: list[int] = record.partitions
+        values: list[bytes] = record.values
+        lead = lead_of(record.group_id, record.topic)
+        key_size: i64 = len(lead) + 4
+        key = varint(key_size) + lead
+        known_size: i64 = -1  # of the last value, and how many bytes its offset delta took: most are equal in a topic
+        known_width: i64 = 0
+        begin = value_size = b""
+        for position, index in enumerate(indexes):
+            value = values[position]
+            size: i64 = len(value)
+            left -= key_size + size
+            if left < 0:
+                return None
+            offset = varint(delta)
+            width: i64 = len(offset)
+            if size != known_size or width != known_width:
+                known_size, known_width = size, width
+                value_size = varint(size)
+                begin = varint(3 + width + len(key) + 4 + len(value_size) + size) + b"\x00\x00"
+            parts.append(begin)
+            parts.append(offset)
+            parts.append(key)
+            parts.append(_packed(index))
+            parts.append(value_size)
+            parts.append(value)
+            parts.append(b"\x00")
+            delta += 1
+    return b"".join(parts), delta
 
 
 def pairs_bytes(pairs: list[tuple[bytes | None, bytes | None]]) -> int:

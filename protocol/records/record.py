@@ -41,6 +41,7 @@ __all__ = [
     "read_records",
     "rewrite_batch",
     "write_batch",
+    "write_encoded",
     "write_pairs",
 ]
 
@@ -132,6 +133,15 @@ def write_pairs(
         base_sequence,
         count,
     )
+
+
+def write_encoded(records: bytes, count: int, timestamp: int, base_offset: int, leader_epoch: int) -> bytes:
+    """`write_pairs` of records that are encoded already, by `encode_pairs` or `offset_records`; at least one."""
+    delta = count - 1
+    body = _BODY.pack(0, delta, timestamp, timestamp, -1, -1, -1, count)
+    crc = crc32c(records, crc32c(body))
+    size = _UNCOUNTED_BYTES + len(records)
+    return _HEAD.pack(base_offset, size, leader_epoch, MAGIC, crc) + body + records
 
 
 def rewrite_batch(

@@ -1,16 +1,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 from tests.unit.coordinator.api.group_world import GroupWorld, commit_request
 
 from rota.coordinator.api.offset_commit import offset_commit
+from rota.coordinator.consumer_group.machine import HostedGroup
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
 from rota.coordinator.runtime.routing import shard_of
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from rota.protocol.records.batch import headers
+
+DECISIONS = ("at once", "by an event")
+
+
+def decide(how: str, patch: pytest.MonkeyPatch) -> None:
+    """Have commits decided at once, as far as that goes, or all of them by an event of the group."""
+    if how == "by an event":
+        patch.setattr(HostedGroup, "take_commit", lambda group, *request: False)
+
+
+@pytest.fixture(autouse=True, params=DECISIONS)
+def decided(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    decide(request.param, monkeypatch)
 
 
 def codes(answer: object) -> list[list[int]]:
@@ -89,6 +105,61 @@ def test_a_group_with_members_takes_commits_of_its_members_only() -> None:
     accepted = commit_request(7, generation_id_or_member_epoch=1, member_id=member.member_id)
     assert codes(world.ask(offset_commit, accepted, 8)) == [[0]]
     assert stored(world) == {("t", 0): 7}
+
+
+def conversation() -> tuple[list[list[list[int]]], bytes, list[tuple[str, int | None]]]:
+    """The codes of commits of all kinds, the bytes of the log, and the groups with the ends of their sessions."""
+    world = GroupWorld().open()
+    member = world.member()
+    ours = {"member_id": member.member_id, "generation_id_or_member_epoch": 1}
+    long = OffsetCommitRequestPartition(partition_index=1, committed_offset=1, committed_metadata="x" * 4097)
+    partly = (OffsetCommitRequestTopic(name="t", partitions=(*commit_request(9).topics[0].partitions, long)),)
+    requests = [
+        commit_request(1, **ours),
+        commit_request(2),
+        commit_request(3, **{**ours, "generation_id_or_member_epoch": 0}),
+        commit_request(4, **{**ours, "group_instance_id": "i"}),
+        commit_request(5, topics=(), **ours),
+        commit_request(6, topics=partly, **ours),
+        commit_request(7, group_id="other"),
+        commit_request(8, group_id="none", topics=()),
+        commit_request(9, group_id="none", member_id="m", generation_id_or_member_epoch=0),
+    ]
+    replies = [world.serve(offset_commit, request, 8) for request in requests]
+    world.turn()
+    answers = [codes(reply.value if isinstance(reply, DelayedReply) else reply) for reply in replies]
+    logs = [world.partition(CONSUMER_OFFSETS, index).log for index in range(4)]
+    groups = [
+        (group.group_id, group.members.by_id[member.member_id].deadline_ms if group.members else None)
+        for group in world.node.groups.machines()
+    ]
+    return answers, b"".join(log.read(0, 1 << 20) for log in logs), groups
+
+
+def test_g4_a_commit_that_is_decided_at_once_is_the_commit_of_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.coordinator.api.join_group.uuid4", lambda: UUID(int=1))
+    outcomes = []
+    for how in DECISIONS:
+        with monkeypatch.context() as patch:
+            decide(how, patch)
+            outcomes.append(conversation())
+    assert outcomes[0] == outcomes[1]
+    assert len(outcomes[0][2]) == 2
+
+
+def test_a_mistake_in_a_group_is_answered_and_stops_its_shard(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = GroupWorld().open()
+    world.ask(offset_commit, commit_request(6), 8)
+
+    def mistaken(group: HostedGroup, records: object) -> None:
+        raise RuntimeError("nobody wrote a test for this")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HostedGroup, "replay_offsets", mistaken)
+        reply = world.serve(offset_commit, commit_request(7), 8)
+    world.turn()
+    assert codes(reply.value if isinstance(reply, DelayedReply) else reply) == [[ErrorCode.NOT_COORDINATOR]]
+    assert stored(world) == {("t", 0): 6}
 
 
 def test_before_the_offsets_topic_exists_this_is_not_the_coordinator() -> None:

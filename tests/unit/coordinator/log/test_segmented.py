@@ -12,13 +12,14 @@ from typing import Any, cast
 import pytest
 from tests.unit.coordinator.faulty_files import FaultyFiles
 
-from rota.coordinator.log.contract import Appended, AppendRefused, LogConfig, OffsetOutOfRange, StorageFailed
+from rota.coordinator.log.contract import Appended, AppendRefused, LogConfig, OffsetOutOfRange, Pair, StorageFailed
 from rota.coordinator.log.disk import DiskLog
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.log.segmented import PRODUCER_CHECK_MS, SEGMENT_BYTES_MAX
 from rota.coordinator.log.store import UNSYNCED_FILES_MAX, FileStore, OpenFiles
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import headers
+from rota.protocol.records.fast import encode_pairs
 
 from .log_kit import batch, fill, flush_rolled, held, offsets, values
 
@@ -76,6 +77,21 @@ def test_no_batch_of_a_refused_set_is_appended() -> None:
         log.append(idempotent(0) + idempotent(5), leader_epoch=0, now_ms=0)
     assert refused.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert (log.log_end_offset, len(log.producers), log.latest_epoch) == (0, 0, -1)
+
+
+@pytest.mark.parametrize("log_append_time", [False, True])
+def test_records_that_are_encoded_already_are_appended_as_their_pairs(log_append_time: bool) -> None:
+    logs = [MemoryLog(replace(CONFIG, log_append_time=log_append_time)) for _ in range(2)]
+    written: list[list[Pair]] = [[(b"k", b"v")], [(b"k", None), (b"l", b"w" * 300)], [(b"m", b"x")]]
+    for now_ms, pairs in enumerate(written):
+        logs[0].append_pairs(pairs, leader_epoch=now_ms, now_ms=now_ms)
+        end = logs[1].append_encoded(encode_pairs(pairs), len(pairs), leader_epoch=now_ms, now_ms=now_ms)
+        assert end == logs[0].log_end_offset == logs[1].log_end_offset
+    assert logs[0].read(0, 10_000) == logs[1].read(0, 10_000)
+    assert logs[0].segment_count == logs[1].segment_count > 1
+    assert logs[0].epochs.entries() == logs[1].epochs.entries()
+    with pytest.raises(ValueError, match="at least one record"):
+        logs[1].append_encoded(b"", 0, leader_epoch=0, now_ms=0)
 
 
 def test_rolls_by_size() -> None:

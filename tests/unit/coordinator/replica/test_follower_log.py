@@ -10,6 +10,7 @@ from rota.coordinator.replica import follower_log
 from rota.coordinator.replica.partition import Partition
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.control import Marker
+from rota.protocol.records.fast import encode_pairs
 
 EPOCH = 4
 
@@ -131,8 +132,12 @@ def test_only_a_leader_appends_and_only_in_its_epoch() -> None:
     leader = partition(1)
     with pytest.raises(StorageFailed):
         leader.append_pairs([(b"k", b"v")], NOW_MS, EPOCH - 1)
+    for replica, epoch in ((follower, EPOCH), (leader, EPOCH - 1)):
+        with pytest.raises(StorageFailed):
+            replica.append_encoded(encode_pairs([(b"k", b"v")]), 1, NOW_MS, epoch)
     assert leader.offline is follower.offline is None
     assert leader.append_pairs([(b"k", b"v")], NOW_MS, EPOCH).base_offset == 0
+    assert leader.append_encoded(encode_pairs([(b"k", b"v")]), 1, NOW_MS, EPOCH) == 2
 
 
 class TestCuts:

@@ -41,6 +41,9 @@ class FullDisk(MemoryLog):
     def append_pairs(self, pairs: list[Pair], *, leader_epoch: int, now_ms: int) -> Appended:
         raise StorageFailed("no space left on device")
 
+    def append_encoded(self, records: bytes, count: int, *, leader_epoch: int, now_ms: int) -> int:
+        raise StorageFailed("no space left on device")
+
     def read(
         self, offset: int, bytes_max: int, *, until: int | None = None, first_whole: bool = True, wait: bool = True
     ) -> bytes:
@@ -127,6 +130,7 @@ def test_a_refused_batch_wakes_no_fetch_and_changes_nothing() -> None:
     [
         lambda replica: replica.append(batch(), NOW_MS),
         lambda replica: replica.append_pairs([], 0),
+        lambda replica: replica.append_encoded(b"", 0, 0, 0),
         lambda replica: replica.read(0, 1),
     ],
 )

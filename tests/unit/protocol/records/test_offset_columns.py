@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -36,6 +37,7 @@ from rota.protocol.offsets_records import (
     offset_tail_writer,
 )
 from rota.protocol.records import offset_columns as imported
+from rota.protocol.records.fast import encode_pairs
 from rota.protocol.varint import uvarint
 from rota.protocol.wire import DecodeError
 
@@ -230,6 +232,50 @@ def test_records_have_the_bytes_of_the_general_encoder(
     keys = [b"lead" + each.partition_index.to_bytes(4, "big", signed=True) for each in committed]
     assert pairs == list(zip(keys, expected, strict=True))
     assert columns.pairs_bytes(pairs) == sum(len(key) + len(value) for key, value in pairs)
+
+
+@dataclass
+class Offsets:
+    group_id: str
+    topic: str
+    partitions: list[int]
+    values: list[bytes]
+
+
+def lead_of(group_id: str, topic: str) -> bytes:
+    return encode_key(OffsetCommitKey(group=group_id, topic=topic, partition=0))[:-4]
+
+
+def as_pairs(columns: ModuleType, records: list[Offsets]) -> list[tuple[bytes | None, bytes | None]]:
+    pairs: list[tuple[bytes | None, bytes | None]] = []
+    for record in records:
+        columns.offset_pairs(lead_of(record.group_id, record.topic), record.partitions, record.values, pairs)
+    return pairs
+
+
+columns_of_offsets = st.lists(st.tuples(int32, values), max_size=4) | st.integers(60, 70).map(
+    lambda count: [(index, PLAIN) for index in range(count)]
+)
+
+
+@given(st.lists(st.tuples(text, text, columns_of_offsets), max_size=4))
+def test_w3_offsets_in_a_batch_have_the_bytes_of_the_encoder_of_pairs(
+    columns: ModuleType, made: list[tuple[str, str, list[tuple[int, bytes]]]]
+) -> None:
+    records = [
+        Offsets(group, topic, [index for index, _ in offsets], [value for _, value in offsets])
+        for group, topic, offsets in made
+    ]
+    pairs = as_pairs(columns, records)
+    size = columns.pairs_bytes(pairs)
+    assert columns.offset_records(records, Offsets, lead_of, size) == (encode_pairs(pairs), len(pairs))
+    if pairs:
+        assert columns.offset_records(records, Offsets, lead_of, size - 1) is None
+
+
+def test_other_records_are_left_to_the_encoder_of_pairs(columns: ModuleType) -> None:
+    record = Offsets("g", "t", [1], [PLAIN])
+    assert columns.offset_records([record, "another"], Offsets, lead_of, 1_000) is None
 
 
 def test_a_partition_that_is_not_there_and_long_metadata_are_refused(columns: ModuleType) -> None:
