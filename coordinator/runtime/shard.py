@@ -7,6 +7,8 @@ Laws
     Records of one loop tick are one write of the log; the replies that wait for that write are sent together.
     CO8 The records of one commit are in one batch: whatever fails, all of them are in the log, or none.
     When an append fails, or a step raises, the shard is abandoned and its log is replayed: there is no undo code.
+
+The file is longer than 400 lines because one class owns what happens to a request between its step and its reply.
 """
 
 from __future__ import annotations

@@ -371,40 +371,49 @@ def offset_records(
     the pairs have to be made. `lead_of` returns the key of a group and topic without its partition.
     """
     parts: list[bytes] = []
-    delta: i64 = 0
+    count: i64 = 0
     left: i64 = bytes_max
     for record in records:
         if type(record) is not shape:
             return None
-        indexes: list[int] = record.partitions
         values: list[bytes] = record.values
-        lead = lead_of(record.group_id, record.topic)
-        key_size: i64 = len(lead) + 4
-        key = varint(key_size) + lead
-        known_size: i64 = -1  # of the last value, and how many bytes its offset delta took: most are equal in a topic
-        known_width: i64 = 0
-        begin = value_size = b""
-        for position, index in enumerate(indexes):
-            value = values[position]
-            size: i64 = len(value)
-            left -= key_size + size
-            if left < 0:
-                return None
-            offset = varint(delta)
-            width: i64 = len(offset)
-            if size != known_size or width != known_width:
-                known_size, known_width = size, width
-                value_size = varint(size)
-                begin = varint(3 + width + len(key) + 4 + len(value_size) + size) + b"\x00\x00"
-            parts.append(begin)
-            parts.append(offset)
-            parts.append(key)
-            parts.append(_packed(index))
-            parts.append(value_size)
-            parts.append(value)
-            parts.append(b"\x00")
-            delta += 1
-    return b"".join(parts), delta
+        left = _topic_records(parts, count, left, lead_of(record.group_id, record.topic), record.partitions, values)
+        if left < 0:
+            return None
+        count += len(values)
+    return b"".join(parts), count
+
+
+def _topic_records(
+    parts: list[bytes], delta: i64, left: i64, lead: bytes, indexes: list[int], values: list[bytes]
+) -> i64:
+    """Append the records of one topic, the first with that offset delta; return the bytes left, -1 for none."""
+    key_size: i64 = len(lead) + 4
+    key = varint(key_size) + lead
+    known_size: i64 = -1  # of the last value, and how many bytes its offset delta took: most are equal in a topic
+    known_width: i64 = 0
+    begin = value_size = b""
+    for position, index in enumerate(indexes):
+        value = values[position]
+        size: i64 = len(value)
+        left -= key_size + size
+        if left < 0:
+            return -1
+        offset = varint(delta)
+        width: i64 = len(offset)
+        if size != known_size or width != known_width:
+            known_size, known_width = size, width
+            value_size = varint(size)
+            begin = varint(3 + width + len(key) + 4 + len(value_size) + size) + b"\x00\x00"
+        parts.append(begin)
+        parts.append(offset)
+        parts.append(key)
+        parts.append(_packed(index))
+        parts.append(value_size)
+        parts.append(value)
+        parts.append(b"\x00")
+        delta += 1
+    return left
 
 
 def pairs_bytes(pairs: list[tuple[bytes | None, bytes | None]]) -> int:
