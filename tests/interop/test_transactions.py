@@ -1,25 +1,17 @@
-"""Transactions of other clients: commit, abort, fencing, timeout."""
+"""Transactions of other clients: commit, abort, offsets, fencing, timeout."""
 
 from __future__ import annotations
 
 import confluent_kafka
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import TopicPartition
 from tests.interop.kit import PATIENCE_S, create_topic, unique, until
+from tests.interop.transactional import CLIENTS, Transactional
 
 
-def transactional(bootstrap: str, transactional_id: str, **settings: object) -> Producer:
-    config: dict[str, object] = {"bootstrap.servers": bootstrap, "transactional.id": transactional_id, **settings}
-    producer = Producer({name.replace("_", "."): value for name, value in config.items()})
-    producer.init_transactions(PATIENCE_S)
-    return producer
-
-
-def begin(producer: Producer, topic: str, *values: bytes) -> None:
-    producer.begin_transaction()
-    for value in values:
-        producer.produce(topic, value, partition=0)
-    assert producer.flush(PATIENCE_S) == 0
+@pytest.fixture(params=sorted(CLIENTS))
+def client(request: pytest.FixtureRequest) -> type[Transactional]:
+    return CLIENTS[request.param]
 
 
 def values(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[bytes]:
@@ -39,40 +31,66 @@ def values(bootstrap: str, topic: str, isolation: str = "read_committed") -> lis
     return found
 
 
-def test_committed_records_are_seen_and_aborted_ones_are_not(bootstrap: str) -> None:
+def committed(bootstrap: str, group: str, topic: str) -> int | None:
+    """The offset of partition 0; waits while a transaction has one pending, as every client does."""
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=PATIENCE_S)
+    consumer.close()
+    return found.offset if found.offset >= 0 else None
+
+
+def write(producer: Transactional, topic: str, *records: bytes) -> None:
+    producer.begin()
+    for value in records:
+        producer.send(topic, value)
+
+
+def test_committed_records_are_seen_and_aborted_ones_are_not(bootstrap: str, client: type[Transactional]) -> None:
     topic = create_topic(bootstrap, 1)
-    producer = transactional(bootstrap, unique("tx"))
-    begin(producer, topic, b"a", b"b")
-    assert values(bootstrap, topic) == []
-    producer.commit_transaction(PATIENCE_S)
-    begin(producer, topic, b"lost")
-    producer.abort_transaction(PATIENCE_S)
-    begin(producer, topic, b"c")
-    producer.commit_transaction(PATIENCE_S)
+    with client(bootstrap, unique("tx")) as producer:
+        write(producer, topic, b"a", b"b")
+        assert values(bootstrap, topic) == []
+        producer.commit()
+        write(producer, topic, b"lost")
+        producer.abort()
+        write(producer, topic, b"c")
+        producer.commit()
     until(lambda: values(bootstrap, topic) == [b"a", b"b", b"c"], "the committed records")
     assert values(bootstrap, topic, "read_uncommitted") == [b"a", b"b", b"lost", b"c"]
 
 
-def test_a_second_producer_of_an_id_fences_the_first(bootstrap: str) -> None:
+def test_offsets_are_committed_and_aborted_with_the_transaction(bootstrap: str, client: type[Transactional]) -> None:
+    topic, group = create_topic(bootstrap, 1), unique("group")
+    with client(bootstrap, unique("tx")) as producer:
+        write(producer, topic, b"a")
+        producer.send_offset(group, topic, 5)
+        producer.commit()
+        assert committed(bootstrap, group, topic) == 5
+        write(producer, topic, b"b")
+        producer.send_offset(group, topic, 9)
+        producer.abort()
+        assert committed(bootstrap, group, topic) == 5
+
+
+def test_a_second_producer_of_an_id_fences_the_first(bootstrap: str, client: type[Transactional]) -> None:
     topic, transactional_id = create_topic(bootstrap, 1), unique("tx")
-    first = transactional(bootstrap, transactional_id)
-    begin(first, topic, b"zombie")
-    second = transactional(bootstrap, transactional_id)
-    with pytest.raises(confluent_kafka.KafkaException) as fenced:
-        first.commit_transaction(PATIENCE_S)
-    assert fenced.value.args[0].fatal()
-    begin(second, topic, b"x")
-    second.commit_transaction(PATIENCE_S)
-    until(lambda: values(bootstrap, topic) == [b"x"], "the record of the second producer")
+    with client(bootstrap, transactional_id) as first:
+        write(first, topic, b"zombie")
+        with client(bootstrap, transactional_id) as second:
+            with pytest.raises(Exception) as fenced:  # noqa: PT011 - each client has its own, checked below
+                first.commit()
+            assert first.is_fenced(fenced.value), repr(fenced.value)
+            write(second, topic, b"x")
+            second.commit()
+            until(lambda: values(bootstrap, topic) == [b"x"], "the record of the second producer")
 
 
-def test_a_transaction_that_takes_too_long_is_aborted(bootstrap: str) -> None:
+def test_a_transaction_that_takes_too_long_is_aborted(bootstrap: str, client: type[Transactional]) -> None:
     topic = create_topic(bootstrap, 1)
-    producer = transactional(bootstrap, unique("tx"), transaction_timeout_ms=1_000)
-    begin(producer, topic, b"late")
-    other = transactional(bootstrap, unique("tx"))
-    begin(other, topic, b"x")
-    other.commit_transaction(PATIENCE_S)
-    until(lambda: values(bootstrap, topic) == [b"x"], "the end of the transaction before")
-    with pytest.raises(confluent_kafka.KafkaException):
-        producer.commit_transaction(PATIENCE_S)
+    with client(bootstrap, unique("tx"), timeout_ms=1_000) as late, client(bootstrap, unique("tx")) as other:
+        write(late, topic, b"late")
+        write(other, topic, b"x")
+        other.commit()
+        until(lambda: values(bootstrap, topic) == [b"x"], "the end of the transaction before")
+        with pytest.raises(Exception):  # noqa: B017, PT011 - each client has its own
+            late.commit()
