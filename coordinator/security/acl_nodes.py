@@ -3,12 +3,14 @@
 Laws
     AN1 An ACL that was created is in the store before its creator hears of it, in force on this broker at once and on
         every other one as soon as its watch fires; so is its end.
-    AN2 A stored text that this release cannot read is ignored with a warning; the other ACLs stay in force.
+    AN2 A stored text that this release cannot read is reported in a warning; the other ACLs stay in force. Unless it
+        is an ALLOW, it denies every operation to those whom it may be about.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -19,10 +21,12 @@ from rota.coordinator.metadata.changes import Change, ConfigKind, ResourceConfig
 from rota.coordinator.metadata.image import Image
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.metadata.topics import Topics
-from rota.coordinator.security.acl import Entry, ResourcePattern
-from rota.coordinator.security.authorizer import Authorizer
+from rota.coordinator.security.acl import WILDCARD, Entry, Permission, ResourcePattern
+from rota.coordinator.security.authorizer import EVERYBODY, Authorizer
+from rota.coordinator.security.operations import Operation
 
 NO_VALUE: Final = ""
+DENY_ALL: Final = Entry(Permission.DENY, Operation.ALL, EVERYBODY, WILDCARD)
 
 log = structlog.get_logger("rota.security")
 
@@ -66,8 +70,7 @@ def _with(entries: Collection[Entry], before: Mapping[str, str]) -> Mapping[str,
 
 
 def _without(entries: Collection[Entry], before: Mapping[str, str]) -> Mapping[str, str]:
-    removed = {str(entry) for entry in entries}
-    return {text: value for text, value in before.items() if text not in removed}
+    return {text: value for text, value in before.items() if _read(text) not in entries}
 
 
 def _take_over(authorizer: Authorizer, image: Image, name: str) -> None:
@@ -81,7 +84,18 @@ def _take_over(authorizer: Authorizer, image: Image, name: str) -> None:
 
 def _entries(texts: Collection[str]) -> Iterator[Entry]:
     for text in texts:
-        try:
-            yield Entry.parse(text)
-        except ValueError as error:
-            log.warning("An ACL cannot be read and is ignored", reason=str(error))
+        entry = _read(text)
+        if entry is None or str(entry) != text:
+            log.warning("An ACL cannot be read", acl=text, counts_as=None if entry is None else str(entry))
+        if entry is not None:
+            yield entry
+
+
+def _read(text: str) -> Entry | None:
+    """AN2. Return the entry of a text, or what stands for one that cannot be read; None for such an ALLOW."""
+    permission, _, rest = text.partition(" ")
+    for each in (text, f"{permission} {Operation.ALL.name} {rest.partition(' ')[2]}"):
+        with suppress(ValueError):
+            entry = Entry.parse(each)
+            return entry if each is text or entry.permission is not Permission.ALLOW else None
+    return None if permission == Permission.ALLOW.name else DENY_ALL

@@ -7,8 +7,9 @@ Laws
         another operation, never a DENY.
     AZ3 A change of the ACLs counts from the next decision on, also for connections that are open.
     AZ4 What is remembered is bounded, whatever names a client asks for.
-    AZ5 A decision looks at the patterns that match alone; only the first about "some resource" of a principal after a
-        change looks at all ACLs. Taking over one pattern does not look at the others.
+    AZ5 A decision looks at the patterns that match alone, and of those at the entries of its principal and host; only
+        the first about "some resource" of a principal after a change looks at all ACLs. Taking over one pattern does
+        not look at the others.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from ipaddress import ip_address
-from itertools import chain
+from itertools import chain, product
 from typing import Final, TypeVar
 
 from rota.coordinator.security.acl import WILDCARD, Acl, Entry, PatternType, Permission, ResourcePattern
@@ -29,6 +30,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 DECISIONS_MAX: Final = 16_384  # that are remembered
 REMEMBERED_NAME_CHARS_MAX: Final = 255  # of a resource; a client chooses the names that it asks for
+EVERYBODY: Final = "User:*"
 _ALL, _ALLOW, _DENY = Operation.ALL, Permission.ALLOW, Permission.DENY
 _O = Operation
 IMPLYING: Final[dict[Operation, frozenset[Operation]]] = {
@@ -68,7 +70,9 @@ class Action:
 
 _Key = tuple[Principal, str, Operation, ResourceType, str]  # the fields of an Action
 _AnyKey = tuple[Principal, str, Operation, ResourceType]  # the same for some resource
-_Rules = dict[str, tuple[Acl, ...]]  # by the name of the pattern, DENY first
+_Who = tuple[str, str]  # the principal of entries, and the canonical text of their host
+_ByWho = dict[_Who, list[Acl]]  # AZ5: the ACLs of one pattern, of each principal and host DENY first
+_Rules = dict[str, _ByWho]  # by the name of the pattern
 
 
 class Authorizer:
@@ -99,7 +103,7 @@ class Authorizer:
         if is_prefixed:
             self._count_prefix(pattern, bool(acls) - (pattern.name in rules))
         if acls:
-            self._by_pattern[pattern] = rules[pattern.name] = acls
+            self._by_pattern[pattern], rules[pattern.name] = acls, _by_who(acls)
         else:
             self._by_pattern.pop(pattern, None)
             rules.pop(pattern.name, None)
@@ -176,29 +180,40 @@ class Authorizer:
         if str(action.principal) in self.super_users:
             return Decision(True, Reason.SUPER_USER)
         allowed, has_acls = None, False
-        for acl in self._matching(action.resource_type, action.name):
+        principals, hosts = (str(action.principal), EVERYBODY), (canonical_host(action.host), WILDCARD)
+        concerned = tuple(product(principals, hosts))
+        for by_who in self._matching(action.resource_type, action.name):
             has_acls = True
-            if not _applies(acl.entry, action):
-                continue
-            if acl.entry.permission is _DENY:
-                return Decision(False, Reason.ACL, acl)
-            allowed = allowed or acl
+            for acl in chain.from_iterable([by_who[who] for who in concerned if who in by_who]):
+                if not _applies(acl.entry, action):
+                    continue
+                if acl.entry.permission is _DENY:
+                    return Decision(False, Reason.ACL, acl)
+                allowed = allowed or acl
         if allowed is not None:
             return Decision(True, Reason.ACL, allowed)
         if not has_acls and self.allow_if_no_acl:
             return Decision(True, Reason.NO_ACL)
         return Decision(False, Reason.DEFAULT)
 
-    def _matching(self, resource_type: ResourceType, name: str) -> Iterator[Acl]:
+    def _matching(self, resource_type: ResourceType, name: str) -> Iterator[_ByWho]:
         """The ACLs of the patterns that match: of the name, of its prefixes, the longest first, of the wildcard."""
         literal = self._literal.get(resource_type, {})
-        yield from literal.get(name, ())
+        if name in literal:
+            yield literal[name]
         prefixed = self._prefixed.get(resource_type, {})
         for length in self._prefix_lengths.get(resource_type, ()):
-            if length <= len(name):
-                yield from prefixed.get(name[:length], ())
-        if name != WILDCARD:
-            yield from literal.get(WILDCARD, ())
+            if length <= len(name) and name[:length] in prefixed:
+                yield prefixed[name[:length]]
+        if name != WILDCARD and WILDCARD in literal:
+            yield literal[WILDCARD]
+
+
+def _by_who(acls: Iterable[Acl]) -> _ByWho:
+    found: _ByWho = {}
+    for acl in acls:
+        found.setdefault((acl.entry.principal, canonical_host(acl.entry.host)), []).append(acl)
+    return found
 
 
 def _remember(decisions: dict[K, V], key: K, decision: V) -> None:
@@ -209,8 +224,7 @@ def _remember(decisions: dict[K, V], key: K, decision: V) -> None:
 
 
 def _applies(entry: Entry, action: Action) -> bool:
-    if not _is_principal(entry, action.principal) or not _is_host(entry, action.host):
-        return False
+    """Return whether an entry of the principal and host of an action is about its operation."""
     if entry.permission is _ALLOW and action.operation in IMPLYING:
         return entry.operation in IMPLYING[action.operation]
     return entry.operation in (action.operation, _ALL)
@@ -227,7 +241,7 @@ def _is_for(acl: Acl, principal: Principal, host: str, operation: Operation, res
 
 
 def _is_principal(entry: Entry, principal: Principal) -> bool:
-    return entry.principal in (str(principal), "User:*")
+    return entry.principal in (str(principal), EVERYBODY)
 
 
 def _is_host(entry: Entry, host: str) -> bool:

@@ -5,6 +5,7 @@ Laws
         that fails is logged with its reason and repeated with growing pauses; the keys before it stay in use.
     OA5 A key id that is not known causes a read ahead of time, at most one in UNKNOWN_KEY_PAUSE_MS, whatever tokens
         clients make up.
+    OA9 Logs and refusals name the URL without user, password and query.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class KeySet:
     """The keys of one URL: `https:`, `http:` or `file:`. `begin` starts to read them, `close` ends that."""
 
     def __init__(self, url: str, intervals: Intervals, now_ms: Callable[[], int]) -> None:
-        self.url = url
+        self.url, self.shown = url, shown_url(url)
         self._intervals, self._now_ms = intervals, now_ms
         self._keys: tuple[VerificationKey, ...] = ()
         self._task: asyncio.Task[None] | None = None
@@ -88,20 +89,20 @@ class KeySet:
             raise TokenRefused("it has no key id, and several keys could be meant")
         if not any(each.id == key_id for each in self._keys):
             self._read_early()
-            raise TokenRefused(f"its key is not one of {self.url}")
+            raise TokenRefused(f"its key is not one of {self.shown}")
         raise TokenRefused("its algorithm is not one of its key")
 
     def begin(self) -> None:
         """Read the keys from now on."""
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._read_forever(), name=f"keys of {self.url}")
+            self._task = asyncio.get_running_loop().create_task(self._read_forever(), name=f"keys of {self.shown}")
 
     async def first_read(self) -> None:
         """Wait until the first read is over, successful or not; no longer than FIRST_READ_SECONDS_MAX."""
         try:
             await asyncio.wait_for(self._was_read.wait(), FIRST_READ_SECONDS_MAX)
         except TimeoutError:
-            log.warning("No keys for OAUTHBEARER yet: clients are refused until they are read", url=self.url)
+            log.warning("No keys for OAUTHBEARER yet: clients are refused until they are read", url=self.shown)
 
     def close(self) -> None:
         """Read no more."""
@@ -121,11 +122,11 @@ class KeySet:
             try:
                 self._keys = parse_keys(await read_url(self.url))
                 failures = 0
-                log.info("Keys for OAUTHBEARER", url=self.url, keys=[each.id for each in self._keys])
+                log.info("Keys for OAUTHBEARER", url=self.shown, keys=[each.id for each in self._keys])
             except Exception as why:  # noqa: BLE001  # also what a library raises for a key: reading goes on
                 failures += 1
-                kept = len(self._keys)
-                log.error("Keys for OAUTHBEARER cannot be read", url=self.url, reason=str(why), keys_in_use=kept)
+                kept, reason = len(self._keys), str(why).replace(self.url, self.shown)
+                log.error("Keys for OAUTHBEARER cannot be read", url=self.shown, reason=reason, keys_in_use=kept)
             self._was_read.set()
             try:
                 await asyncio.wait_for(self._wake.wait(), self._intervals.wait_ms(failures) / 1000)
@@ -172,6 +173,16 @@ def _usable(keys: list[Any]) -> Iterator[VerificationKey]:
 
 
 # ---- where the keys come from
+
+
+def shown_url(url: str) -> str:
+    """Return a URL for logs: without user, password and query, which may be secrets."""
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+    except ValueError:
+        return url.partition(":")[0] + ":"
+    return url.partition("?")[0].partition("#")[0].replace(parts.netloc, host, 1) if parts.netloc else url
 
 
 async def read_url(url: str) -> bytes:

@@ -25,6 +25,7 @@ SASL_HANDSHAKE: Final = 17
 API_VERSIONS: Final = 18
 SASL_AUTHENTICATE: Final = 36
 UNKNOWN_VERSIONS_MAX: Final = 3  # of ApiVersions; a client falls back to 0, or to what the answer names
+MESSAGE_CHARS_MAX: Final = 1_000  # of the text of a refusal, which may have a name that the client chose
 ILLEGAL: Final = "SaslAuthenticate request received after successful authentication"
 
 
@@ -122,7 +123,7 @@ class SaslSession:
         except AuthenticationFailed as refused:
             reason = f": {refused.reason}" if refused.reason else ""
             self._fail(f"authentication by {self.mechanism} failed{reason}")
-            return Outcome(ErrorCode.SASL_AUTHENTICATION_FAILED, str(refused))
+            return Outcome(ErrorCode.SASL_AUTHENTICATION_FAILED, str(refused)[:MESSAGE_CHARS_MAX])
 
     def _open(self, step: Step, now_ms: int) -> Outcome:
         principal = Principal("User", step.user)

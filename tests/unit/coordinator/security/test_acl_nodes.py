@@ -65,6 +65,33 @@ def test_a_text_that_cannot_be_read_is_ignored_with_a_warning() -> None:
     assert [line["log_level"] for line in logs] == ["warning", "warning"]
 
 
+@pytest.mark.parametrize(
+    ("text", "denied"),
+    [
+        ("DENY EAT * User:alice", ["alice"]),
+        ("DENY EAT 10.0.0.1 User:alice", ["alice"]),
+        ("DENY EAT 10.0.0.2 User:alice", []),
+        ("DENY READ", ["alice", "bob"]),
+        ("FORBID READ * User:alice", ["alice", "bob"]),
+        ("", ["alice", "bob"]),
+        ("ALLOW EAT * User:alice", []),
+    ],
+)
+def test_an_entry_that_cannot_be_read_denies_all_that_it_may_be_about(text: str, denied: list[str]) -> None:
+    """A later release may have written a DENY of an operation that this one does not know."""
+    topics, authorizer = opened()
+    everybody = Entry.parse("ALLOW READ * User:*")
+    eager.run_eagerly(add(topics, ResourcePattern.parse("TOPIC:LITERAL:*"), {everybody}))
+    eager.run_eagerly(topics.configs.update(ConfigKind.ACLS, "TOPIC:LITERAL:x", lambda _: {text: ""}))
+    for user in ("alice", "bob"):
+        is_allowed = authorizer.allows(Principal("User", user), "10.0.0.1", READ.operation, ResourceType.TOPIC, "x")
+        assert is_allowed is (user not in denied)
+    assert authorizer.allows(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "y")
+    shown = [acl.entry for acl in authorizer.acls if acl.pattern.name == "x"]
+    eager.run_eagerly(remove(topics, ResourcePattern.parse("TOPIC:LITERAL:x"), shown))
+    assert authorizer.allows(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "x")
+
+
 def test_without_authorizer_class_name_there_is_no_authorizer() -> None:
     topics = Topics(EmbeddedStore(), broker_id=0, fresh_uuid=lambda: bytes(16))
     assert open_authorizer(BrokerConfig(), topics) is None

@@ -215,6 +215,28 @@ def test_the_acls_are_looked_through_once_for_a_decision_about_some_resource(mon
     assert len(authorizer._any_decisions) <= DECISIONS_MAX
 
 
+@pytest.mark.parametrize("allow", ["ALLOW READ 10.0.0.1 User:alice", "ALLOW READ * User:*", "ALLOW READ * User:alice"])
+def test_a_decision_looks_at_the_entries_of_its_principal_and_host_alone(
+    monkeypatch: pytest.MonkeyPatch, allow: str
+) -> None:
+    """The bound of one Metadata of thousands of topics, of which a pattern has an entry for each user or host."""
+    looks, applies = [], authorizer_module._applies
+    monkeypatch.setattr(
+        authorizer_module, "_applies", lambda entry, action: (looks.append(entry), applies(entry, action))[1]
+    )
+    others = [f"DENY READ * User:u{number}" for number in range(300)]
+    others += [f"DENY READ 10.1.{number}.1 User:alice" for number in range(250)]
+    others += [f"DENY READ 10.2.{number}.1 User:*" for number in range(250)]
+    entries_of = [Entry.parse(each) for each in (*others, allow)]
+    authorizer = Authorizer()
+    for pattern in ("TOPIC:LITERAL:*", "TOPIC:PREFIXED:t"):
+        authorizer.replace(ResourcePattern.parse(pattern), entries_of)
+    for number in range(100):
+        assert authorizer.allows(ALICE, HOSTS[0], Operation.READ, TOPIC, f"t{number}")
+        assert not authorizer.allows(ALICE, "10.1.7.1", Operation.READ, TOPIC, f"t{number}")
+    assert len(looks) <= 2 * 100 * 2 * 2
+
+
 def test_taking_over_a_prefix_does_not_look_at_the_others() -> None:
     class Name(str):
         lengths = 0

@@ -306,6 +306,30 @@ async def test_new_certificates_count_for_the_next_connection(certificates: Cert
         assert "elsewhere.example" in await name(http)
 
 
+async def test_a_certificate_that_is_demanded_on_a_running_broker_is_demanded_of_the_next_connection(
+    certificates: Certificates,
+) -> None:
+    stores = {**tls_of(certificates.server.keystore), "ssl_truststore_location": str(certificates.ca)}
+
+    async def is_served(http: Http, keystore: Path | None) -> bool:
+        context = ssl.create_default_context(cafile=str(certificates.ca))
+        if keystore is not None:
+            context.load_cert_chain(keystore)
+        try:
+            reader, writer = await asyncio.open_connection(http.host, http.port, ssl=context)
+            writer.write(b"GET /healthz HTTP/1.0\r\nhost: localhost\r\n\r\n")
+            return (await reader.read()).startswith(b"HTTP/1.1 200")
+        except OSError:
+            return False
+
+    async with broker_with(**stores) as (broker, http):
+        assert await is_served(http, None)
+        broker.config.reconfigure({}, {"listener.name.http.ssl.client.auth": "required"})
+        assert not await is_served(http, None)
+        assert not await is_served(http, certificates.stranger.keystore)
+        assert await is_served(http, certificates.client.keystore)
+
+
 def test_a_login_in_plain_text_beyond_the_loopback_is_refused() -> None:
     with pytest.raises(ConfigRefused, match=r"rota.http.listener.*in plain text"):
         BrokerConfig({**LOGIN, "rota.http.listener": "0.0.0.0:0"})

@@ -23,6 +23,7 @@ from rota.coordinator.security.oauth.key_set import (
     KeysUnavailable,
     parse_keys,
     read_url,
+    shown_url,
 )
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -109,6 +110,47 @@ async def test_a_file_is_read_again_when_a_key_is_not_known(signer: Signer, tmp_
             assert keys._wake.is_set() is is_read
     finally:
         keys.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (
+            "https://user:planted-secret@id.example:8443/keys?token=planted-secret#planted-secret",
+            "https://id.example:8443/keys",
+        ),
+        ("https://id.example/keys", "https://id.example/keys"),
+        ("file:/keys.json", "file:/keys.json"),
+        ("file:///keys.json", "file:///keys.json"),
+        ("https://user:planted-secret@[x/keys", "https:"),
+    ],
+)
+def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
+    assert shown_url(url) == shown
+
+
+async def test_no_secret_of_the_url_is_logged(signer: Signer) -> None:
+    answers = [web.Response(body=signer.key_set("rsa"))]
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        assert request.headers["Authorization"].startswith("Basic ")
+        return answers.pop(0)
+
+    async with server(answer) as served:
+        url = served.replace("http://", "http://user:planted-secret@") + "?key=planted-secret"
+        keys = KeySet(url, Intervals(), lambda: 0)
+        with capture_logs() as logs:
+            keys.begin()
+            await keys.first_read()
+            with pytest.raises(TokenRefused) as refused:
+                keys.find("other", "RS256")
+            keys.close()
+            broken = KeySet("http://user:planted-secret@ :x/", Intervals(), lambda: 0)
+            broken.begin()
+            await broken.first_read()
+            broken.close()
+        assert [line["log_level"] for line in logs] == ["info", "error"]
+        assert "planted-secret" not in f"{logs} {refused.value}"
 
 
 async def test_a_failure_is_logged_and_the_keys_before_stay(signer: Signer) -> None:

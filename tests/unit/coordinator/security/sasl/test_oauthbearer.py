@@ -11,7 +11,9 @@ from rota.coordinator.security.oauth.access_token import Claims, UnsecuredValida
 from rota.coordinator.security.sasl.exchange import AuthenticationFailed, Step
 from rota.coordinator.security.sasl.oauthbearer import MESSAGE_BYTES_MAX, OauthbearerExchange
 from rota.coordinator.security.sasl.session import SaslSession, State
+from rota.protocol.compiler import codec
 from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 
 REFUSED = b'{"status":"invalid_token"}'
 GENERIC = "Authentication failed during authentication due to invalid credentials with SASL mechanism OAUTHBEARER"
@@ -92,6 +94,22 @@ def test_an_authorization_id_is_that_of_the_token() -> None:
         "principal name (alice)"
     )
     assert exchange().step(message(token(sub="a,b=c"), "n,a=a=2Cb=3Dc,")).user == "a,b=c"
+
+
+def test_the_text_of_a_refusal_fits_into_a_response() -> None:
+    """Versions 0 and 1 have 16 bits for its length."""
+    machine = session(0)
+    machine.handshake("OAUTHBEARER", 1)
+    outcome = machine.authenticate(message(token(), f"n,a={'b' * 40_000},"), 0)
+    response = SaslAuthenticateResponse(error_code=outcome.code, error_message=outcome.message, auth_bytes=b"")
+    assert outcome.code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    for version in SaslAuthenticateResponse.VERSIONS:
+        assert len(codec(SaslAuthenticateResponse, version).encode(response)) < 5_000
+    named = session(60_000)
+    for user in ("alice", "\U0001f600" * 9_000):  # another principal at a re-authentication
+        named.handshake("OAUTHBEARER", 1)
+        outcome = named.authenticate(message(token(sub=user)), 0)
+    assert len((outcome.message or "").encode()) < 5_000
 
 
 def test_a_message_is_bounded() -> None:
