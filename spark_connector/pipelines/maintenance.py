@@ -2,19 +2,19 @@
 
 Laws
     Compaction changes no row of the table. The current micro-batch, which may run again, is not compacted.
-    A day is removed when it is more than `keep_days` before the newest day of the table, not before the clock's.
+    A day is removed when it is more than `keep_days` before the newest day of the table that is not in the future.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from rota.client.log import logger
-from rota.spark_connector.pipelines.table_files import BATCH, TableFiles
+from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, folder_date
 
 FILE_BYTES: Final = 256 << 20  # of a compacted file, about
 Merge = Callable[[DataFrame], DataFrame]
@@ -36,7 +36,7 @@ def maintain(
     """
     if number % max(1, compact_after // 2):
         return  # listing all folders takes time
-    for day in expired(table.days(), keep_days):
+    for day in expired(table.days(), keep_days, datetime.now(UTC).date()):
         table.remove_day(day)
         _log.info("Removed an old day", table=table.location, day=day)
     for day in table.days():
@@ -67,10 +67,11 @@ def compact(
     _log.info("Compacted a day", table=table.location, day=day, through=numbers[-1])
 
 
-def expired(days: list[str], keep_days: int) -> list[str]:
-    """The folders of the days that are to be removed; `keep_days` 0: none."""
-    dates = {name: date.fromisoformat(name.partition("=")[2]) for name in days if "__" not in name}
-    if not keep_days or not dates:
+def expired(days: list[str], keep_days: int, today: date) -> list[str]:
+    """The folders of the days that are to be removed; `keep_days` 0: none. Folders with another name are kept."""
+    dates = {name: day for name in days if (day := folder_date(name)) is not None}
+    newest = max((day for day in dates.values() if day <= today), default=None)
+    if not keep_days or newest is None:
         return []
-    oldest = max(dates.values()) - timedelta(days=keep_days)
+    oldest = newest - timedelta(days=keep_days)
     return [name for name, day in dates.items() if day < oldest]

@@ -3,7 +3,7 @@
 Laws
     A micro-batch that is removed has no file left in any day: it can be written again without duplicates.
     Joined micro-batches are replaced when the copy of their rows is complete. A crash during the replacement loses and
-    duplicates nothing: `recover` finishes it or drops the copy.
+    duplicates nothing: `recover` finishes it or drops the copy. No folder is renamed: object stores cannot.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from datetime import date
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -73,10 +74,11 @@ class TableFiles:
 
     def replace(self, day: str, numbers: list[int]) -> None:
         """Replace the folders of micro-batches by the folder in `copy_location`, which has all of their rows."""
+        files = self._data_files(self._copy(day, numbers))
         self._files.create_dir(f"{self._root}/{COPY}")
         with self._files.open_output_stream(f"{self._root}/{COPY}/{PLAN}") as out:
-            out.write(json.dumps({"day": day, "numbers": numbers}).encode())
-        self._finish(day, numbers)
+            out.write(json.dumps({"day": day, "numbers": numbers, "files": files}).encode())
+        self._finish(day, numbers, files)
 
     def recover(self) -> None:
         """Finish the replacement that a crash has interrupted; drop a copy that is not complete."""
@@ -87,16 +89,30 @@ class TableFiles:
             # a plan that is not complete was followed by nothing
             found = json.loads(text) if text.endswith(b"}") else None
             if found is not None:
-                self._finish(found["day"], found["numbers"])
+                day, numbers = found["day"], found["numbers"]
+                # plans of earlier versions have no list: these moved the whole folder at once
+                self._finish(day, numbers, found.get("files", self._data_files(self._copy(day, numbers))))
         self._remove(f"{self._root}/{COPY}")
 
-    def _finish(self, day: str, numbers: list[int]) -> None:
-        copy = f"{self._root}/{COPY}/{day}/{BATCH}={numbers[-1]}"
-        if self._files.get_file_info(copy).type == fs.FileType.Directory:  # otherwise all is done
-            for number in numbers:
+    def _finish(self, day: str, numbers: list[int], files: list[str]) -> None:
+        """Object stores move no folders, so each file is copied. The copy is deleted last: if a file of it is missing,
+        the replacement was complete."""
+        copy, target = self._copy(day, numbers), self._folder(day, numbers[-1])
+        if files and set(files) <= set(self._data_files(copy)):
+            self._files.create_dir(target)
+            for name in files:
+                self._files.copy_file(f"{copy}/{name}", f"{target}/{name}")
+            for number in numbers[:-1]:
                 self._remove(self._folder(day, number))
-            self._files.move(copy, self._folder(day, numbers[-1]))
+            for name in set(self._names(target)) - set(files):
+                self._files.delete_file(f"{target}/{name}")
         self._remove(f"{self._root}/{COPY}")
+
+    def _copy(self, day: str, numbers: list[int]) -> str:
+        return f"{self._root}/{COPY}/{day}/{BATCH}={numbers[-1]}"
+
+    def _data_files(self, folder: str) -> list[str]:
+        return [name for name in self._names(folder) if not name.startswith(("_", "."))]
 
     def _folder(self, day: str, number: int) -> str:
         return f"{self._root}/{day}/{BATCH}={number}"
@@ -108,6 +124,14 @@ class TableFiles:
     def _remove(self, folder: str) -> None:
         if self._files.get_file_info(folder).type == fs.FileType.Directory:
             self._files.delete_dir(folder)
+
+
+def folder_date(name: str) -> date | None:
+    """The day of a folder; None: Python's calendar does not have it, or it is the folder of rows without a day."""
+    try:
+        return date.fromisoformat(name.partition("=")[2])
+    except ValueError:
+        return None
 
 
 def file_system(location: str) -> tuple[fs.FileSystem, str]:

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 from rota.spark_connector.pipelines.maintenance import expired
 
 DAYS = ["day=2026-01-01", "day=2026-01-02", "day=2026-01-09", "day=__HIVE_DEFAULT_PARTITION__"]
+NOW = date(2026, 6, 1)
 
 
 def test_days_expire_by_the_newest_day_of_the_table() -> None:
-    assert expired(DAYS, 7) == ["day=2026-01-01"]
-    assert expired(DAYS, 8) == []
-    assert expired(DAYS, 0) == []
-    assert expired([], 1) == []
+    assert expired(DAYS, 7, NOW) == ["day=2026-01-01"]
+    assert expired(DAYS, 8, NOW) == []
+    assert expired(DAYS, 0, NOW) == []
+    assert expired([], 1, NOW) == []
+
+
+def test_a_day_of_the_future_expires_no_other_day() -> None:
+    """One producer with a wrong clock would empty the table."""
+    assert expired([*DAYS, "day=9999-12-31"], 7, NOW) == ["day=2026-01-01"]
+    assert expired(["day=9999-12-31", "day=2026-06-02"], 1, NOW) == []
+
+
+def test_folders_whose_name_is_no_day_are_left_alone() -> None:
+    """Years beyond four digits and before Christ are days of Spark, and not of Python."""
+    others = ["day=+10000-01-01", "day=12026-01-01", "day=-0001-01-01", "day=x", "day="]
+    assert expired([*others, *DAYS], 7, NOW) == ["day=2026-01-01"]

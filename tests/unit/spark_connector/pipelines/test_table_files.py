@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from itertools import count
 from pathlib import Path
 
 import pytest
+from pyarrow import fs
 
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines.table_files import (
@@ -27,9 +30,9 @@ def fill(folder: Path, numbers: range, *, day: str = DAY) -> TableFiles:
     return TableFiles(str(folder), "day")
 
 
-def write(folder: Path, text: str) -> None:
-    folder.mkdir(parents=True)
-    (folder / "part").write_text(text)
+def write(folder: Path, text: str, *, name: str = "part") -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
 
 
 def content(folder: Path) -> dict[str, str]:
@@ -67,41 +70,112 @@ class Crash(Exception):
     pass
 
 
-def test_a_crash_at_any_step_of_a_replacement_loses_and_duplicates_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each call that changes the file system is the last one once; then `recover` runs, as at the next start."""
-    ended = False
-    step = 0
-    while not ended:
+class ObjectStore:
+    """A file system of objects: no folder is moved, and a folder is deleted file by file. It fails after `left`
+    changes."""
+
+    def __init__(self, left: int) -> None:
+        self._files, self._left = fs.LocalFileSystem(), left
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._files, name)
+
+    def _change(self) -> None:
+        if self._left == 0:
+            raise Crash
+        self._left -= 1
+
+    def create_dir(self, path: str) -> None:
+        self._change()
+        self._files.create_dir(path)
+
+    def open_output_stream(self, path: str) -> object:
+        self._change()
+        return self._files.open_output_stream(path)
+
+    def copy_file(self, source: str, target: str) -> None:
+        self._change()
+        self._files.copy_file(source, target)
+
+    def delete_file(self, path: str) -> None:
+        self._change()
+        self._files.delete_file(path)
+
+    def delete_dir(self, path: str) -> None:
+        for info in self._files.get_file_info(fs.FileSelector(path, recursive=True)):
+            if info.type == fs.FileType.File:
+                self.delete_file(info.path)
+        self._files.delete_dir(path)
+
+    def move(self, source: str, target: str) -> None:
+        if Path(source).is_dir():
+            raise NotImplementedError("objects have no folders")
+        self._change()
+        self._files.move(source, target)
+
+
+def on_object_store(table: TableFiles, left: int = -1) -> TableFiles:
+    """The table in an ObjectStore that never fails, or after `left` changes."""
+    table._files = ObjectStore(left)  # type: ignore[assignment] # what TableFiles uses of one
+    return table
+
+
+def three_batches(folder: Path) -> TableFiles:
+    """A table of three micro-batches of two files each; the first two are joined in the copy."""
+    for number in range(3):
+        for part in "ab":
+            write(folder / DAY / f"{BATCH}={number}", f"{number}{part} ", name=f"part-{number}{part}")
+    table = TableFiles(str(folder), "day")
+    for part, text in (("x", "0a 0b "), ("y", "1a 1b ")):
+        write(Path(table.copy_location(DAY, 1)), text, name=f"part-{part}")
+    (Path(table.copy_location(DAY, 1)) / "_SUCCESS").touch()
+    return table
+
+
+def rows(folder: Path) -> str:
+    return " ".join(sorted("".join(file.read_text() for file in folder.glob("day=*/*/part*")).split()))
+
+
+def test_a_crash_at_any_step_of_a_replacement_and_of_its_recovery_loses_and_duplicates_nothing(tmp_path: Path) -> None:
+    """Each change of the file system is the last one once; so is each change of the next start, and the start after
+    it completes the replacement."""
+    crashes = 0
+    for step in count():
         folder = tmp_path / str(step)
-        table = fill(folder, range(3))
-        write(Path(table.copy_location(DAY, 1)), "01")
-        left = step
-
-        class Files:
-            """The file system that stops working after `left` changes."""
-
-            def __getattr__(self, name: str, real: object = table._files) -> object:
-                nonlocal left
-                if name in ("delete_dir", "move", "create_dir", "open_output_stream"):
-                    if left == 0:
-                        raise Crash
-                    left -= 1
-                return getattr(real, name)
-
-        monkeypatch.setattr(table, "_files", Files())
         try:
-            table.replace(DAY, [0, 1])
-            ended = True
+            on_object_store(three_batches(folder), step).replace(DAY, [0, 1])
+            break
         except Crash:
-            TableFiles(str(folder), "day").recover()
-        rows = "".join(sorted("".join(content(folder).values())))
-        assert rows == "012", step
-        assert not (folder / COPY).exists()
-        step += 1
-    assert step > 5
-    assert content(folder) == {f"{DAY}/{BATCH}=1": "01", f"{DAY}/{BATCH}=2": "2"}
+            crashes += 1
+        for again in count():
+            second = tmp_path / f"{step}-{again}"
+            shutil.copytree(folder, second)
+            try:
+                on_object_store(TableFiles(str(second), "day"), again).recover()
+                is_recovered = True
+            except Crash:
+                is_recovered = False
+                on_object_store(TableFiles(str(second), "day")).recover()
+            assert rows(second) == "0a 0b 1a 1b 2a 2b", (step, again)
+            assert not (second / COPY).exists()
+            if is_recovered:
+                break
+    assert crashes > 10
+    assert rows(folder) == "0a 0b 1a 1b 2a 2b"
+    assert sorted(folder.glob("day=*/*/*")) == [
+        folder / DAY / name
+        for name in (f"{BATCH}=1/part-x", f"{BATCH}=1/part-y", f"{BATCH}=2/part-2a", f"{BATCH}=2/part-2b")
+    ]
+
+
+def test_a_replacement_that_an_earlier_version_began_is_finished(tmp_path: Path) -> None:
+    """Its plan has no list of files, and the folders that it replaces may be deleted."""
+    table = three_batches(tmp_path)
+    (tmp_path / COPY / PLAN).write_text(json.dumps({"day": DAY, "numbers": [0, 1]}))
+    table._files.delete_dir(f"{tmp_path}/{DAY}/{BATCH}=0")
+    table._files.delete_dir(f"{tmp_path}/{DAY}/{BATCH}=1")
+    table.recover()
+    assert rows(tmp_path) == "0a 0b 1a 1b 2a 2b"
 
 
 def test_an_incomplete_plan_or_copy_is_dropped(tmp_path: Path) -> None:
