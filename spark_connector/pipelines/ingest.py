@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType, TimestampType
@@ -32,8 +33,9 @@ from rota.client.log import logger
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines.arguments import checkpoint_path, common_parser, parse_common, source_options
 from rota.spark_connector.pipelines.maintenance import maintain
+from rota.spark_connector.pipelines.new_schemas import check_schemas, schema_ids
 from rota.spark_connector.pipelines.progress_lines import METRICS, progress_line
-from rota.spark_connector.pipelines.schema_registry import avro_subject
+from rota.spark_connector.pipelines.schema_registry import Registry
 from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, check_checkpoint
 from rota.spark_connector.pipelines.value_formats import (
     REASON,
@@ -51,13 +53,16 @@ DAY: Final = "event_day"
 EVENT_TIME: Final = "_event_time"
 SOURCE: Final = ("_topic", "_partition", "_offset", "_timestamp", "_key")
 PROGRESS_INTERVAL_S: Final = 1
+_FIRST: Final = "0001-01-01T00:00:00Z"  # Python has no earlier day
+_INTERVAL: Final = re.compile(r"\d+ (second|minute|hour|day|week|month|year)s?")
 _log = logger("rota.spark")
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The job's parameters. `schema`: a file. `interval` "": what there is now, once. `compact_after`: the number of
-    folders of a day that are joined into one. `keep_days` 0: for ever."""
+    """The job's parameters. `schema`: a file. `schema_ids`: schemas of the registry beside those of the subject.
+    `interval` "": what there is now, once. `compact_after`: the number of folders of a day that are joined into one.
+    `keep_days` 0: for ever."""
 
     bootstrap_servers: str
     topics: str
@@ -66,8 +71,10 @@ class Job:
     schema: str = ""
     schema_registry: str = ""
     registry_credentials: str = field(default="", repr=False)
+    schema_ids: tuple[int, ...] = ()
     group: str = ""
     event_time: str = ""
+    event_time_ahead_max: str = "1 day"
     watermark: str = "1 hour"
     deduplicate_by: tuple[str, ...] = ()
     interval: str = ""
@@ -119,7 +126,8 @@ def decoder(job: Job) -> Decode:
     if job.schema_registry:
         if job.value_format != "avro" or "," in job.topics:
             raise OptionError("--schema-registry", job.schema_registry, "used with Avro values of one topic")
-        subject = avro_subject(job.schema_registry, f"{job.topics}-value", job.registry_credentials)
+        registry = Registry(job.schema_registry, job.registry_credentials)
+        subject = registry.avro_subject(f"{job.topics}-value", job.schema_ids)
         return avro_format(subject.latest, subject.by_id)
     try:
         text = Path(job.schema).read_text(encoding="utf-8")
@@ -135,17 +143,44 @@ def decoded(records: DataFrame, decode: Decode, job: Job) -> DataFrame:
     kinds = rows.schema[RECORD].dataType
     assert isinstance(kinds, StructType)
     check_columns(kinds, job)
-    if job.event_time:
-        time = F.col(RECORD).getField(job.event_time)
-        missing = F.when(time.isNull(), F.lit(f"{job.event_time}, the event time, is null"))
-        rows = rows.withColumn(REASON, F.coalesce(REASON, missing))
-    else:
-        time = F.col("timestamp")
+    latest = _latest(job)
+    time = F.col(RECORD).getField(job.event_time) if job.event_time else F.col("timestamp")
+    rows = rows.withColumn(REASON, F.coalesce(REASON, _wrong_time(time, latest, job)))
     source = [F.col(name.removeprefix("_")).alias(name) for name in SOURCE]
     # without an event time a dead letter neither moves the watermark nor is too late for it
-    time = F.when(F.col(REASON).isNull(), time).alias(EVENT_TIME)
+    time = F.when(F.col(REASON).isNull(), time)
+    received = F.when(_is_sane(F.col("timestamp"), latest), F.col("timestamp")).otherwise(F.current_timestamp())
+    day = _day(F.coalesce(time, received)).alias(DAY)
     metrics = (F.count(F.lit(1)).alias("records"), F.count(REASON).alias("dead"))
-    return rows.select(RECORD, REASON, time, "value", *source).observe(f"{METRICS} read", *metrics)
+    read = rows.select(RECORD, REASON, time.alias(EVENT_TIME), day, "value", *source)
+    return read.observe(f"{METRICS} read", *metrics)
+
+
+def _latest(job: Job) -> Column:
+    """The latest event time of a micro-batch. Spark keeps the time of a micro-batch, so it has the same one again."""
+    return F.current_timestamp() + F.expr(f"interval '{interval(job.event_time_ahead_max)}'")
+
+
+def interval(text: str) -> str:
+    """`text`, as in 1 day. Raises OptionError when it is not an interval of Spark."""
+    if not _INTERVAL.fullmatch(text):
+        raise OptionError("--event-time-ahead-max", text, "a number and a unit, as in 1 day or 90 minutes")
+    return text
+
+
+def _wrong_time(time: Column, latest: Column, job: Job) -> Column:
+    """Why a record has no event time that a table can have; null: it has one. A time of the distant future would move
+    the watermark past all other records."""
+    name = f"{job.event_time or 'timestamp'}, the event time,"
+    return (
+        F.when(time.isNull(), F.lit(f"{name} is null"))
+        .when(time < F.lit(_FIRST).cast("timestamp"), F.lit(f"{name} is before the year 1"))
+        .when(time > latest, F.lit(f"{name} is more than {job.event_time_ahead_max} in the future"))
+    )
+
+
+def _is_sane(time: Column, latest: Column) -> Column:
+    return time.isNotNull() & (time >= F.lit(_FIRST).cast("timestamp")) & (time <= latest)
 
 
 def _with_record(decode: Decode, records: DataFrame) -> DataFrame:
@@ -198,6 +233,8 @@ def batch_writer(job: Job) -> Callable[[DataFrame, int], None]:
         seen.add(number)
         rows = batch.persist()
         try:
+            if job.schema_registry:
+                check_schemas(rows, Registry(job.schema_registry, job.registry_credentials))
             _append(good_rows(rows), f"{job.output}/{RECORDS}", number)
             _append(dead_rows(rows), f"{job.output}/{DEAD}", number)
         finally:
@@ -210,19 +247,17 @@ def batch_writer(job: Job) -> Callable[[DataFrame, int], None]:
 
 def good_rows(rows: DataFrame) -> DataFrame:
     """The table RECORDS: the fields of the record, and the columns of SOURCE."""
-    return rows.where(F.col(REASON).isNull()).select(_day(F.col(EVENT_TIME)), f"{RECORD}.*", *SOURCE)
+    return rows.where(F.col(REASON).isNull()).select(DAY, f"{RECORD}.*", *SOURCE)
 
 
 def dead_rows(rows: DataFrame) -> DataFrame:
     """The table DEAD: the value and its reason, and the columns of SOURCE."""
-    return rows.where(F.col(REASON).isNotNull()).select(
-        _day(F.col("_timestamp")), F.col(REASON).alias("reason"), F.col("value"), *SOURCE
-    )
+    return rows.where(F.col(REASON).isNotNull()).select(DAY, F.col(REASON).alias("reason"), "value", *SOURCE)
 
 
-def _day(time: Any) -> Any:
+def _day(time: Column) -> Column:
     """The day in UTC, whatever the session's time zone: a micro-batch that runs again has the same."""
-    return F.date_from_unix_date(F.floor(F.unix_seconds(time) / 86_400).cast("int")).alias(DAY)
+    return F.date_from_unix_date(F.floor(F.unix_seconds(time) / 86_400).cast("int"))
 
 
 def _append(rows: DataFrame, location: str, number: int) -> None:
@@ -239,6 +274,7 @@ def parse_arguments(arguments: Sequence[str]) -> Job:
     parser.add_argument("--registry-credentials", metavar="FILE", help="USER:PASSWORD of the registry")
     parser.add_argument("--group", default="", help="the group that progress is committed to")
     parser.add_argument("--event-time", default="", metavar="FIELD", help="a timestamp (the record's timestamp)")
+    parser.add_argument("--event-time-ahead-max", default="1 day", help="of now; later: dead letters (%(default)s)")
     parser.add_argument("--deduplicate-by", default="", metavar="FIELDS", help="fields with commas, or _key")
     parser.add_argument("--watermark", default="1 hour", help="how late a duplicate may come (%(default)s)")
     parser.add_argument("--once", action="store_true", help="end when all records of now are in the table")
@@ -267,17 +303,33 @@ def follow(query: StreamingQuery, show: Callable[[str], None]) -> None:
                 show(progress_line(progress))
 
 
+def run(spark: SparkSession, job: Job, show: Callable[[str], None]) -> None:
+    """Run the query to its end; start it again for schemas that are new in the registry. Raises OptionError, and what
+    the query raises."""
+    is_over = False
+    while not is_over:
+        query = start(spark, job)
+        try:
+            follow(query, show)
+            is_over = True
+        except KeyboardInterrupt:
+            query.stop()
+            is_over = True
+        except StreamingQueryException as error:
+            found = set(schema_ids(str(error))) - set(job.schema_ids)
+            if not found:
+                raise
+            job = replace(job, schema_ids=(*job.schema_ids, *sorted(found)))
+            _log.info("Started again for new schemas of the registry", ids=sorted(found))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until all records are in the table or, without --once, until it is interrupted."""
     job = parse_arguments(sys.argv[1:] if arguments is None else arguments)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = SparkSession.builder.appName("ingest").getOrCreate()
     try:
-        query = start(spark, job)
-        try:
-            follow(query, lambda line: print(line, flush=True))
-        except KeyboardInterrupt:
-            query.stop()
+        run(spark, job, lambda line: print(line, flush=True))
     except OptionError as error:
         print(f"ingest: {error}", file=sys.stderr)
         return 2

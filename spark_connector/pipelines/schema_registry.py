@@ -1,7 +1,8 @@
-"""Schemas from a schema registry over HTTP: the versions of a subject.
+"""Schemas from a schema registry over HTTP: the versions of a subject, and schemas by their ids.
 
 Laws
-    The latest version is the one that values are converted to; each older one can still be read.
+    The latest version is the one that values are converted to; each older one can still be read, also a deleted one.
+    A schema with references has the types of these in it.
     Credentials are sent to the registry and are in no message.
 """
 
@@ -11,14 +12,19 @@ import base64
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Iterable
+from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from rota.spark_connector.errors import OptionError
+from rota.spark_connector.pipelines.avro_references import inlined
 
 TIMEOUT_S: Final = 10.0
 RESPONSE_BYTES_MAX: Final = 8 << 20
+REFERENCES_MAX: Final = 100  # of one schema
 AVRO: Final = "AVRO"
+DELETED: Final = "?deleted=true"  # softly: the registry keeps it, and records still have its id
 
 
 class Subject(NamedTuple):
@@ -28,29 +34,74 @@ class Subject(NamedTuple):
     by_id: dict[int, str]
 
 
-def avro_subject(url: str, subject: str, credentials: str = "") -> Subject:
-    """All versions of `subject`; `credentials` is USER:PASSWORD or empty. Raises OptionError."""
-    if urlsplit(url).scheme not in ("http", "https"):
-        raise OptionError("--schema-registry", url, "a URL, as in https://registry:8081")
-    base = f"{url.rstrip('/')}/subjects/{quote(subject, safe='')}/versions"
-    found = [_get(f"{base}/{version}", credentials) for version in sorted(_get(base, credentials))]
-    for each in found:
-        if each.get("schemaType", AVRO) != AVRO:
-            raise OptionError("--schema-registry", url, f"a registry with Avro for {subject}, not {each['schemaType']}")
-    if not found:
-        raise OptionError("--schema-registry", url, f"a registry that has the subject {subject}")
-    return Subject(found[-1]["schema"], {each["id"]: each["schema"] for each in found})
+class Registry:
+    """A schema registry. `credentials` is USER:PASSWORD or empty."""
 
+    def __init__(self, url: str, credentials: str = "") -> None:
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise OptionError("--schema-registry", url, "a URL, as in https://registry:8081")
+        self._url, self._credentials = url.rstrip("/"), credentials
 
-def _get(url: str, credentials: str) -> Any:
-    request = urllib.request.Request(url, headers={"Accept": "application/vnd.schemaregistry.v1+json"})
-    if credentials:
-        request.add_header("Authorization", "Basic " + base64.b64encode(credentials.encode()).decode())
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
-            return json.loads(response.read(RESPONSE_BYTES_MAX))
-    except urllib.error.HTTPError as error:
-        with error:
-            raise OptionError("--schema-registry", url, f"a registry that answers: HTTP status {error.code}") from None
-    except (OSError, ValueError) as error:
-        raise OptionError("--schema-registry", url, f"a registry that answers ({error})") from None
+    def avro_subject(self, subject: str, more: Iterable[int] = ()) -> Subject:
+        """All versions of `subject`, and the schemas with the ids `more`. Raises OptionError."""
+        base = f"{self._url}/subjects/{quote(subject, safe='')}/versions"
+        versions = sorted(self._get(base))
+        if not versions:
+            raise OptionError("--schema-registry", self._url, f"a registry that has the subject {subject}")
+        deleted = sorted(set(self._get(base + DELETED)) - set(versions))
+        paths = [*(f"{base}/{version}{DELETED}" for version in deleted), *(f"{base}/{each}" for each in versions)]
+        found = [self._get(path) for path in paths]
+        for each in found:
+            if each.get("schemaType", AVRO) != AVRO:
+                expected = f"a registry with Avro for {subject}, not {each['schemaType']}"
+                raise OptionError("--schema-registry", self._url, expected)
+        by_id = {each["id"]: self._full(each) for each in found}
+        others = {schema_id: self.avro_schema(schema_id) for schema_id in more if schema_id not in by_id}
+        return Subject(self._full(found[-1]), by_id | {each: text for each, text in others.items() if text is not None})
+
+    def avro_schema(self, schema_id: int) -> str | None:
+        """The Avro schema with this id, of any subject; None: there is none. Raises OptionError."""
+        found = self._find(f"{self._url}/schemas/ids/{schema_id}")
+        return None if found is None or found.get("schemaType", AVRO) != AVRO else self._full(found)
+
+    def _full(self, found: Any) -> str:
+        """The schema of an answer, with the types that it refers to."""
+        definitions: dict[str, str] = {}
+        references = list(found.get("references") or ())
+        while references:
+            each = references.pop()
+            if each["name"] in definitions:
+                continue
+            if len(definitions) == REFERENCES_MAX:
+                raise OptionError("--schema-registry", self._url, f"schemas with at most {REFERENCES_MAX} references")
+            path = f"{self._url}/subjects/{quote(each['subject'], safe='')}/versions/{each['version']}{DELETED}"
+            referred = self._get(path)
+            definitions[each["name"]] = referred["schema"]
+            references += referred.get("references") or ()
+        try:
+            return inlined(found["schema"], definitions)
+        except (ValueError, KeyError, TypeError) as error:
+            raise OptionError("--schema-registry", self._url, f"a registry with valid schemas ({error})") from None
+
+    def _get(self, url: str) -> Any:
+        found = self._find(url)
+        if found is None:
+            raise OptionError("--schema-registry", url, f"a registry that answers: HTTP status {HTTPStatus.NOT_FOUND}")
+        return found
+
+    def _find(self, url: str) -> Any:
+        """None: it is not there."""
+        request = urllib.request.Request(url, headers={"Accept": "application/vnd.schemaregistry.v1+json"})
+        if self._credentials:
+            request.add_header("Authorization", "Basic " + base64.b64encode(self._credentials.encode()).decode())
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
+                return json.loads(response.read(RESPONSE_BYTES_MAX))
+        except urllib.error.HTTPError as error:
+            with error:
+                if error.code == HTTPStatus.NOT_FOUND:
+                    return None
+                expected = f"a registry that answers: HTTP status {error.code}"
+                raise OptionError("--schema-registry", url, expected) from None
+        except (OSError, ValueError) as error:
+            raise OptionError("--schema-registry", url, f"a registry that answers ({error})") from None

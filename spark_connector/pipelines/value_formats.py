@@ -24,6 +24,7 @@ from rota.spark_connector.errors import OptionError
 RECORD: Final = "_record"
 REASON: Final = "_reason"
 CORRUPT: Final = "_corrupt"
+UNKNOWN_SCHEMA: Final = "the registry has no Avro schema with id "  # and the id
 FRAME_BYTES: Final = 5  # before the value, of a producer with a schema registry: a zero, and the id of the schema
 Decode = Callable[[DataFrame], DataFrame]
 
@@ -87,9 +88,7 @@ def avro_format(schema: str, writers: Mapping[int, str] | None = None) -> Decode
             record = F.when(number == schema_id, decoded).otherwise(record)
         is_framed = (size >= FRAME_BYTES) & (F.hex(F.substring("value", 1, 1)) == "00")
         reason = reason.when(~is_framed, "value does not begin with the id of a schema")
-        reason = reason.when(
-            ~number.isin(list(writers)), F.concat(F.lit("the registry had no schema of this subject with id "), number)
-        )
+        reason = reason.when(~number.isin(list(writers)), F.concat(F.lit(UNKNOWN_SCHEMA), number.cast("string")))
 
     def decode(rows: DataFrame) -> DataFrame:
         found = rows.withColumn(RECORD, record)

@@ -9,11 +9,14 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from tests.interop.kit import create_topic, unique, until
 from tests.soak import soak_only
@@ -21,8 +24,10 @@ from tests.spark.conftest import Sent, written
 from tests.spark.test_pipeline import CONF
 
 from rota.client import Admin, AdminConfig, TopicPartition
+from rota.client.producer.producer import TIMESTAMP_MAX
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.pipelines.ingest import DAY, DEAD, RECORDS, Job, follow, start
+from rota.spark_connector.pipelines import ingest
+from rota.spark_connector.pipelines.ingest import DAY, DEAD, RECORDS, Job, start
 
 pytestmark = pytest.mark.timeout(600)
 DAY_MS = 86_400_000
@@ -42,7 +47,7 @@ def schema_file(folder: Path, text: str = "id long not null, at timestamp, name 
 def run(spark: SparkSession, job: Job) -> list[str]:
     """To the end of the topic; the lines of the terminal."""
     lines: list[str] = []
-    follow(start(spark, job), lines.append)
+    ingest.run(spark, job, lines.append)
     return lines
 
 
@@ -123,50 +128,126 @@ def test_a_micro_batch_that_runs_again_changes_nothing_and_days_are_compacted(
         start(spark, Job(rota, topic, str(out), schema=job.schema, checkpoint=str(tmp_path / "another")))
 
 
+def test_times_of_a_wrong_clock_become_dead_letters_and_expire_no_day(
+    spark: SparkSession, rota: str, tmp_path: Path
+) -> None:
+    """Years of five digits, before the year 1, and of the distant future: in the event time and in the timestamp of
+    the record, which defines the day of a dead letter."""
+    topic = create_topic(rota, 1, config={"message.timestamp.after.max.ms": str((1 << 63) - 1)})
+    out = tmp_path / "out"
+    job = Job(rota, topic, str(out), schema=schema_file(tmp_path), event_time="at", deduplicate_by=("id",))
+    job = replace(job, compact_after=1, keep_days=400_000)
+    wrong = [json.dumps({"id": 9, "at": at}).encode() for at in ("+12026-01-01T00:00:00Z", "-0044-03-15T00:00:00Z")]
+    wrong += [json.dumps({"id": 9, "at": "9999-12-31T00:00:00Z"}).encode()]
+    bad_clock = TIMESTAMP_MAX
+    written(rota, topic, [order(1), *(Sent(value, timestamp_ms=bad_clock) for value in wrong)])
+    run(spark, job)
+    written(rota, topic, [order(2)])  # a watermark of the year 9999 would drop it
+    run(spark, job)
+    written(rota, topic, [order(3)])
+    run(spark, job)
+    assert ids(spark, out) == [1, 2, 3]
+    dead = spark.read.parquet(f"{out}/{DEAD}").orderBy("_offset").select("reason", DAY).collect()
+    in_future = "at, the event time, is more than 1 day in the future"
+    assert [row.reason for row in dead] == [in_future, "at, the event time, is before the year 1", in_future]
+    assert {(datetime.now(UTC).date() - row[DAY]).days for row in dead} <= {0, 1}
+
+    by_timestamp = Job(rota, topic, f"{tmp_path}/by", schema=schema_file(tmp_path))
+    run(spark, by_timestamp)
+    found = spark.read.parquet(f"{by_timestamp.output}/{DEAD}").select("reason").distinct().collect()
+    assert [row.reason for row in found] == ["timestamp, the event time, is more than 1 day in the future"]
+    with pytest.raises(OptionError, match="--event-time-ahead-max"):
+        start(spark, replace(by_timestamp, output=f"{tmp_path}/none", event_time_ahead_max="soon"))
+
+
+def test_a_new_field_is_compacted_with_old_files_and_a_backfill_gives_it_to_all_records(
+    spark: SparkSession, rota: str, tmp_path: Path
+) -> None:
+    topic, out = create_topic(rota, 1), tmp_path / "out"
+    old = Job(rota, topic, str(out), schema=schema_file(tmp_path, "id long, at timestamp"), event_time="at")
+    old = replace(old, compact_after=1)
+    (tmp_path / "new").mkdir()
+    new = replace(old, schema=schema_file(tmp_path / "new"))
+    for number, job in enumerate((old, old, new, new, new)):
+        written(rota, topic, [order(number, name=f"n{number}")])
+        run(spark, job)
+    (day,) = (out / RECORDS).glob(f"{DAY}=*")
+    assert sorted(folder.name for folder in day.iterdir()) == ["batch_id=3", "batch_id=4"]  # 0 to 3 are compacted
+
+    def rows(output: str) -> list[tuple[int, str | None]]:
+        table = spark.read.option("mergeSchema", "true").parquet(f"{output}/{RECORDS}")
+        return sorted((row.id, row.name) for row in table.collect())
+
+    assert rows(str(out)) == [(0, None), (1, None), (2, "n2"), (3, "n3"), (4, "n4")]
+    backfill = replace(new, output=f"{tmp_path}/backfill", starting=json.dumps({topic: {"0": 1}}))
+    expected = [(number, f"n{number}") for number in range(1, 5)]
+    run(spark, backfill)
+    assert rows(backfill.output) == expected
+    for file in ("0", ".0.crc"):  # as if it had been killed before the end of the micro-batch
+        Path(backfill.checkpoint_path, "commits", file).unlink()
+    for _ in range(2):
+        run(spark, backfill)
+        assert rows(backfill.output) == expected
+
+
 def begun(job: subprocess.Popen[bytes], commit: Path) -> None:
     until(lambda: commit.exists() or job.poll() is not None, f"the micro-batch {commit.name}", seconds=90)
     assert job.poll() is None
 
 
 class Registry(BaseHTTPRequestHandler):
-    """The subject orders-value in two versions; `topic` is any."""
+    """One subject, whatever its name, with two versions; and the schema 200, of another subject."""
+
+    is_third_known = False
 
     def do_GET(self) -> None:
-        path = self.path.partition("/versions")[2]
-        version = {"id": int(path[1:]) + 100, "schema": AVRO[int(path[1:]) - 1]} if path else [1, 2]
-        self.send_response(200)
+        path, _, _ = self.path.partition("?")
+        numbers = [1, 2, 3] if self.is_third_known else [1, 2]
+        answers = {f"versions/{each}": {"id": each + 100, "schema": AVRO[each - 1]} for each in numbers}
+        answers |= {"versions": numbers, "schemas/ids/200": {"schema": AVRO[0]}}
+        answers |= {f"schemas/ids/{each + 100}": {"schema": AVRO[each - 1]} for each in numbers}
+        found = next((answer for end, answer in answers.items() if path.endswith(end)), None)
+        self.send_response(404 if found is None else 200)
         self.end_headers()
-        self.wfile.write(json.dumps(version).encode())
+        self.wfile.write(json.dumps(found).encode())
 
     def log_message(self, *_: object) -> None:
         pass
 
 
-FIRST = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
-SECOND = {**FIRST, "fields": [*FIRST["fields"], {"name": "name", "type": "string", "default": "none"}]}
-AVRO = (json.dumps(FIRST), json.dumps(SECOND))
-
-
-@pytest.mark.usefixtures("official")  # with its jars come those of Avro
-def test_avro_with_the_schemas_of_a_registry_and_of_a_file(spark: SparkSession, rota: str, tmp_path: Path) -> None:
-    topic, plain = create_topic(rota, 1), create_topic(rota, 1)
-    first, second = b"\0\0\0\0\x65", b"\0\0\0\0\x66"
-    values = [first + b"\x02", second + b"\x04\x02b", b"\0\0\0\0\x67\x02", b"{}", first + b"\xff", None]
-    written(rota, topic, values)
-    written(rota, plain, [b"\x06\x02c", b"\xff\xff"])
+@pytest.fixture
+def registry() -> Iterator[str]:
+    """Its URL."""
+    Registry.is_third_known = False
     with ThreadingHTTPServer(("127.0.0.1", 0), Registry) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        registry = Job(rota, topic, f"{tmp_path}/out", "avro", schema_registry=f"http://127.0.0.1:{server.server_port}")
-        query = start(spark, registry)
+        yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
         thread.join()
-    follow(query, print)
+
+
+FIRST = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+SECOND = {**FIRST, "fields": [*FIRST["fields"], {"name": "name", "type": "string", "default": "none"}]}
+THIRD = {**FIRST, "fields": [*SECOND["fields"], {"name": "count", "type": "int", "default": 7}]}
+AVRO = (json.dumps(FIRST), json.dumps(SECOND), json.dumps(THIRD))
+
+
+@pytest.mark.usefixtures("official")  # with its jars come those of Avro
+def test_avro_with_the_schemas_of_a_registry_and_of_a_file(
+    spark: SparkSession, rota: str, tmp_path: Path, registry: str
+) -> None:
+    topic, plain = create_topic(rota, 1), create_topic(rota, 1)
+    first, second, other = (b"\0\0\0\0" + bytes([number]) for number in (101, 102, 200))
+    values = [first + b"\x02", second + b"\x04\x02b", b"\0\0\0\0\x67\x02", b"{}", first + b"\xff", None]
+    written(rota, topic, [*values, other + b"\x06"])
+    written(rota, plain, [b"\x06\x02c", b"\xff\xff"])
+    run(spark, Job(rota, topic, f"{tmp_path}/out", "avro", schema_registry=registry))
     found = spark.read.parquet(f"{tmp_path}/out/{RECORDS}").orderBy("id").collect()
-    assert [(row.id, row.name) for row in found] == [(1, "none"), (2, "b")]
+    assert [(row.id, row.name) for row in found] == [(1, "none"), (2, "b"), (3, "none")]
     dead = spark.read.parquet(f"{tmp_path}/out/{DEAD}").orderBy("_offset").collect()
     assert [row.reason for row in dead] == [
-        "the registry had no schema of this subject with id 103",
+        "the registry has no Avro schema with id 103",
         "value does not begin with the id of a schema",
         "value is not Avro of the schema",
         "value is null",
@@ -175,6 +256,26 @@ def test_avro_with_the_schemas_of_a_registry_and_of_a_file(spark: SparkSession, 
     (row,) = spark.read.parquet(f"{tmp_path}/plain/{RECORDS}").collect()
     assert (row.id, row.name) == (3, "c")
     assert spark.read.parquet(f"{tmp_path}/plain/{DEAD}").count() == 1
+
+
+@pytest.mark.usefixtures("official")
+def test_a_schema_that_is_registered_while_the_job_runs(
+    spark: SparkSession, rota: str, tmp_path: Path, registry: str
+) -> None:
+    """No good record becomes a dead letter, and the table gets the new field."""
+    topic = create_topic(rota, 1)
+    written(rota, topic, [b"\0\0\0\0\x65\x02"])
+    job = Job(rota, topic, f"{tmp_path}/out", "avro", schema_registry=registry, interval="0 seconds")
+    query, lines = start(spark, job), list[str]()
+    until(lambda: query.lastProgress and query.lastProgress.numInputRows, "the first micro-batch", seconds=90)
+    Registry.is_third_known = True
+    written(rota, topic, [b"\0\0\0\0\x67\x04\x02b\x10"])
+    with pytest.raises(StreamingQueryException, match="the registry has new schemas, with the ids 103"):
+        query.awaitTermination(90)
+    ingest.run(spark, replace(job, interval=""), lines.append)
+    table = spark.read.option("mergeSchema", "true").parquet(f"{tmp_path}/out/{RECORDS}").orderBy("id")
+    assert [(row.id, row.name, row["count"]) for row in table.collect()] == [(1, "none", None), (2, "b", 8)]
+    assert list((tmp_path / "out" / DEAD).glob(f"{DAY}=*")) == []
 
 
 @soak_only

@@ -10,10 +10,22 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.pipelines.schema_registry import Subject, avro_subject
+from rota.spark_connector.pipelines.schema_registry import Registry, Subject
 
+MONEY = {"type": "record", "name": "Money", "fields": [{"name": "cents", "type": "long"}]}
+ORDER = {"type": "record", "name": "Order", "fields": [{"name": "price", "type": "Money"}]}
+REFERENCES = [{"name": "Money", "subject": "money", "version": 3}]
 ANSWERS: dict[str, object] = {
     "/subjects/a%2Fb-value/versions": [2, 1],
+    "/subjects/a%2Fb-value/versions?deleted=true": [1, 2, 3],
+    "/subjects/a%2Fb-value/versions/3?deleted=true": {"id": 11, "schema": '"int"'},
+    "/subjects/r/versions": [1],
+    "/subjects/r/versions?deleted=true": [1],
+    "/subjects/r/versions/1": {"id": 12, "schema": json.dumps(ORDER), "references": REFERENCES},
+    "/subjects/money/versions/3?deleted=true": {"id": 13, "schema": json.dumps(MONEY)},
+    "/schemas/ids/14": {"schema": '"bytes"'},
+    "/schemas/ids/15": {"schema": "syntax", "schemaType": "PROTOBUF"},
+    "/subjects/p/versions?deleted=true": [1],
     "/subjects/a%2Fb-value/versions/1": {"id": 7, "schema": '"long"'},
     "/subjects/a%2Fb-value/versions/2": {"id": 9, "schema": '"string"', "schemaType": "AVRO"},
     "/subjects/p/versions": [1],
@@ -45,9 +57,21 @@ def url() -> Iterator[str]:
 
 
 def test_the_latest_version_and_all_schemas_by_id(url: str) -> None:
-    expected = Subject('"string"', {7: '"long"', 9: '"string"'})
-    assert avro_subject(url, "a/b-value") == expected
-    assert avro_subject(url, "a/b-value", "u:p") == expected
+    """Version 3 is deleted: it is not the latest, and records have its id."""
+    expected = Subject('"string"', {11: '"int"', 7: '"long"', 9: '"string"'})
+    assert Registry(url).avro_subject("a/b-value") == expected
+    assert Registry(url, "u:p").avro_subject("a/b-value") == expected
+
+
+def test_schemas_of_other_subjects_are_found_by_their_ids(url: str) -> None:
+    assert [Registry(url).avro_schema(schema_id) for schema_id in (14, 15, 16)] == ['"bytes"', None, None]
+    found = Registry(url).avro_subject("a/b-value", (7, 14, 15))
+    assert (found.by_id[14], 15 in found.by_id) == ('"bytes"', False)
+
+
+def test_a_schema_has_the_types_that_it_refers_to(url: str) -> None:
+    expected = {**ORDER, "fields": [{"name": "price", "type": {"namespace": "", **MONEY}}]}
+    assert json.loads(Registry(url).avro_subject("r").latest) == expected
 
 
 @pytest.mark.parametrize(
@@ -61,12 +85,12 @@ def test_the_latest_version_and_all_schemas_by_id(url: str) -> None:
 )
 def test_refusals_have_the_reason_and_no_credentials(url: str, subject: str, credentials: str, reason: str) -> None:
     with pytest.raises(OptionError, match=reason) as refused:
-        avro_subject(url, subject, credentials)
+        Registry(url, credentials).avro_subject(subject)
     assert "planted" not in str(refused.value)
 
 
 def test_other_urls_and_silent_registries_are_refused() -> None:
     with pytest.raises(OptionError, match="a URL"):
-        avro_subject("file:///etc", "t")
+        Registry("file:///etc")
     with pytest.raises(OptionError, match="answers"):
-        avro_subject("http://127.0.0.1:1", "t")
+        Registry("http://127.0.0.1:1").avro_subject("t")
