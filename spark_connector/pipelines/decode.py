@@ -1,4 +1,4 @@
-"""Decode the records of `__consumer_offsets` into rows: committed offsets, and groups with their members. Pure.
+"""Decode records into rows: committed offsets and groups of `__consumer_offsets`, events of groups' timelines. Pure.
 
 Laws
     Each record is one row. A record that cannot be decoded, or is of an unknown kind, is a row of kind `skipped` with a
@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructType
 
 from rota.protocol import consumer_group_records as consumer_records
+from rota.protocol import group_timeline
 from rota.protocol import offsets_records as records
 from rota.protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from rota.protocol.wire import DecodeError
@@ -30,6 +31,8 @@ CONSUMER_MEMBER: Final = (
     "member"  # a member of such a group: its own fields (generation 0), or its epoch and assignment
 )
 CONSUMER_STATE: Final = "state"  # other records of such a group
+TIMELINE: Final = "timeline"  # an event of `__rota_group_timeline`
+TIMELINE_GONE: Final = "timeline-gone"
 SKIPPED: Final = "skipped"
 
 MEMBER: Final = (
@@ -40,6 +43,23 @@ MEMBER: Final = (
     .add("client_host", StringType())
     .add("topics", ArrayType(StringType()))
     .add("partitions", IntegerType())
+)
+TIMELINE_EVENT: Final = (
+    StructType()
+    .add("sequence", LongType())
+    .add("time_ms", LongType())
+    .add("type", StringType())
+    .add("trigger", StringType())
+    .add("reason", StringType())
+    .add("client_reason", StringType())
+    .add("members", ArrayType(StringType()))
+    .add("member_count", IntegerType())
+    .add("operation", StringType())
+    .add("error_code", IntegerType())
+    .add("count", LongType())
+    .add("duration_ms", LongType())
+    .add("state", StringType())
+    .add("broker", IntegerType())
 )
 EVENT: Final = (
     StructType()
@@ -52,22 +72,27 @@ EVENT: Final = (
     .add("protocol", StringType())
     .add("members", ArrayType(MEMBER))
     .add("reason", StringType())
+    .add("timeline", TIMELINE_EVENT)
 )
 _ARROW: Final = to_arrow_type(EVENT)
 
 Event = dict[str, Any]
 
 
-def decode_events(keys: pa.Array, values: pa.Array) -> pa.Array:
-    """For arrow_udf: from columns of keys and values to a column of EVENT."""
-    return pa.array([decode_event(*pair) for pair in zip(keys.to_pylist(), values.to_pylist(), strict=True)], _ARROW)
+def decode_events(topics: pa.Array, keys: pa.Array, values: pa.Array) -> pa.Array:
+    """For arrow_udf: from columns of topics, keys and values to a column of EVENT."""
+    columns = (column.to_pylist() for column in (topics, keys, values))
+    return pa.array([decode_event(*record) for record in zip(*columns, strict=True)], _ARROW)
 
 
-def decode_event(key: bytes | None, value: bytes | None) -> Event:
-    """The fields of EVENT for one record; the others are null."""
+def decode_event(topic: str, key: bytes | None, value: bytes | None) -> Event:
+    """The fields of EVENT for one record; the others are null. `topic` is `__rota_group_timeline`, or one with the
+    records of `__consumer_offsets`."""
     if key is None:
         return _skipped("a record without a key")
     try:
+        if topic == group_timeline.TOPIC:
+            return _timeline(key, value)
         match records.decode_key(key):
             case records.OffsetCommitKey() as of:
                 return _offset(of, value)
@@ -121,6 +146,39 @@ def _of_consumer_group(key: Any, raw: bytes | None) -> Event:
                 "members": [member],
             }
     return {"kind": CONSUMER_STATE, "group": key.group}
+
+
+def _timeline(raw_key: bytes, raw: bytes | None) -> Event:
+    key = group_timeline.decode_key(raw_key)
+    if key is None:
+        return _skipped("a key of the timeline of another version")
+    if raw is None:
+        return {"kind": TIMELINE_GONE, "group": key.group}
+    event = group_timeline.decode_value(raw)
+    texts = {
+        name: getattr(event, name) or None for name in ("trigger", "reason", "client_reason", "operation", "state")
+    }
+    numbers = {name: _known(getattr(event, name)) for name in ("count", "duration_ms", "member_count", "broker")}
+    found = {
+        "sequence": event.sequence,
+        "time_ms": event.time_ms,
+        "type": _type_name(event.type),
+        "members": [member.instance_id or member.client_id or member.member_id for member in event.members],
+        "error_code": event.error_code or None,
+    }
+    generation = _known(event.generation)
+    return {"kind": TIMELINE, "group": key.group, "generation": generation, "timeline": {**found, **texts, **numbers}}
+
+
+def _type_name(number: int) -> str:
+    try:
+        return group_timeline.EventType(number).name.lower().replace("_", "-")
+    except ValueError:
+        return f"type {number}"
+
+
+def _known(number: int) -> int | None:
+    return None if number == group_timeline.NONE else number
 
 
 def _member(member: records.MemberMetadata, *, is_consumer: bool) -> Mapping[str, Any]:

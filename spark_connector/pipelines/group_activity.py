@@ -29,6 +29,7 @@ from rota.client import AdminConfig, ProducerConfig
 from rota.client.config import ClientConfig
 from rota.client.log import logger
 from rota.client.other_clients import ALIASES
+from rota.protocol.group_timeline import TOPIC as TIMELINE_TOPIC
 from rota.spark_connector.pipelines import tables
 from rota.spark_connector.pipelines.arguments import checkpoint_path, common_parser, parse_common, source_options
 from rota.spark_connector.pipelines.ends import end_offsets, record_times
@@ -54,9 +55,9 @@ _log = logger("rota.spark")
 class Job:
     """The job's parameters. `checkpoint` "": in the output folder. `trigger`: once, available-now, or an interval.
 
-    `groups` and `topics` are regular expressions of whole names, "": all. A group above `lag_max` or
-    `rebalances_max` in a window has an alert, 0: none. `compact_after`: the number of folders of a day that are joined
-    into one. `keep_days` 0: for ever.
+    `timeline`: events of `__rota_group_timeline`, too. `groups` and `topics` are regular expressions of whole names,
+    "": all. A group above `lag_max`, `lag_seconds_max` or `rebalances_max` in a window has an alert, 0: none.
+    `compact_after`: the number of folders of a day that are joined into one. `keep_days` 0: for ever.
     """
 
     bootstrap_servers: str
@@ -65,9 +66,11 @@ class Job:
     window: str = "1 minute"
     trigger: str = "available-now"
     starting: str = "earliest"
+    timeline: bool = False
     groups: str = ""
     topics: str = ""
     lag_max: int = 0
+    lag_seconds_max: int = 0
     rebalances_max: int = 0
     alert_topic: str = ""
     compact_after: int = 100
@@ -80,9 +83,15 @@ class Job:
         return checkpoint_path(self.output, self.checkpoint)
 
     @property
+    def limits(self) -> tables.Limits:
+        """The limits of alerts."""
+        return tables.Limits(self.lag_max, self.lag_seconds_max, self.rebalances_max)
+
+    @property
     def source(self) -> dict[str, str]:
         """The options of the source. Records that retention deletes before the job reads them do not stop it."""
-        own = source_options(self.bootstrap_servers, TOPIC, self.starting)
+        topics = f"{TOPIC},{TIMELINE_TOPIC}" if self.timeline else TOPIC
+        own = source_options(self.bootstrap_servers, topics, self.starting)
         return {**own, "failOnDataLoss": "false", **self.options}
 
     def client(self, config: type[ClientConfig]) -> dict[str, str]:
@@ -153,8 +162,8 @@ def write_batch(batch: DataFrame, number: int, known: list[GroupPosition], job: 
         lags = tables.lags(spark, _measured(rows, ends, job))
         if rows:
             _write(lags, job, "lag", number)
-        if job.lag_max or job.rebalances_max:
-            alerts = tables.alerts(lags, tables.rebalances(events), job.lag_max, job.rebalances_max)
+        if any(job.limits):
+            alerts = tables.alerts(lags, tables.rebalances(events), job.limits)
             if found := alerts.collect():
                 write_alerts(spark.createDataFrame(found, alerts.schema), job, number)
     finally:
@@ -197,9 +206,13 @@ def parse_arguments(arguments: Sequence[str]) -> Job:
     parser.add_argument(
         "--trigger", default="available-now", help="once, available-now, or an interval: '30 seconds' (%(default)s)"
     )
+    parser.add_argument("--timeline", action="store_true", help=f"also the events in {TIMELINE_TOPIC} of Rota")
     parser.add_argument("--groups", default="", metavar="REGEX", help="the groups (all)")
     parser.add_argument("--topics", default="", metavar="REGEX", help="the topics (all)")
     parser.add_argument("--lag-max", type=int, default=0, metavar="N", help="a higher lag of a group is an alert")
+    parser.add_argument(
+        "--lag-seconds-max", type=int, default=0, metavar="S", help="an older unread record of a group is an alert"
+    )
     parser.add_argument(
         "--rebalances-max", type=int, default=0, metavar="N", help="more rebalances of a group in a window are an alert"
     )

@@ -26,6 +26,9 @@ SCHEMAS: Final = {
     "members_max int, source_offset long",
     "members": f"{_WINDOW}, group string, generation int, member_id string, instance_id string, client_id string, "
     "client_host string, topics array<string>, partitions int, type string",
+    "timeline": f"{_WINDOW}, group string, generation int, time timestamp, sequence long, type string, trigger string, "
+    "reason string, client_reason string, members array<string>, member_count int, operation string, error_code int, "
+    "count long, duration_ms long, state string, broker int",
     "skipped": f"{_WINDOW}, reason string, records long",
     "alerts": f"{_WINDOW}, group string, kind string, value long, limit long",
 }
@@ -58,6 +61,8 @@ def merged(table: str, rows: DataFrame) -> DataFrame:
             return rows.groupBy(*WINDOW, "reason").agg(F.sum("records").alias("records"))
         case "alerts":
             return rows.groupBy(*WINDOW, "group", "kind", "limit").agg(F.max("value").alias("value"))
+        case "timeline":
+            return rows.drop(BATCH, DAY).dropDuplicates([*WINDOW, "group", "sequence"])
         case "members":
             own = F.when(F.col("type") == CONSUMER, F.col("member_id")).otherwise("")
             return _newest(rows.withColumn("own", own), "group", "generation", "own").drop("own")

@@ -16,10 +16,12 @@ import html
 import json
 import sys
 from collections.abc import Sequence
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from rota.spark_connector.errors import OptionError
@@ -31,11 +33,16 @@ from rota.spark_connector.pipelines.report_rows import (
     named_members,
     partition_lags,
     rebalances,
+    timeline_marks,
     worst_groups,
 )
-from rota.spark_connector.pipelines.table_files import file_system
+from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, file_system, folder_date
 
 GROUPS_MAX: Final = 20
+DAY: Final = "day"  # as in tables.py, which imports Spark
+DAYS: Final = 7
+DAYS_HELP: Final = f"the newest days of the tables ({DAYS}); 0: all"
+FOLDERS: Final = pa.schema([(DAY, pa.string()), (BATCH, pa.int32())])
 POLICY: Final = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
 PAGE: Final = """<!doctype html>
 <html lang="en">
@@ -86,39 +93,60 @@ draw();
 """
 
 
-def table(output: str, name: str) -> list[Row]:
-    """All rows of a table, with the columns of its folders. Raises FileNotFoundError."""
+def table(output: str, name: str, since: date | None = None) -> list[Row]:
+    """The rows of a table, with the columns of its folders; `since` is the first day, None: all. Files of other days
+    are not read. Raises FileNotFoundError."""
     files, path = file_system(f"{output}/{name}")
-    found = ds.dataset(path, filesystem=files, format="parquet", partitioning="hive")
-    schemas = [found.schema, *(part.physical_schema for part in found.get_fragments())]  # older files lack columns
-    rows: list[Row] = found.replace_schema(pa.unify_schemas(schemas)).to_table().to_pylist()
+    found = ds.dataset(path, filesystem=files, format="parquet", partitioning=ds.partitioning(FOLDERS, flavor="hive"))
+    # folders of rows without a day have null
+    kept = None if since is None else pc.field(DAY).is_null() | (pc.field(DAY) >= since.isoformat())
+    parts = found.get_fragments(filter=kept)
+    schemas = [found.schema, *(part.physical_schema for part in parts)]  # older files lack columns
+    rows: list[Row] = found.replace_schema(pa.unify_schemas(schemas)).to_table(filter=kept).to_pylist()
     return rows
 
 
-def chart_data(output: str, groups: Sequence[str] = ()) -> tuple[list[str], dict[str, list[Row]]]:
-    """The groups (those with the highest lag, or `groups`) and the rows of the charts."""
-    partitions = partition_lags(table(output, "lag"))
+def first_day(output: str, days: int) -> date | None:
+    """The first of the newest `days` days of the tables; 0: None, all of them."""
+    names = TableFiles(f"{output}/lag", DAY).days()
+    dates = [day for name in names if (day := folder_date(name)) is not None]
+    return max(dates) - timedelta(days=days - 1) if days and dates else None
+
+
+def chart_data(output: str, groups: Sequence[str] = (), days: int = 0) -> tuple[list[str], dict[str, list[Row]]]:
+    """The groups (those with the highest lag, or `groups`) and the rows of the charts, of the newest `days` days."""
+    since = first_day(output, days)
+    partitions = partition_lags(table(output, "lag", since))
     chosen = list(groups) or worst_groups(partitions, GROUPS_MAX)
-    members = named_members(_of(chosen, table(output, "members")))
+    members = named_members(_of(chosen, table(output, "members", since)))
     partitions = _of(chosen, partitions)
-    marks = rebalances(_of(chosen, table(output, "rebalances")), members)
+    events = _of(chosen, timeline(output, since))
+    marks = rebalances(_of(chosen, table(output, "rebalances", since)), members, events)
     ends = {row["group"]: row["end"] for row in sorted(partitions, key=lambda row: row["end"])}
     bars = member_bars(members, marks, ends)
     data = {"lags": group_lags(partitions), "partitions": partitions, "marks": marks, "members": bars}
-    return chosen, data
+    return chosen, {**data, "events": timeline_marks(events)}
 
 
-def page(output: str, *, groups: Sequence[str] = (), title: str = "Consumer groups") -> str:
+def timeline(output: str, since: date | None) -> list[Row]:
+    """The table timeline; empty for a job that does not write it."""
+    try:
+        return table(output, "timeline", since)
+    except FileNotFoundError:
+        return []
+
+
+def page(output: str, *, groups: Sequence[str] = (), title: str = "Consumer groups", days: int = 0) -> str:
     """The page. Raises OptionError when the extra is not installed, FileNotFoundError."""
-    chosen, data = chart_data(output, groups)
+    chosen, data = chart_data(output, groups, days)
     spec = json.dumps(report_charts.report(chosen, data, title)).replace("<", "\\u003c")
     script = _vega().javascript_bundle().replace("</script", "<\\/script")
     return PAGE.format(policy=POLICY, title=html.escape(title), library=script, spec=spec)
 
 
-def svg(output: str, *, groups: Sequence[str] = (), title: str = "Consumer groups") -> str:
+def svg(output: str, *, groups: Sequence[str] = (), title: str = "Consumer groups", days: int = 0) -> str:
     """The lag and the rebalances of all groups as SVG. Raises as `page`."""
-    _, data = chart_data(output, groups)
+    _, data = chart_data(output, groups, days)
     found: str = _vega().vegalite_to_svg(report_charts.overview(data, title))
     return found
 
@@ -142,11 +170,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("file", type=Path, help="the file to write: NAME.html, or NAME.svg")
     parser.add_argument("--groups", default="", help=f"with commas (the {GROUPS_MAX} groups with the highest lag)")
     parser.add_argument("--title", default="Consumer groups")
+    parser.add_argument("--days", type=int, default=DAYS, metavar="N", help=DAYS_HELP)
     given = parser.parse_args(arguments)
     groups = [group for group in given.groups.split(",") if group]
     make = svg if given.file.suffix == ".svg" else page
     try:
-        given.file.write_text(make(given.output, groups=groups, title=given.title), encoding="utf-8")
+        given.file.write_text(make(given.output, groups=groups, title=given.title, days=given.days), encoding="utf-8")
     except (OptionError, FileNotFoundError) as error:
         print(f"report: {error}", file=sys.stderr)
         return 2

@@ -14,12 +14,19 @@ OF_GROUP: Final = [{"filter": "datum.group == group"}]  # the group that the rea
 
 
 def report(groups: list[str], data: dict[str, list[Row]], title: str) -> Spec:
-    """One specification for the page: all groups, then the chosen one. `data` has lags, partitions, marks, members."""
+    """One specification for the page: all groups, then the chosen one. `data` has lags, partitions, marks, members,
+    events."""
     chosen = {"name": "group", "value": groups[0] if groups else "", "bind": {"input": "select", "options": groups}}
     return {
         **_head(data, title),
         "params": [chosen],
-        "vconcat": [lag_of_groups(), lag_of_partitions(), heat_map(), gantt()],
+        "vconcat": [
+            lag_of_groups(),
+            lag_of_partitions(),
+            *[timeline()] * bool(data.get("events")),
+            heat_map(),
+            gantt(),
+        ],
     }
 
 
@@ -75,7 +82,7 @@ def lag_of_partitions() -> Spec:
             "color": {"field": "partition"},
         },
     }
-    fields = ("generation", "members", "cause")
+    fields = ("generation", "members", "cause", "reason")
     marks = {
         "data": {"name": "marks"},
         "transform": OF_GROUP,
@@ -87,6 +94,23 @@ def lag_of_partitions() -> Spec:
         "width": WIDTH,
         "height": 180,
         "layer": [lines, marks],
+    }
+
+
+def timeline() -> Spec:
+    """The events of the chosen group, as its coordinator wrote them."""
+    return {
+        "title": "Timeline",
+        "width": WIDTH,
+        "height": {"step": 16},
+        "data": {"name": "events"},
+        "transform": OF_GROUP,
+        "mark": {"type": "point", "filled": True, "color": REBALANCE},
+        "encoding": {
+            "x": {"field": "at", **TIME},
+            "y": {"field": "type", "title": None},
+            "tooltip": [{"field": field} for field in ("type", "members", "reason")],
+        },
     }
 
 

@@ -60,9 +60,10 @@ def group_lags(rows: Iterable[Row]) -> list[Row]:
     return [{"group": group, "end": end, "lag": lag} for (group, end), lag in sums.items()]
 
 
-def rebalances(rows: Rows, members: Rows) -> list[Row]:
-    """A row for each new generation, at the middle of its window, with its cause."""
-    names = _names(members)
+def rebalances(rows: Rows, members: Rows, events: Rows = ()) -> list[Row]:
+    """A row for each new generation, at the middle of its window, with its cause, and with the broker's reason when
+    `events`, of the table timeline, have it."""
+    names, reasons = _names(members), _reasons(events)
     first: dict[tuple[str, int], tuple[datetime, datetime]] = {}
     for row in rows:
         for generation in row["generations"]:
@@ -72,11 +73,43 @@ def rebalances(rows: Rows, members: Rows) -> list[Row]:
     for (group, generation), (start, end) in sorted(first.items()):
         before = names.get(previous, {}) if previous[0] == group else None
         after = names.get((group, generation), {})
-        at = (milliseconds(start) + milliseconds(end)) // 2
-        cause = _cause(before, after)
-        found.append({"group": group, "at": at, "generation": generation, "members": len(after), "cause": cause})
+        mark = {"group": group, "at": (milliseconds(start) + milliseconds(end)) // 2, "generation": generation}
+        reason = reasons.get((group, generation), "")
+        found.append({**mark, "members": len(after), "cause": _cause(before, after), "reason": reason})
         previous = (group, generation)
     return found
+
+
+def _reasons(events: Rows) -> dict[tuple[str, int], str]:
+    """Of each generation: why the rebalances before it started, those that were interrupted by others as well."""
+    found: dict[tuple[str, int], str] = {}
+    started: dict[str, dict[str, None]] = {}
+    for event in sorted(events, key=lambda event: (event["group"], event["sequence"])):
+        if event["type"] == "rebalance-started":
+            started.setdefault(event["group"], {})[_said(event)] = None
+        elif event["type"] == "generation-started" and event["generation"] is not None:
+            found[event["group"], event["generation"]] = "; ".join(started.pop(event["group"], ()))
+    return found
+
+
+def _said(event: Mapping[str, Any]) -> str:
+    members = f" ({_listed(event['members'])})" if event["members"] else ""
+    return f"{event['trigger']}{members}: {event['client_reason'] or event['reason'] or 'no reason given'}"
+
+
+def timeline_marks(events: Rows) -> list[Row]:
+    """A row for each event of the table timeline, at its own time."""
+    found = {(event["group"], event["sequence"]): event for event in events}
+    return [
+        {
+            "group": group,
+            "at": milliseconds(event["time"]),
+            "type": event["type"],
+            "members": _listed(event["members"] or []),
+            "reason": event["client_reason"] or event["reason"] or event["trigger"] or "",
+        }
+        for (group, _), event in sorted(found.items())
+    ]
 
 
 def member_bars(members: Rows, marks: Iterable[Row], ends: Mapping[str, int]) -> list[Row]:

@@ -19,7 +19,7 @@ from typing import Final
 
 from rota.client.log import logger
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.pipelines.report import page
+from rota.spark_connector.pipelines.report import DAYS, DAYS_HELP, page
 
 REFRESH_S: Final = 30.0
 _log = logger("rota.spark")
@@ -75,12 +75,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--listen", default="127.0.0.1:8090", metavar="HOST:PORT", help="(%(default)s)")
     parser.add_argument("--groups", default="", help="with commas (those with the highest lag)")
     parser.add_argument("--title", default="Consumer groups")
+    parser.add_argument("--days", type=int, default=DAYS, metavar="N", help=DAYS_HELP)
     given = parser.parse_args(arguments)
     groups = [group for group in given.groups.split(",") if group]
     host, _, port = given.listen.rpartition(":")
     if not port.isdigit():
         parser.error(f"--listen {given.listen}: it must be HOST:PORT, as in 127.0.0.1:8090")
-    drawn = DrawnPage(lambda: page(given.output, groups=groups, title=given.title))
+    drawn = DrawnPage(lambda: page(given.output, groups=groups, title=given.title, days=given.days))
     with make_server(host, int(port), drawn) as server:
         print(f"report at http://{host}:{server.server_address[1]}/", file=sys.stderr, flush=True)
         try:

@@ -9,7 +9,8 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from functools import reduce
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
@@ -23,6 +24,8 @@ from rota.spark_connector.pipelines.decode import (
     FORGOTTEN,
     GROUP,
     SKIPPED,
+    TIMELINE,
+    TIMELINE_EVENT,
     decode_event,
     decode_events,
 )
@@ -50,10 +53,10 @@ _MS: Final = ("start_ms", "end_ms")
 
 
 def events(records: DataFrame) -> DataFrame:
-    """Decode records of `__consumer_offsets` from format("rota"): EVENT, with timestamp, partition and offset."""
+    """Decode records of format("rota"): EVENT, with timestamp, partition and offset."""
     read = _decoder()
     decoded = records.select(
-        read("key", "value").alias("event"),  # not mapInArrow, which requires pandas
+        read("topic", "key", "value").alias("event"),  # not mapInArrow, which requires pandas
         F.col("timestamp").alias("at"),
         F.col("partition").alias("source_partition"),
         F.col("offset").alias("source_offset"),
@@ -70,8 +73,8 @@ def _decoder() -> Any:
     return arrow_udf(decode_events, EVENT)  # type: ignore[call-overload] # its annotations define its kind
 
 
-def _decode_row(key: bytearray | None, value: bytearray | None) -> dict[str, Any]:
-    return decode_event(None if key is None else bytes(key), None if value is None else bytes(value))
+def _decode_row(topic: str, key: bytearray | None, value: bytearray | None) -> dict[str, Any]:
+    return decode_event(topic, None if key is None else bytes(key), None if value is None else bytes(value))
 
 
 def with_windows(events: DataFrame, window: str) -> DataFrame:
@@ -142,29 +145,52 @@ def members(events: DataFrame) -> DataFrame:
     return rows.select(*columns).unionByName(new_rows.select(*columns))
 
 
+def timeline(events: DataFrame) -> DataFrame:
+    """The events of the timelines of groups, each once: a broker may write one again."""
+    of = events.where(F.col("kind") == TIMELINE)
+    names = [name for name in TIMELINE_EVENT.names if name != "time_ms"]
+    time = F.timestamp_millis(F.col("timeline.time_ms")).alias("time")
+    found = of.select(*WINDOW, "group", "generation", time, *(f"timeline.{name}" for name in names))
+    return found.dropDuplicates([*WINDOW, "group", "sequence"])
+
+
 def skipped(events: DataFrame) -> DataFrame:
     """The number of skipped records by reason."""
     counted = F.count("*").alias("records")
     return events.where(F.col("kind") == SKIPPED).groupBy(*WINDOW, "reason").agg(counted)
 
 
-def alerts(lags: DataFrame, rebalances: DataFrame, lag_max: int, rebalances_max: int) -> DataFrame:
-    """A row for each group and window whose lag, or number of new generations in this micro-batch, is above its limit;
-    a limit of 0: no rows."""
+class Limits(NamedTuple):
+    """The values of a group in a window above which it has an alert; 0: none. `lag_seconds` is of any partition."""
+
+    lag: int = 0
+    lag_seconds: int = 0
+    rebalances: int = 0
+
+
+def alerts(lags: DataFrame, rebalances: DataFrame, limits: Limits) -> DataFrame:
+    """A row for each group, window and kind of limit whose value is above it: the lag in records or seconds, or the
+    number of new generations in this micro-batch."""
     columns = (*WINDOW, "group", "kind", "value", "limit")
-    behind = lags.groupBy(*WINDOW, "group").agg(F.sum("lag").alias("value"))
-    churn = rebalances.select(*WINDOW, "group", F.size("generations").cast("long").alias("value"))
-    both = [
-        rows.withColumn("kind", F.lit(kind)).withColumn("limit", F.lit(limit).cast("long")).select(*columns)
-        for rows, kind, limit in ((behind, "lag", lag_max), (churn, "rebalances", rebalances_max))
+    behind = lags.groupBy(*WINDOW, "group")
+    values = {
+        "lag": behind.agg(F.sum("lag").alias("value")),
+        # half a second above the limit is above it
+        "lag_seconds": behind.agg(F.ceil(F.max("lag_seconds")).cast("long").alias("value")),
+        "rebalances": rebalances.select(*WINDOW, "group", F.size("generations").cast("long").alias("value")),
+    }
+    rows = [
+        values[kind].withColumn("kind", F.lit(kind)).withColumn("limit", F.lit(limit).cast("long")).select(*columns)
+        for kind, limit in limits._asdict().items()
     ]
-    return both[0].unionByName(both[1]).where((F.col("limit") > 0) & (F.col("value") > F.col("limit")))
+    return reduce(DataFrame.unionByName, rows).where((F.col("limit") > 0) & (F.col("value") > F.col("limit")))
 
 
 OF_EVENTS: Final = (  # the tables, and the kinds of events without which they have no rows
     (frozenset((COMMIT, FORGOTTEN)), commits),
     (frozenset((GROUP, EPOCH)), rebalances),
     (frozenset((GROUP, CONSUMER_MEMBER)), members),
+    (frozenset((TIMELINE,)), timeline),
     (frozenset((SKIPPED,)), skipped),
 )
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.interop.kit import create_topic, unique
@@ -26,7 +27,7 @@ from rota.protocol.offsets_records import OffsetCommitKey, OffsetCommitValue, en
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines.group_activity import TOPIC, Job, start
 from rota.spark_connector.pipelines.reading import read
-from rota.spark_connector.pipelines.report import table
+from rota.spark_connector.pipelines.report import chart_data, table
 
 FILE = Path(pipeline.__file__)
 CONF = [  # as the session of the tests
@@ -143,6 +144,25 @@ def test_the_tables_have_the_activity_of_a_group(spark: SparkSession, activity: 
     check(spark, activity, str(tmp_path))
 
 
+def test_the_timeline_has_the_reasons_of_rebalances(spark: SparkSession, rota: str, tmp_path: Path):
+    topic, group = create_topic(rota, 2), unique("group")
+    written(rota, topic, [Sent(b"x", partition=at % 2) for at in range(24)])
+    asyncio.run(two_generations(rota, topic, group))
+    job = Job(rota, str(tmp_path), window="3650 days", timeline=True, groups=group)
+    run(spark, job)
+    found = read(spark, str(tmp_path), "timeline").orderBy("sequence").collect()
+    assert {row["group"] for row in found} == {group}
+    kinds = [row["type"] for row in found]
+    assert kinds.count("generation-started") >= 2
+    assert {"member-joined", "rebalance-started", "assigned", "member-left"} <= set(kinds)
+    started = [row for row in found if row["type"] == "rebalance-started"]
+    assert "member-joined" in {row["trigger"] for row in started}
+    assert {name for row in started for name in row["members"]} >= {"one", "two"}
+    _, data = chart_data(str(tmp_path))
+    assert any("member-joined" in mark["reason"] for mark in data["marks"])
+    assert len(data["events"]) == len(found)
+
+
 def rows(output: Path, name: str) -> list[str]:
     """As they lie there, of all micro-batches."""
     return sorted(repr(row) for row in table(str(output), name))
@@ -191,15 +211,17 @@ def test_it_runs_from_the_command_line(secure: SecureRota, tmp_path: Path, start
     assert PASSWORD not in log + done.stdout + done.stderr
 
 
+def committed(topic: str, group: str, offset: int | None, second: int) -> Sent:
+    """The record of a commit to partition 0."""
+    key = encode_key(OffsetCommitKey(group=group, topic=topic, partition=0))
+    value = OffsetCommitValue(offset=offset or 0, metadata="", commit_timestamp=0)
+    return Sent(None if offset is None else encode_value(value, 4), key, timestamp_ms=second * 1000)
+
+
 def test_windows_have_the_lag_of_their_time_and_each_row_once(spark: SparkSession, rota: str, tmp_path: Path):
     """Over a topic of our own with the same records, so that times and garbage are ours to choose."""
     offsets, topic, alerts = create_topic(rota, 1), create_topic(rota, 1), create_topic(rota, 1)
     written(rota, topic, [Sent(b"x", timestamp_ms=second * 1000) for second in range(1, 11)])
-
-    def committed(group: str, offset: int | None, second: int) -> Sent:
-        key = encode_key(OffsetCommitKey(group=group, topic=topic, partition=0))
-        value = OffsetCommitValue(offset=offset or 0, metadata="", commit_timestamp=0)
-        return Sent(None if offset is None else encode_value(value, 4), key, timestamp_ms=second * 1000)
 
     def of_consumer_group(key: object, value: object, second: int) -> Sent:
         raw = consumer_group_records.encode_value(value)
@@ -226,15 +248,30 @@ def test_windows_have_the_lag_of_their_time_and_each_row_once(spark: SparkSessio
     )
 
     answer = Job(rota, str(tmp_path), window="2 seconds", starting="latest", options={"subscribe": offsets})
-    answer = replace(answer, groups="g|gone|quiet", topics=topic, lag_max=8, alert_topic=alerts, compact_after=1)
+    answer = replace(answer, groups="g|gone|quiet", topics=topic, lag_max=8, lag_seconds_max=10, alert_topic=alerts)
+    answer = replace(answer, compact_after=1)
     run(spark, answer)  # a micro-batch of nothing, so that the start is known
-    garbage = [Sent(b"?", None, timestamp_ms=2000), Sent(b"\0\x63", committed("g", 0, 0).key, timestamp_ms=2000)]
+    garbage = [Sent(b"?", None, timestamp_ms=2000), Sent(b"\0\x63", committed(topic, "g", 0, 0).key, timestamp_ms=2000)]
     newer = Sent(b"", b"\0\x0b", timestamp_ms=3000)
-    written(rota, offsets, [committed("g", 1, 2), committed("quiet", 0, 3), *garbage, newer, committed("g", 4, 6)])
+    written(
+        rota,
+        offsets,
+        [committed(topic, "g", 1, 2), committed(topic, "quiet", 0, 3), *garbage, newer, committed(topic, "g", 4, 6)],
+    )
     run(spark, answer)
-    written(rota, offsets, [own, epochs[0], committed("g", 7, 9), committed("gone", 1, 9), committed("gone", None, 9)])
+    written(
+        rota,
+        offsets,
+        [
+            own,
+            epochs[0],
+            committed(topic, "g", 7, 9),
+            committed(topic, "gone", 1, 9),
+            committed(topic, "gone", None, 9),
+        ],
+    )
     run(spark, answer)
-    written(rota, offsets, [committed("g", 10, 11), committed("hidden", 1, 11), epochs[1], assigned])
+    written(rota, offsets, [committed(topic, "g", 10, 11), committed(topic, "hidden", 1, 11), epochs[1], assigned])
     run(spark, answer)
 
     day = tmp_path / "lag" / "day=1970-01-01"
@@ -277,9 +314,52 @@ def test_windows_have_the_lag_of_their_time_and_each_row_once(spark: SparkSessio
     assert sorted(tuple(row) for row in found.collect()) == [
         ("quiet", 10, "lag", 9, 8),
         ("quiet", 12, "lag", 10, 8),
+        ("quiet", 12, "lag_seconds", 11, 10),
     ]
     sent = loaded(spark, {"kafka.bootstrap.servers": rota}, subscribe=alerts).selectExpr("string(key)", "string(value)")
-    assert {(key, json.loads(value)["value"]) for key, value in sent.collect()} == {("quiet", 9), ("quiet", 10)}
+    assert {(key, json.loads(value)["value"]) for key, value in sent.collect()} == {
+        ("quiet", 9),
+        ("quiet", 10),
+        ("quiet", 11),
+    }
+
+
+def test_files_of_an_older_version_are_compacted_and_a_backfill_has_the_same_rows(
+    spark: SparkSession, rota: str, tmp_path: Path
+):
+    """Older files of `lag` have no `lag_seconds`."""
+    offsets, topic = create_topic(rota, 1), create_topic(rota, 1)
+    written(rota, topic, [Sent(b"x", timestamp_ms=second * 1000) for second in range(1, 11)])
+    job = Job(rota, str(tmp_path / "out"), window="2 seconds", options={"subscribe": offsets}, compact_after=1)
+    for offset in range(1, 5):
+        written(rota, offsets, [committed(topic, "g", offset, 2 * offset)])
+        run(spark, job)
+        if offset == 1:
+            (file,) = (tmp_path / "out" / "lag").glob("*/*/*.parquet")
+            older = pq.read_table(file, partitioning=None).drop_columns(["lag_seconds"])
+            pq.write_table(older, file, use_deprecated_int96_timestamps=True)  # as Spark
+            (file.parent / f".{file.name}.crc").unlink()
+    assert {folder.name for folder in (tmp_path / "out" / "lag" / "day=1970-01-01").iterdir()} == {
+        "batch_id=2",
+        "batch_id=3",
+    }
+
+    def read_rows(output: str, name: str, *columns: str) -> list[tuple[object, ...]]:
+        found = read(spark, output, name).selectExpr("unix_seconds(window_end)", *columns)
+        return sorted(tuple(row) for row in found.collect())
+
+    assert read_rows(job.output, "lag", "committed", "lag", "lag_seconds") == [
+        (4, 1, 2, 2.0),  # the second micro-batch has the window, too
+        (6, 2, 3, 3.0),
+        (8, 3, 4, 4.0),
+        (10, 4, 5, 5.0),
+    ]
+    backfill = replace(job, output=str(tmp_path / "backfill"))
+    for _ in range(2):
+        run(spark, backfill)
+        for columns in (("commits", "commits", "last_offset"), ("lag", "committed", "lag")):
+            assert read_rows(backfill.output, *columns) == read_rows(job.output, *columns)
+    assert None not in {row[1] for row in read_rows(backfill.output, "lag", "lag_seconds")}
 
 
 def test_the_groups_topic_is_read_by_its_name_and_not_by_a_pattern(spark: SparkSession, activity: Activity):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.architecture.test_tidy import ROOT
 
-from rota.protocol import consumer_group_records
+from rota.protocol import consumer_group_records, group_timeline
 from rota.protocol.consumer_protocol import (
     Assignment,
     Subscription,
@@ -31,6 +32,7 @@ from rota.protocol.offsets_records import (
 from rota.spark_connector.pipelines.decode import EVENT, decode_event, decode_events
 
 KAFKA = Path(ROOT, "tests", "data", "kafka-4.3.1-consumer-offsets.jsonl")
+OFFSETS = "__consumer_offsets"
 COMMIT_KEY = encode_key(OffsetCommitKey(group="g", topic="t", partition=3))
 GROUP_KEY = encode_key(GroupMetadataKey(group="g"))
 
@@ -54,7 +56,9 @@ def group(*members: MemberMetadata, kind: str = "consumer") -> bytes:
 
 def from_kafka() -> list[dict[str, object]]:
     rows = [json.loads(line) for line in KAFKA.read_text().splitlines()]
-    return [decode_event(bytes.fromhex(row["key"]), row["value"] and bytes.fromhex(row["value"])) for row in rows]
+    return [
+        decode_event(OFFSETS, bytes.fromhex(row["key"]), row["value"] and bytes.fromhex(row["value"])) for row in rows
+    ]
 
 
 def test_records_of_apache_kafka_are_decoded() -> None:
@@ -103,26 +107,26 @@ def test_records_of_a_group_of_the_consumer_protocol_are_decoded() -> None:
 
 def test_the_end_of_a_member_is_no_row_of_a_table() -> None:
     gone = consumer_group_records.encode_key(consumer_group_records.MemberKey(group="g", member_id="m"))
-    assert decode_event(gone, None) == {"kind": "state", "group": "g"}
+    assert decode_event(OFFSETS, gone, None) == {"kind": "state", "group": "g"}
     epoch = consumer_group_records.encode_key(consumer_group_records.EpochKey(group="g"))
-    assert decode_event(epoch, b"\x00\x63")["reason"] == "unreadable: EpochValue of version 99"
+    assert decode_event(OFFSETS, epoch, b"\x00\x63")["reason"] == "unreadable: EpochValue of version 99"
 
 
 @pytest.mark.parametrize("version", range(5))
 def test_every_version_of_a_commit_is_read(version: int) -> None:
     raw = encode_value(OffsetCommitValue(offset=9, metadata="", commit_timestamp=1), version)
-    assert decode_event(COMMIT_KEY, raw)["offset"] == 9
+    assert decode_event(OFFSETS, COMMIT_KEY, raw)["offset"] == 9
 
 
 def test_an_offset_may_be_taken_back() -> None:
-    assert decode_event(COMMIT_KEY, None) == {"kind": "forgotten", "group": "g", "topic": "t", "partition": 3}
+    assert decode_event(OFFSETS, COMMIT_KEY, None) == {"kind": "forgotten", "group": "g", "topic": "t", "partition": 3}
 
 
 def test_a_member_has_its_topics_and_its_partition_count() -> None:
     subscription = encode_subscription(Subscription(topics=("a", "b")))
     assigned = (TopicPartition(topic="a", partitions=(0, 1)), TopicPartition(topic="b", partitions=(0,)))
     raw = group(member(subscription, encode_assignment(Assignment(assigned_partitions=assigned))))
-    (item,) = decode_event(GROUP_KEY, raw)["members"]
+    (item,) = decode_event(OFFSETS, GROUP_KEY, raw)["members"]
     assert item == {
         "member_id": "m-1",
         "instance_id": "i",
@@ -134,14 +138,16 @@ def test_a_member_has_its_topics_and_its_partition_count() -> None:
 
 
 def test_a_member_of_another_protocol_has_no_topics_and_partitions() -> None:
-    (item,) = decode_event(GROUP_KEY, group(member(b"\x00", b"\x00")))["members"]
+    (item,) = decode_event(OFFSETS, GROUP_KEY, group(member(b"\x00", b"\x00")))["members"]
     assert (item["member_id"], item["topics"], item["partitions"]) == ("m-1", None, None)
-    (two,) = decode_event(GROUP_KEY, group(member(b"json", b"json"), kind="connect"))["members"]
+    (two,) = decode_event(OFFSETS, GROUP_KEY, group(member(b"json", b"json"), kind="connect"))["members"]
     assert (two["topics"], two["partitions"]) == (None, None)
 
 
 def test_before_the_assignment_a_member_has_none() -> None:
-    (item,) = decode_event(GROUP_KEY, group(member(encode_subscription(Subscription(topics=("a",))), b"")))["members"]
+    (item,) = decode_event(OFFSETS, GROUP_KEY, group(member(encode_subscription(Subscription(topics=("a",))), b"")))[
+        "members"
+    ]
     assert item["partitions"] == 0
 
 
@@ -158,7 +164,7 @@ def test_before_the_assignment_a_member_has_none() -> None:
     ],
 )
 def test_unreadable_records_are_skipped_with_a_reason(key: bytes | None, value: bytes | None, reason: str) -> None:
-    answer = decode_event(key, value)
+    answer = decode_event(OFFSETS, key, value)
     assert answer["kind"] == "skipped"
     assert reason in answer["reason"]
 
@@ -169,12 +175,43 @@ def test_unreadable_records_are_skipped_with_a_reason(key: bytes | None, value: 
 )
 def test_no_bytes_raise(key: bytes | None, value: bytes | None) -> None:
     for item in (key, COMMIT_KEY, GROUP_KEY):
-        assert decode_event(item, value)["kind"] in ("commit", "forgotten", "group", "gone", "skipped")
+        assert decode_event(OFFSETS, item, value)["kind"] in ("commit", "forgotten", "group", "gone", "skipped")
 
 
 def test_columns_become_a_column_of_events() -> None:
     keys, values = pa.array([COMMIT_KEY, None, GROUP_KEY]), pa.array([None, b"", group()])
-    rows = decode_events(keys, values).to_pylist()
+    rows = decode_events(pa.array([OFFSETS] * len(keys)), keys, values).to_pylist()
     assert [row["kind"] for row in rows] == ["forgotten", "skipped", "group"]
     assert list(rows[0]) == EVENT.names
-    assert len(decode_events(pa.array([], pa.binary()), pa.array([], pa.binary()))) == 0
+    assert len(decode_events(pa.array([], pa.string()), pa.array([], pa.binary()), pa.array([], pa.binary()))) == 0
+
+
+def test_events_of_a_timeline_are_decoded() -> None:
+    """The same key in the topic of the offsets is the key of an offset."""
+    key = group_timeline.encode_key(group_timeline.TimelineKey(group="g", slot=4))
+    members = (
+        group_timeline.EventMember(member_id="m-1", client_id="c"),
+        group_timeline.EventMember(member_id="m-2", instance_id="static"),
+    )
+    event = group_timeline.GroupEvent(
+        sequence=4,
+        time_ms=1000,
+        type=group_timeline.EventType.REBALANCE_STARTED,
+        generation=2,
+        trigger="member-left",
+        reason="left",
+        client_reason="deploy",
+        members=members,
+    )
+    found = decode_event(group_timeline.TOPIC, key, group_timeline.encode_value(event))
+    assert (found["kind"], found["group"], found["generation"]) == ("timeline", "g", 2)
+    expected = {"sequence": 4, "type": "rebalance-started", "members": ["c", "static"], "client_reason": "deploy"}
+    expected |= {"count": None, "error_code": None, "state": None}
+    assert {name: found["timeline"][name] for name in expected} == expected
+    assert set(found["timeline"]) == set(EVENT["timeline"].dataType.names)
+    newer = group_timeline.encode_value(replace(event, type=99))
+    assert decode_event(group_timeline.TOPIC, key, newer)["timeline"]["type"] == "type 99"
+    assert decode_event(group_timeline.TOPIC, key, None) == {"kind": "timeline-gone", "group": "g"}
+    assert decode_event(group_timeline.TOPIC, b"\0\x09", b"")["reason"] == "a key of the timeline of another version"
+    assert decode_event(group_timeline.TOPIC, key, b"\0")["reason"].startswith("unreadable")
+    assert decode_event(OFFSETS, key, None)["kind"] != "timeline-gone"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rota.spark_connector.pipelines.report import chart_data, main, table
+from rota.spark_connector.pipelines.report import chart_data, first_day, main, table
 
 START, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 WINDOW = {"window_start": START, "window_end": END}
@@ -40,6 +40,27 @@ def test_groups_are_those_with_the_highest_lag_or_the_given_ones(output: str) ->
     groups, data = chart_data(output, ["b"])
     assert {row["group"] for rows in data.values() for row in rows} == {"b"}
     assert {row["batch_id"] for row in table(output, "lag")} == {0, 1}
+
+
+def test_the_newest_days_are_read_and_no_file_of_other_days(tmp_path: Path) -> None:
+    member = {"generation": 1, "member_id": "m", "instance_id": None, "client_id": "c", "client_host": "h"}
+    rows = {
+        "lag": {**LAG, "group": "a", "lag": 1},
+        "rebalances": {**WINDOW, "group": "a", "generations": [1]},
+        "members": {**WINDOW, **member, "group": "a", "partitions": 1},
+    }
+    for name, row in rows.items():
+        for day in range(1, 5):
+            ending = {"window_end": datetime(2026, 1, day, tzinfo=UTC)}
+            write(tmp_path / name, f"day=2026-01-{day:02}", day, [{**row, **ending}])
+        (tmp_path / name / "day=2026-01-02" / "batch_id=2" / "part.parquet").write_bytes(b"not parquet")
+    (tmp_path / "lag" / "day=+10000-01-01" / "batch_id=0").mkdir(parents=True)
+    _, data = chart_data(str(tmp_path), days=2)
+    assert len(data["partitions"]) == 2
+    assert first_day(str(tmp_path), 2) == date(2026, 1, 3)
+    assert first_day(str(tmp_path), 0) is None
+    with pytest.raises(pa.ArrowInvalid):
+        chart_data(str(tmp_path))
 
 
 def test_without_the_library_or_the_tables_the_error_says_what_to_do(

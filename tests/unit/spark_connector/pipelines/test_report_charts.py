@@ -10,7 +10,8 @@ from rota.spark_connector.pipelines.report_charts import overview, report
 COLUMNS = {
     "lags": {"group", "end", "lag"},
     "partitions": {"group", "start", "end", "partition", "lag"},
-    "marks": {"group", "at", "generation", "members", "cause"},
+    "marks": {"group", "at", "generation", "members", "cause", "reason"},
+    "events": {"group", "at", "type", "members", "reason"},
     "members": {"group", "member", "member_id", "generation", "from", "to", "partitions"},
 }
 
@@ -34,7 +35,7 @@ def fields(value: object) -> Iterator[str]:
 
 
 def test_each_chart_has_the_fields_of_its_data() -> None:
-    drawn = [*charts(report(["g"], {}, "t")), *charts(overview({}, "t"))]
+    drawn = [*charts(report(["g"], {"events": [{}]}, "t")), *charts(overview({}, "t"))]
     assert {chart["data"]["name"] for chart in drawn} == COLUMNS.keys()
     for chart in drawn:
         assert set(fields(chart["encoding"])) <= COLUMNS[chart["data"]["name"]]
@@ -44,3 +45,7 @@ def test_the_reader_chooses_among_the_groups() -> None:
     (parameter,) = report(["b", "a"], {}, "t")["params"]
     assert (parameter["value"], parameter["bind"]["options"]) == ("b", ["b", "a"])
     assert report([], {}, "t")["params"][0]["value"] == ""
+
+
+def test_without_a_timeline_there_is_no_chart_of_it() -> None:
+    assert "events" not in {chart["data"]["name"] for chart in charts(report(["g"], {"events": []}, "t"))}

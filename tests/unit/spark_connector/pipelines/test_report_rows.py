@@ -13,6 +13,7 @@ from rota.spark_connector.pipelines.report_rows import (
     named_members,
     partition_lags,
     rebalances,
+    timeline_marks,
     worst_groups,
 )
 
@@ -112,3 +113,29 @@ def test_a_member_of_the_consumer_protocol_has_the_names_of_its_own_record() -> 
         "expired": ("expired", 1),
         "old-1": ("old", 2),
     }
+
+
+def event(sequence: int, kind: str, generation: int | None = None, **more: object) -> dict[str, object]:
+    texts = dict.fromkeys(("trigger", "reason", "client_reason"))
+    row = {"group": "g", "sequence": sequence, "type": kind, "generation": generation, "members": []}
+    return {**row, **texts, "time": START + sequence * MINUTE, **more}
+
+
+def test_a_generation_has_the_reasons_of_the_rebalances_before_it() -> None:
+    """In the order of their sequence, also those that were interrupted; an event that was written twice counts once."""
+    events = [
+        event(3, "generation-started", 2),
+        event(1, "rebalance-started", 1, trigger="member-expired", reason="session ended", members=["a"]),
+        event(2, "rebalance-started", 1, trigger="member-joined", client_reason="deploy", reason="r", members=["b"]),
+        event(2, "rebalance-started", 1, trigger="member-joined", client_reason="deploy", reason="r", members=["b"]),
+        event(4, "generation-started", 3),
+    ]
+    found = {row["generation"]: row["reason"] for row in rebalances([generations(0, 1, 2, 3)], [], events)}
+    assert found == {1: "", 2: "member-expired (a): session ended; member-joined (b): deploy", 3: ""}
+
+
+def test_an_event_is_a_mark_at_its_own_time() -> None:
+    given = event(2, "member-left", members=["a", "b"], client_reason="rolling restart")
+    assert timeline_marks([given, given]) == [
+        {"group": "g", "at": at(2), "type": "member-left", "members": "a, b", "reason": "rolling restart"}
+    ]
