@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+
 import confluent_kafka
 import pytest
 from confluent_kafka import TopicPartition
+from tests.interop.java_kit import needs_java
 from tests.interop.kit import PATIENCE_S, create_topic, unique, until
+from tests.interop.strangers.kit import Unavailable
 from tests.interop.transactional import CLIENTS, Transactional
+from tests.interop.transactional_programs import FranzGo, Java, ProgramProducer, Sarama
+
+GO = pytest.mark.skipif(os.environ.get("ROTA_STRANGERS") != "all", reason="ROTA_STRANGERS=all is not set")
 
 
-@pytest.fixture(params=sorted(CLIENTS))
-def client(request: pytest.FixtureRequest) -> type[Transactional]:
-    return CLIENTS[request.param]
+@pytest.fixture(
+    scope="module",
+    params=[
+        *(pytest.param(made, id=name) for name, made in CLIENTS.items()),
+        pytest.param(Java, id="java", marks=needs_java),
+        pytest.param(FranzGo, id="franz-go", marks=GO),
+        pytest.param(Sarama, id="sarama", marks=GO),
+    ],
+)
+def client(request: pytest.FixtureRequest) -> Iterator[type[Transactional]]:
+    if not issubclass(request.param, ProgramProducer):
+        yield request.param
+        return
+    try:
+        request.param.command()
+    except Unavailable as why:
+        pytest.skip(str(why))
+    with request.param.program() as running:
+        yield running
 
 
 def values(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[bytes]:
