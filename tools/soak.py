@@ -20,9 +20,12 @@ from tools import gate
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "SOAK.md"
+MACHINES = "tests/simulation/test_machines_worlds.py"
+WORLDS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "simulation").glob("test_*.py"))
 SUITES = {
     "property": ["tests/property", "tests/contract", "tests/unit"],
-    "simulation": ["tests/simulation"],
+    "simulation": [path for path in WORLDS if path != MACHINES],
+    "machines": [MACHINES],  # 100,000 seeds
     "chaos": ["tests/chaos"],
     "interop": ["tests/interop"],
     "spark": [

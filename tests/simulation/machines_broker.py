@@ -1,0 +1,314 @@
+"""One broker of a simulated cluster: its disk, which outlives it, and the life of one process.
+
+The machines are the real ones: `Partition` with `ReplicaState` and a log in memory, the coordinator of groups on the
+partition of the offsets topic, the failure detector, the controller's decisions. A life does what `broker.py` and
+`cluster.py` do around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.simulation.machines_clients import error_of
+from tests.simulation.machines_controller import ControllerTask
+from tests.simulation.machines_groups import GroupHost
+from tests.simulation.machines_image import NOT_REGISTERED, RETRY_MS, BrokerImage
+from tests.simulation.machines_loop import Tasks
+from tests.simulation.machines_replication import Replication
+from tests.simulation.machines_store import StoreSession
+
+from rota.coordinator.log.contract import AppendRefused, LogConfig, StorageFailed
+from rota.coordinator.log.memory import MemoryLog
+from rota.coordinator.membership.contract import Alive, Dead, Effects, Send, SwimSettings
+from rota.coordinator.membership.swim import Swim
+from rota.coordinator.metadata.store import SessionState, StoreError, StoreFailed
+from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
+from rota.coordinator.replica.partition import Partition
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.offset_fetch import OffsetFetchRequest
+
+if TYPE_CHECKING:
+    from tests.simulation.machines_world import MachinesWorld
+
+DATA: Final = "t"
+LAG_MS: Final = 1_500  # replica.lag.time.max.ms
+SWIM: Final = SwimSettings(interval_ms=400, ping_timeout_ms=120, suspicion_timeout_ms=300)
+STALL_MS: Final = 400  # how long it may stand still until others may have declared it dead
+ACK_TIMEOUT_MS: Final = 1_000
+
+
+@dataclass
+class Disk:
+    """The logs of a broker by topic, the checkpoint of their high watermarks, the clock of the machine."""
+
+    logs: dict[str, MemoryLog]
+    checkpoint: dict[str, int] = field(default_factory=dict)
+    may_lack_records: bool = False
+    lies: bool = False  # a flush syncs nothing
+    has_lied: bool = False
+    skew_ms: int = 0  # of the time of day
+
+    def flush(self, name: str) -> None:
+        log = self.logs[name]
+        synced = [segment.store.synced_bytes for segment in log._segments]  # type: ignore[attr-defined]
+        log.flush()
+        if self.lies:
+            self.has_lied = True
+            for segment, before in zip(log._segments, synced, strict=True):
+                segment.store.synced_bytes = before  # type: ignore[attr-defined]
+
+
+class Life:
+    """One process, from its start until it is killed or stopped."""
+
+    def __init__(self, world: MachinesWorld, broker_id: int, disk: Disk) -> None:
+        self.world, self.heap, self.broker_id, self.disk = world, world.heap, broker_id, disk
+        self.tasks = Tasks(self.run, self.heap)
+        self.ticks: list[Callable[[], None]] = []  # for the end of this event
+        self.frozen_until_ms, self._stood_still_ms = 0.0, 0.0
+        self.is_confirmed, self._waiting = True, list[Callable[[], None]]()  # CM2
+        self.partitions: dict[str, Partition] = {}
+        self.has_joined = False
+        self.store = StoreSession(world.store, self.run, self._session_changed)
+        self.image = BrokerImage(self, world.topics)
+        self.controller = ControllerTask(self)
+        self.replication = Replication(self)
+        self.swim = Swim(broker_id, SWIM, b"of the simulation", Random(self.heap.random.random()))
+        self.groups = GroupHost(self)
+        self.hang_ups: dict[Callable[[], None], None] = {}  # of clients that wait for an answer
+
+    @property
+    def is_dead(self) -> bool:
+        return self.tasks.is_stopped
+
+    def now_ms(self) -> int:
+        return int(self.heap.now_ms)
+
+    def wall_ms(self) -> int:
+        return int(self.heap.now_ms) + 1_700_000_000_000 + self.disk.skew_ms
+
+    # ---- events
+
+    def run(self, call: Callable[[], None]) -> None:
+        """An event of this process: now, or when it is not frozen any more; never once it is dead."""
+        if self.is_dead:
+            return
+        if self.frozen_until_ms > self.heap.now_ms:
+            self.heap.after(self.frozen_until_ms - self.heap.now_ms, lambda: self.run(call))
+            return
+        if self._stood_still_ms:
+            self._notice_standstill()
+        call()
+        while self.ticks and not self.is_dead:  # the end of this turn of the loop
+            ticks, self.ticks = self.ticks, []
+            for tick in ticks:
+                tick()
+        self.world.laws.touched.append(self)
+
+    def serve(self, call: Callable[[], None]) -> None:
+        """A request: CM2, it waits while the registration is not confirmed."""
+        if self._stood_still_ms and self.frozen_until_ms <= self.heap.now_ms:
+            self._notice_standstill()
+        if self.is_confirmed:
+            call()
+        else:
+            self._waiting.append(call)
+
+    def freeze(self, ms: float) -> None:
+        """SIGSTOP, for so long."""
+        self.frozen_until_ms = self.heap.now_ms + ms
+        self._stood_still_ms = ms
+
+    def _notice_standstill(self) -> None:
+        stood_ms, self._stood_still_ms = self._stood_still_ms, 0.0
+        if stood_ms > STALL_MS and self.is_confirmed:
+            self.is_confirmed = False
+            self.tasks.spawn(self._confirm())
+
+    async def _confirm(self) -> None:
+        async def confirm() -> None:
+            if self.image.own_epoch != NOT_REGISTERED and not await self.image.is_registered():
+                self.image.fenced()
+            await self.image.load()
+
+        await self.retry(confirm)
+        self.is_confirmed = True
+        waiting, self._waiting = self._waiting, []
+        for call in waiting:
+            call()
+
+    async def retry(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Repeat it until the store does not fail."""
+        while True:
+            try:
+                await work()
+            except (StoreFailed, StoreError):
+                await self.tasks.sleep(RETRY_MS)
+            else:
+                return
+
+    # ---- the start and the end
+
+    def start(self) -> None:
+        self.run(lambda: self.tasks.spawn(self._start()))
+
+    async def _start(self) -> None:
+        await self.retry(self.image.load)
+        if self.disk.may_lack_records:
+            await self.retry(self.image.leave_isrs)
+            self.disk.may_lack_records = False
+        for name, state in self.image.states.items():
+            self.partitions[name] = Partition(
+                name,
+                self.image.topics[name].topic_id,
+                0,
+                state.leader_epoch,
+                self.disk.logs[name],
+                broker_id=self.broker_id,
+                high_watermark=self.disk.checkpoint.get(name, 0),
+                timers=self.tasks,
+                flush_worker=self,
+                isr_writer=self,
+                lag_ms_max=LAG_MS,
+                placed=self.image.as_it_counts(state),
+                now_ms=self.now_ms(),
+            )
+        self.partitions[CONSUMER_OFFSETS].on_truncated = self.groups.truncated
+        await self.retry(self.image.register)
+        self.has_joined = True
+        self.replication.start()
+        self.registration_changed()
+        self.brokers_changed()
+        self.controller.start()
+        self.controller.wake()
+
+    async def stop(self) -> None:
+        """SIGTERM."""
+        self.replication.stop()
+        await self.controller.hand_over()
+        for name in self.partitions:
+            self.disk.flush(name)
+        self.checkpoint()
+        self.world.end(self)
+
+    def checkpoint(self) -> None:
+        """Write the high watermarks."""
+        self.disk.checkpoint = {name: partition.state.high_watermark for name, partition in self.partitions.items()}
+
+    # ---- changes of the image
+
+    def _session_changed(self, state: SessionState) -> None:
+        self.image.session_changed(state)
+        self.controller.session_changed()
+
+    def state_changed(self, name: str) -> None:
+        if name in self.partitions and not self.is_dead:
+            self.partitions[name].apply(self.image.as_it_counts(self.image.states[name]), self.now_ms())
+            if self.has_joined:
+                self.replication.assign(name)
+                self.groups.host()
+                self.controller.wake()
+
+    def registration_changed(self) -> None:
+        """This broker has a new registration, or none."""
+        for name, partition in self.partitions.items():
+            partition.apply(self.image.as_it_counts(self.image.states[name]), self.now_ms())
+            if self.has_joined:
+                self.replication.assign(name)
+        if self.has_joined:
+            self.groups.host()
+
+    def brokers_changed(self) -> None:
+        if self.has_joined:
+            members = {broker: (epoch, ("127.0.0.1", broker)) for broker, epoch in self.image.epochs.items()}
+            self.detect(self.swim.members_changed(members, self.now_ms()))
+            self.replication.brokers_changed()
+            self.controller.wake()
+
+    # ---- the failure detector
+
+    def detect(self, effects: Effects) -> None:
+        """Perform its effects, and call it again at its next deadline."""
+        for effect in effects:
+            match effect:
+                case Send((_, to), datagram):
+                    self.world.send_datagram(self.broker_id, to, datagram)
+                case Dead(broker, epoch):
+                    self.controller.fencing.report_dead(broker, epoch, self.now_ms())
+                    self.controller.wake()
+                case Alive(broker):
+                    self.controller.fencing.report_alive(broker)
+        deadline_ms = self.swim.next_deadline_ms
+        if deadline_ms is not None:
+            self.tasks.at("swim", deadline_ms, lambda: self.detect(self.swim.tick(self.now_ms())))
+
+    def datagram(self, raw: bytes, source: int) -> None:
+        if self.has_joined:
+            self.detect(self.swim.received(raw, ("127.0.0.1", source), self.now_ms()))
+
+    # ---- what partitions ask for
+
+    def change(self, partition: Partition, isr: frozenset[int], lacking: frozenset[int] = frozenset()) -> None:
+        self.image.change_isr(partition, isr, lacking)
+
+    def flush_soon(self, partition: Partition) -> None:
+        """A flush takes up to 5 ms."""
+
+        def flush() -> None:
+            self.disk.flush(partition.topic)
+            partition.flushed()
+
+        self.tasks.at(("flush", partition.topic), self.heap.now_ms + self.heap.random.uniform(0, 5), flush)
+
+    # ---- requests of producers
+
+    def produce(self, batch: bytes, reply: Callable[[tuple[ErrorCode, int]], None]) -> None:
+        """acks=all, as `api/produce` does it."""
+        partition = self.partitions.get(DATA)
+        if partition is None or not partition.is_leader:
+            reply((ErrorCode.NOT_LEADER_OR_FOLLOWER, -1))
+        elif not partition.state.has_min_isr:
+            reply((ErrorCode.NOT_ENOUGH_REPLICAS, -1))
+        else:
+            self._append(partition, batch, reply)
+
+    def _append(self, partition: Partition, batch: bytes, reply: Callable[[tuple[ErrorCode, int]], None]) -> None:
+        try:
+            appended = partition.append(batch, self.wall_ms())
+        except AppendRefused as refused:
+            reply((refused.code, -1))
+        except StorageFailed:
+            reply((ErrorCode.KAFKA_STORAGE_ERROR, -1))
+        else:
+            end, base = appended.last_offset + 1, appended.base_offset
+            deadline_ms = self.now_ms() + ACK_TIMEOUT_MS
+            partition.when_committed(end, deadline_ms, lambda error: reply((error, base)))
+
+    def serve_group(self, request: Any, version: int, client_id: str, reply: Callable[[Any], None]) -> None:
+        """What the coordinator of groups answers; nothing before it listens.
+
+        A coordinator that was replaced, and does not know it because it cannot reach the store, answers an OffsetFetch
+        from what it has, as in Kafka (docs/SKIPPED.md): this answer is lost here, and counted.
+        """
+
+        def answer(body: Any) -> None:
+            state = self.world.state(CONSUMER_OFFSETS)
+            elected = state.leader, state.leader_broker_epoch
+            if isinstance(request, OffsetFetchRequest) and elected != (self.broker_id, self.image.own_epoch):
+                self.world.stale_reads += not error_of(body)
+            else:
+                reply(body)
+
+        if self.has_joined:
+            self.groups.serve(request, version, client_id, answer)
+
+
+def new_disk(*, flushes: bool, min_isr: int) -> Disk:
+    """The empty disk of a machine."""
+    config = LogConfig(
+        min_insync_replicas=min_isr, flush_messages=1 if flushes else None, timestamp_after_max_ms=1 << 60
+    )
+    return Disk({name: MemoryLog(replace(config)) for name in (DATA, CONSUMER_OFFSETS)})

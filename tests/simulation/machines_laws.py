@@ -1,0 +1,146 @@
+"""What is checked after each event of a simulated cluster.
+
+Laws
+    R1   A leader epoch has one leader in one registration, and only grows; a leader that begins has every record that
+         was ever committed. Whoever acts as a leader was elected in that epoch (R3). The ISR is never empty (R2).
+    ELR1 Whoever is in the ELR is not in the ISR, and the ISR is smaller than min.insync.replicas.
+    L1   Below any high watermark one offset has one record, for ever; an acknowledged record is at its offset below it.
+    PD1  The committed records of an idempotent producer are 0, 1, 2, …: each once, in order.
+    L2   A log that was recovered after a crash is a prefix of what it was, at least up to what had been flushed.
+    G1, G2, G3, O1, O2 of what clients saw: `member.Trace.check`, in the end; a history says nothing before.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from rota.coordinator.log.memory import MemoryLog
+from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata.topic import PartitionState
+from rota.coordinator.replica.partition import Partition
+from rota.coordinator.replica.state import Role
+from rota.protocol.records.batch import headers
+from rota.protocol.records.record import read_records
+
+if TYPE_CHECKING:
+    from tests.simulation.machines_broker import Life
+    from tests.simulation.machines_world import MachinesWorld
+
+Entry = tuple[int, bytes | None, bytes | None]  # leader epoch, key and value
+EVERYTHING_BYTES = 1 << 30
+
+
+class Laws:
+    """`after_event` after each event; `elected` after each change of the store."""
+
+    def __init__(self, world: MachinesWorld) -> None:
+        self.world = world
+        self.committed: dict[str, list[Entry]] = defaultdict(list)  # by topic and offset
+        self.leaders: dict[tuple[str, int], tuple[int, int]] = {}  # (topic, epoch) -> broker, its registration
+        self.epochs: dict[str, int] = defaultdict(int)
+        self.elections = self.acknowledged = 0
+        self._produced: dict[bytes, int] = defaultdict(int)  # by writer: the value that comes next
+        self._seen: dict[Partition, tuple[int, Role, int]] = {}
+        self.touched: list[Life] = []  # the processes in which something happened
+
+    # ---- the store
+
+    def changed(self, path: str) -> None:
+        if not path.endswith("/state"):
+            return
+        name, node = path.split("/")[3], self.world.store.tree.nodes.get(path)
+        if node is not None:
+            self.state(name, znodes.read_state(node.data, node.version, self.world.topics[name].partitions[0]))
+
+    def state(self, name: str, state: PartitionState) -> None:
+        """R1, R2, ELR1 of a state that was written."""
+        epoch, leadership = state.leader_epoch, (state.leader, state.leader_broker_epoch)
+        assert epoch >= self.epochs[name], f"R1: the leader epoch of {name} went back: {state}"
+        if epoch > self.epochs[name]:
+            self.elections += 1
+            self.world.say(f"{name}: leader {state.leader} isr {state.isr} elr {state.elr} epoch {epoch}")
+        self.epochs[name] = epoch
+        known = self.leaders.setdefault((name, epoch), leadership)
+        assert known == leadership, f"R1: two leaders of {name} in epoch {epoch}: {known}, {leadership}"
+        assert state.isr, f"R2: the ISR of {name} is empty"
+        assert state.leader in (-1, *state.isr), f"R1: the leader of {name} is not in the ISR: {state}"
+        assert not set(state.elr) & set(state.isr), f"ELR1: a broker is in ISR and ELR of {name}: {state}"
+        assert not state.elr or len(state.isr) < self.world.min_isr, f"ELR1: the ISR of {name} needs no ELR: {state}"
+
+    # ---- replicas
+
+    def after_event(self) -> None:
+        seen, touched = self._seen, self.touched
+        while touched:
+            life = touched.pop()
+            for partition in () if life.is_dead else life.partitions.values():
+                state = partition.state
+                before = seen.get(partition, (0, Role.FOLLOWER, -1))
+                now = state.high_watermark, state.role, state.leader_epoch
+                if now != before:
+                    seen[partition] = now
+                    self._changed(life, partition, before, now)
+
+    def _changed(
+        self, life: Life, partition: Partition, before: tuple[int, Role, int], now: tuple[int, Role, int]
+    ) -> None:
+        name, (high_watermark, role, epoch) = partition.topic, now
+        if high_watermark > before[0]:
+            self._check_committed(life, name, entries(partition.log, before[0], high_watermark), before[0])
+        else:
+            assert high_watermark >= before[0] or role is not Role.LEADER, f"L1: the high watermark of {name} went back"
+        if role is Role.LEADER and now[1:] != before[1:]:
+            elected = self.leaders.get((name, epoch))
+            acting = life.broker_id, life.image.own_epoch
+            assert elected == acting, f"R3: {acting} leads {name} in epoch {epoch}, not {elected}"
+            committed = self.committed[name]
+            found = entries(partition.log, high_watermark, len(committed))
+            assert found == committed[high_watermark:], f"R1: leader {acting} lacks committed records of {name}"
+
+    def _check_committed(self, life: Life, name: str, found: list[Entry], offset: int) -> None:
+        committed = self.committed[name]
+        known = committed[offset : offset + len(found)]
+        assert found[: len(known)] == known, f"L1: broker {life.broker_id} has other records of {name} from {offset} on"
+        for entry in found[len(known) :]:
+            committed.append(entry)
+            if name == "t":
+                self._check_produced(entry)
+
+    def _check_produced(self, entry: Entry) -> None:
+        writer, _, number = (entry[2] or b"").partition(b".")
+        expected = self._produced[writer]
+        assert int(number) == expected, f"PD1: record {int(number)} of {writer!r} is committed, {expected} comes next"
+        self._produced[writer] += 1
+
+    def acked(self, values: list[bytes], base_offset: int) -> None:
+        """L1. An acknowledgement has come to its producer."""
+        self.acknowledged += 1
+        found = [entry[2] for entry in self.committed["t"][base_offset : base_offset + len(values)]]
+        assert found == values, f"L1: {values} are acknowledged at {base_offset}, where {found} is committed"
+
+    # ---- disks
+
+    def crash(self, log: MemoryLog, kept_bytes: int, *, flushed: int) -> None:
+        """L2. Lose what was not synced, but for some bytes; `flushed` is where the log ended at its last flush."""
+        before = entries(log, 0, log.log_end_offset)
+        log.crash(kept_bytes)
+        after = entries(log, 0, log.log_end_offset)
+        assert after == before[: len(after)], "L2: the recovered log is no prefix"
+        assert len(after) >= flushed, f"L2: {len(after)} records are left of {flushed} that were flushed"
+
+
+def entries(log: Any, begin: int, end: int) -> list[Entry]:
+    """The records from one offset to another, fewer where the log ends."""
+    found: list[Entry] = []
+    offset = begin
+    while offset < min(end, log.log_end_offset):
+        data = bytes(log.read(offset, EVERYTHING_BYTES))
+        for position, header in headers(data, cut=True):
+            found += [
+                (header.leader_epoch, record.key, record.value)
+                for record in read_records(data, position)
+                if begin <= record.offset < end
+            ]
+            offset = header.next_offset
+    return found

@@ -1,0 +1,283 @@
+"""A whole cluster of the pure machines in a deterministic world, some 60 ms for a story of six seconds.
+
+Three brokers with partitions, logs in memory, groups, failure detectors and controllers, around one store: the real
+machines, without sockets, threads, asyncio and wire. `cluster_world` runs whole brokers, which takes fifty times as
+long. Messages are lost, late, doubled and overtake each other; hosts cannot reach each other, in one direction or in
+both; brokers are killed, stopped, frozen and lose power, with torn tails and disks that lie; their clocks are wrong and
+jump; sessions of the store are cut off, end, and lose answers. Then everything heals, and all go on within `HEALED_MS`.
+The laws: `machines_laws`.
+
+    make sim SEED=N                            play one seed, among those of all other worlds, and print it
+    python -m tests.simulation.machines_world FIRST LAST     play many, and print those that fail
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+from unittest import mock
+
+from tests.simulation.clients import Loner
+from tests.simulation.machines_broker import DATA, Life, new_disk
+from tests.simulation.machines_clients import GroupClient, Producer
+from tests.simulation.machines_laws import EVERYTHING_BYTES, Laws
+from tests.simulation.machines_loop import Heap, Network, Wait
+from tests.simulation.machines_store import StoreServer
+from tests.simulation.machines_trouble import Trouble
+from tests.simulation.member import Member, Trace
+
+from rota.coordinator.api import join_group
+from rota.coordinator.metadata import topic_nodes, znodes
+from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, PartitionState, Topic
+
+BROKERS: Final = (1, 2, 3)
+TOPICS: Final = (DATA, CONSUMER_OFFSETS)
+STORY_MS: Final = 6_000
+HEALED_MS: Final = 30_000
+SESSION_MS: Final = 1_500  # of members
+LOOK_MS: Final = 100
+
+Say = Callable[[str], None]
+
+
+def silent(line: str) -> None:
+    pass
+
+
+class MachinesWorld:
+    """`play` plays the story of a seed; it raises AssertionError when a law is broken."""
+
+    def __init__(self, seed: int, say: Say = silent) -> None:
+        self.heap, self._say, self.is_over = Heap(seed), say, False
+        random = self.random = self.heap.random
+        self.min_isr = random.choice((1, 2, 2))
+        self.flushes = random.random() < 0.3
+        self.tells_high_watermark = random.random() < 0.5
+        self.lives: dict[int, Life | None] = dict.fromkeys(BROKERS)
+        self.topics = {name: self._topic(name, number) for number, name in enumerate(TOPICS)}
+        self.network, self.laws = Network(self.heap), Laws(self)
+        self.store = StoreServer(self.heap, self.laws.changed)
+        for topic in self.topics.values():
+            for ops in topic_nodes.creation(topic):
+                self.store.commit(0, ops)
+        self.disks = {broker: new_disk(flushes=self.flushes, min_isr=self.min_isr) for broker in BROKERS}
+        self.flushed: dict[tuple[int, str], int] = {}
+        self.trace, self.stale_reads = Trace(), 0
+        self.producers = [Producer(self, f"p{number}", 100 + number) for number in range(2)]
+        self.clients = [GroupClient(self, member, f"c{at}") for at, member in enumerate(self._members())]
+        self.trouble = Trouble(self)
+
+    def _topic(self, name: str, number: int) -> Topic:
+        replicas = tuple(self.random.sample(BROKERS, len(BROKERS)))
+        state = PartitionState(index=0, leader=-1, replicas=replicas, isr=replicas)
+        return Topic(name=name, topic_id=bytes([number + 1]) * 16, partitions=(state,))
+
+    def _members(self) -> list[Member]:
+        random, trace = self.random, self.trace
+        members = [Member("g", trace, random, session_ms=SESSION_MS) for _ in range(2)]
+        members.append(Member("g", trace, random, session_ms=SESSION_MS, instance="i"))
+        return [*members, Loner("loners", trace, random)]
+
+    def say(self, line: str) -> None:
+        self._say(f"{self.heap.now_ms:>8.1f} {line}")
+
+    # ---- the story
+
+    def play(self) -> MachinesWorld:
+        ids = itertools.count(1)
+        with mock.patch.object(join_group, "uuid4", side_effect=ids):
+            self._play()
+        return self
+
+    def _play(self) -> None:
+        for broker in BROKERS:
+            self.start(broker)
+        for client in (*self.producers, *self.clients):
+            self.heap.after(self.random.uniform(0, 400), client.act)
+        self.trouble.begin(STORY_MS)
+        self._run(STORY_MS)
+        self.is_over = True
+        self.say("everything heals")
+        self.trouble.heal()
+        self._check_progress()
+        self.trace.check()
+
+    def _run(self, ms: float, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Let time pass; look now and then whether it is over."""
+        until_ms = self.heap.now_ms + ms
+        while self.heap.now_ms < until_ms and not is_over():
+            self.heap.run(min(self.heap.now_ms + LOOK_MS, until_ms), self.laws.after_event)
+
+    def _check_progress(self) -> None:
+        """Every batch is acknowledged, each replica in the ISR, the offsets can be read again."""
+        read = [False]
+        self._read_offsets(read)
+        self._run(HEALED_MS, lambda: read[0] and self.is_settled())
+        states = {name: str(self.state(name)) for name in TOPICS}
+        assert read[0], f"no offset can be read {HEALED_MS} ms after everything healed: {states}"
+        assert self.is_settled(), f"not settled {HEALED_MS} ms after everything healed: {states}"
+        self._run(HEALED_MS, lambda: not self._apart())
+        assert not self._apart(), f"L1: the replicas end apart: {self._apart()}"
+
+    def _apart(self) -> dict[str, list[int]]:
+        """High watermarks and log ends of the partitions in which they differ."""
+        replicas = {name: [life.partitions[name] for life in self.up()] for name in TOPICS}
+        ends = {
+            name: [end for each in found for end in (each.state.high_watermark, each.log.log_end_offset)]
+            for name, found in replicas.items()
+        }
+        return {name: found for name, found in ends.items() if len(set(found)) > 1}
+
+    def _read_offsets(self, read: list[bool]) -> None:
+        reader = GroupClient(self, Loner("g", self.trace, self.random), "reader")
+        request = reader.member.fetch(self.heap.now_ms)
+
+        def heard(answer: Any) -> None:
+            reader.member.heard(request, answer, self.heap.now_ms)
+            read[0] = answer is not None and not answer.error_code
+            if not read[0]:
+                self.heap.after(200, lambda: self._read_offsets(read))
+
+        reader.ask(self.find(CONSUMER_OFFSETS)[0], request, 7, heard)
+
+    def is_settled(self) -> bool:
+        if len(self.up()) < len(BROKERS) or any(producer.in_flight for producer in self.producers):
+            return False
+        states = [self.state(name) for name in TOPICS]
+        is_whole = all(len(state.isr) == len(BROKERS) and state.leader != -1 for state in states)
+        return is_whole and all(life.has_joined for life in self.up())
+
+    # ---- brokers
+
+    def up(self) -> list[Life]:
+        return [life for life in self.lives.values() if life is not None]
+
+    def start(self, broker: int) -> None:
+        if self.lives[broker] is None:
+            life = self.lives[broker] = Life(self, broker, self.disks[broker])
+            life.start()
+
+    def end(self, life: Life) -> None:
+        """The process is gone, by itself or by a kill; the connections of its clients end."""
+        if life.is_dead:
+            return
+        life.tasks.stop()
+        self.lives[life.broker_id] = None
+        life.store.disconnect()
+        hang_ups, life.hang_ups = life.hang_ups, {}
+        for hang_up in hang_ups:
+            hang_up()
+        if self.is_over:
+            self.start(life.broker_id)
+
+    def kill(self, life: Life, *, is_silent: bool = False) -> None:
+        """SIGKILL; silently: a host that is gone, so that the others only hear nothing more."""
+        if is_silent:
+            life.hang_ups.clear()
+        self.end(life)
+
+    def cut_power(self, life: Life) -> None:
+        """What was not synced is lost, but for a torn tail."""
+        disk = life.disk
+        self.kill(life, is_silent=True)
+        disk.may_lack_records = True
+        for log in disk.logs.values():
+            kept = self.random.choice((0, self.random.randrange(400), EVERYTHING_BYTES))
+            flushed = 0 if disk.has_lied else log.log_end_offset - log.unflushed_messages
+            self.laws.crash(log, kept, flushed=flushed)
+
+    def state(self, name: str) -> PartitionState:
+        """The partition as the store has it."""
+        node = self.store.tree.nodes[znodes.state_path(name, 0)]
+        return znodes.read_state(node.data, node.version, self.topics[name].partitions[0])
+
+    # ---- messages
+
+    def find(self, name: str) -> tuple[int, int]:
+        """The leader of a partition and its epoch, as some broker knows it; any broker while it knows none."""
+        known = [life.image.states[name] for life in self.up() if name in life.image.states]
+        state = self.random.choice(known) if known else None
+        if state is None or state.leader == -1:
+            return self.random.choice(BROKERS), -1
+        return state.leader, state.leader_epoch
+
+    def request(
+        self,
+        source: int,
+        to: int,
+        serve: Callable[[Life, Callable[[Any], None]], None],
+        heard: Callable[[Any], None],
+        timeout_ms: float,
+    ) -> None:
+        """One request on a connection of its own; `heard` gets the answer, or None when there will be none."""
+        life, is_heard = self.lives[to], False
+
+        def hear(answer: Any) -> None:
+            nonlocal is_heard
+            if not is_heard:
+                is_heard = True
+                if life is not None:
+                    life.hang_ups.pop(hang_up, None)
+                heard(answer)
+
+        def hang_up() -> None:
+            self.heap.after(1.0, lambda: hear(None))
+
+        def reply(answer: Any) -> None:
+            assert life is not None
+            assert not life.is_dead, "a dead process answers"
+            self.network.send(to, source, lambda: hear(answer))
+
+        self.heap.after(timeout_ms, lambda: hear(None))
+        if life is not None:
+            life.hang_ups[hang_up] = None
+            serving = partial(serve, life, reply)
+            self.network.send(source, to, lambda: life.run(lambda: life.serve(serving)))
+        elif (source, to) not in self.network.blocked:
+            hang_up()
+
+    def ask(
+        self,
+        life: Life,
+        to: int,
+        serve: Callable[[Life, Callable[[Any], None]], None],
+        timeout_ms: float = 900.0,
+    ) -> Wait:
+        """The same for a broker's coroutine."""
+        return Wait(
+            lambda resume: self.request(
+                life.broker_id, to, serve, lambda answer: life.run(lambda: resume(answer, None)), timeout_ms
+            )
+        )
+
+    def send_datagram(self, source: int, to: int, raw: bytes) -> None:
+        def arrive() -> None:
+            life = self.lives[to]
+            if life is not None:
+                life.run(lambda: life.datagram(raw, source))
+
+        self.network.send(source, to, arrive, is_datagram=True)
+
+
+def play(seed: int, say: Say = silent) -> MachinesWorld:
+    """The whole story of a seed, and its laws."""
+    return MachinesWorld(seed, say).play()
+
+
+def main(first: int, last: int) -> int:
+    """Play these seeds; return how many failed."""
+    failed = 0
+    for seed in range(first, last + 1):
+        try:
+            play(seed)
+        except AssertionError as violation:
+            failed += 1
+            print(f"seed {seed}: {violation}", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(int(sys.argv[1]), int(sys.argv[2])), 1))
