@@ -181,7 +181,9 @@ class Upkeep:
             if self._is_stopping or partition.offline is not None or partition.log is not of:
                 return
             if self._retains:
-                self._retain(partition, of)
+                await self._retain(partition, of)
+            if self._is_stopping or partition.offline is not None or partition.log is not of:
+                return
             if of.config.compact:
                 await self._compact(partition, of)
         except StorageFailed as error:
@@ -208,12 +210,19 @@ class Upkeep:
             await asyncio.to_thread(ages.run)
             ages.finish()
 
-    def _retain(self, partition: Partition, of: Log) -> None:
-        """Delete old segments. Raises StorageFailed; segments that cannot be deleted stay."""
+    async def _retain(self, partition: Partition, of: Log) -> None:
+        """Delete old segments, step by step. Raises StorageFailed; segments that cannot be deleted stay."""
+        steps = of.retention(self._wall_ms())
         try:
-            of.retain(self._wall_ms())
+            for _ in steps:
+                partition.log_start_moved()
+                await self._pause()
+                if self._is_stopping or partition.offline is not None or partition.log is not of:
+                    return
         finally:
-            partition.log_start_moved()
+            steps.close()
+            if partition.offline is None and partition.log is of:
+                partition.log_start_moved()
 
     async def _compact(self, partition: Partition, of: Log) -> None:
         """One pass, slice by slice, as long as the partition has this log. Raises StorageFailed."""

@@ -25,6 +25,7 @@ from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.producer import NO_OFFSET
 from rota.coordinator.log.producers import LastBatch
 from rota.coordinator.log.segment import RELATIVE_OFFSET_MAX, Headers, Segment
+from rota.coordinator.log.segment_storage import SEGMENTS_AT_ONCE_MAX
 from rota.coordinator.log.transactions import AbortedTransaction, TransactionIndex
 from rota.protocol.records.batch import BatchHeader, read_header
 from rota.protocol.records.errors import CorruptBatch
@@ -170,14 +171,15 @@ class Compaction:
         self._mapped_end = max(self._mapped_end, header.next_offset)
 
     def groups(self, segments: Sequence[Segment]) -> list[list[Segment]]:
-        """Return the groups of adjacent segments to merge, each at most `segment_bytes` together."""
+        """Return the groups of adjacent segments to merge: few, and at most `segment_bytes` together."""
         groups: list[list[Segment]] = []
         size_bytes = 0
         for segment in segments:
             if segment.base_offset >= self._mapped_end or segment.base_offset >= self._range.end:
                 break
             size_bytes += segment.size_bytes
-            fits = bool(groups) and segment.next_offset - groups[-1][0].base_offset <= RELATIVE_OFFSET_MAX
+            fits = bool(groups) and len(groups[-1]) < SEGMENTS_AT_ONCE_MAX
+            fits = fits and segment.next_offset - groups[-1][0].base_offset <= RELATIVE_OFFSET_MAX
             if fits and size_bytes <= self._config.segment_bytes:
                 groups[-1].append(segment)
             else:

@@ -297,6 +297,12 @@ class Log(Protocol):
         Raises StorageFailed: a segment that cannot be removed stays in the log, and nothing is lost.
         """
 
+    def retention(self, now_ms: int) -> Generator[None, None, None]:
+        """The work of `retain` in steps of a few milliseconds, with a pause for other work between two steps.
+
+        Every method of the log may be called between two steps.
+        """
+
     def compact(self, now_ms: int, *, force: bool = False) -> int:
         """Keep the last value of each key in the inactive segments; returns bytes freed. Offsets do not change."""
 

@@ -9,6 +9,7 @@ Laws
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -39,12 +40,13 @@ UNFINISHED: Final = (CLEANED, DELETED, ".tmp")
 
 
 class FileSnapshots:
-    """`.snapshot` files. The names are read once."""
+    """`.snapshot` files. The names are read once. `discard` removes a file, or has it removed; it raises OSError."""
 
-    __slots__ = ("_folder", "_offsets", "_system")
+    __slots__ = ("_discard", "_folder", "_offsets", "_system")
 
-    def __init__(self, folder: Path, offsets: list[int], system: FileSystem) -> None:
+    def __init__(self, folder: Path, offsets: list[int], system: FileSystem, discard: Callable[[Path], None]) -> None:
         self._folder, self._offsets, self._system = folder, sorted(offsets), system
+        self._discard = discard
 
     def offsets(self) -> list[int]:
         return list(self._offsets)
@@ -71,12 +73,12 @@ class FileSnapshots:
             self._offsets.remove(offset)
         path = self._folder / file_name(offset, SNAPSHOT)
         try:
-            self._system.unlink(path)
+            self._discard(path)
         except OSError as error:
             raise StorageFailed(f"cannot remove {path}: {error}") from error
 
     def reader(self) -> Snapshots:
-        return FileSnapshots(self._folder, self._offsets, self._system)
+        return FileSnapshots(self._folder, self._offsets, self._system, self._system.unlink)
 
 
 class Folder:
@@ -88,7 +90,7 @@ class Folder:
         self.path, self._files, self._loaded = path, files, loaded
         self._system = files.system
         self.trash = Trash(files.system) if trash is None else trash
-        self.snapshots: Snapshots = FileSnapshots(path, [], files.system)
+        self.snapshots: Snapshots = FileSnapshots(path, [], files.system, self._discard)
         self._names_made, self._names_synced = 1, 0  # a process that crashed may not have synced the names it made
 
     @property
@@ -106,9 +108,8 @@ class Folder:
             sizes = {int(name[:20]): self._size(name) for name in names if _is(name, LOG)}
         except OSError as error:
             raise StorageFailed(f"cannot open {self.path}: {error}") from error
-        self.snapshots = FileSnapshots(
-            self.path, [int(name[:20]) for name in names if _is(name, SNAPSHOT)], self._system
-        )
+        offsets = [int(name[:20]) for name in names if _is(name, SNAPSHOT)]
+        self.snapshots = FileSnapshots(self.path, offsets, self._system, self._discard)
         segments = [self._segment(base, index_interval_bytes, sizes[base]) for base in sorted(sizes)]
         self._load_aborted(segments, names)
         return self._chain(segments)
@@ -181,6 +182,9 @@ class Folder:
             store.move_to_trash(self.trash)
         except OSError as error:
             raise StorageFailed(f"cannot remove {store.path}: {error.strerror or error}") from error
+
+    def _discard(self, path: Path) -> None:
+        self.trash.discard(path)
 
     def release(self, segment: Segment) -> None:
         """Close the files of a segment and drop its indexes."""

@@ -2,17 +2,20 @@
 
 Laws
     After `swap` either the old segments are there or the new one, whatever moment the machine stopped at.
-    No method waits for the disk, except those that say so.
+    A4  No method waits for the disk. The log's thread changes names, because what reads or truncates the log must meet
+        the files of one state. A rename costs about as much as an append, and few segments are renamed at once.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from rota.coordinator.log.epochs import LeaderEpochs
 from rota.coordinator.log.segment import Segment
 from rota.coordinator.log.snapshots import Snapshots
 from rota.coordinator.log.store import MemoryStore, Sync
+
+SEGMENTS_AT_ONCE_MAX: Final = 16  # removed in one go: the names of each are changed in about 0.2 ms
 
 
 class SegmentStorage(Protocol):

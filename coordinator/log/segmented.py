@@ -35,7 +35,7 @@ from rota.coordinator.log.producers import Producers, Verification
 from rota.coordinator.log.retention import expired_count
 from rota.coordinator.log.segment import RELATIVE_OFFSET_MAX, Segment
 from rota.coordinator.log.segment_ages import SegmentAges, unknown_ages
-from rota.coordinator.log.segment_storage import SegmentStorage
+from rota.coordinator.log.segment_storage import SEGMENTS_AT_ONCE_MAX, SegmentStorage
 from rota.coordinator.log.snapshots import write_snapshot
 from rota.coordinator.log.store import Sync
 from rota.coordinator.log.times import first_since, record_of_max_timestamp
@@ -403,29 +403,37 @@ class SegmentedLog:
         return unknown_ages(self._segments, self.config, max(self._cleaned_until, self._start), now_ms)
 
     def retain(self, now_ms: int) -> int:
-        if self.truncation is not None:
-            return 0
+        before = self.size_bytes
+        for _ in self.retention(now_ms):
+            pass
+        return before - self.size_bytes
+
+    def retention(self, now_ms: int) -> Generator[None, None, None]:
         if abs(now_ms - self._expired_ms) >= PRODUCER_CHECK_MS:  # a wall clock that stepped back holds nothing up
             self._expired_ms = now_ms
             self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
-        count = expired_count(self._segments, self.config, self._start, now_ms)
-        if not count:
-            return 0
-        if count == len(self._segments):
-            self._roll(now_ms)
-        freed_bytes = 0
+        while self.truncation is None:
+            count = expired_count(self._segments, self.config, self._start, now_ms)
+            if count == len(self._segments):
+                self._roll(now_ms)
+            self._remove_first(min(count, SEGMENTS_AT_ONCE_MAX))
+            if count <= SEGMENTS_AT_ONCE_MAX:
+                return
+            yield
+
+    def _remove_first(self, count: int) -> None:
+        removed = 0
         try:
             for segment in self._segments[:count]:
-                size_bytes = segment.size_bytes
                 self._storage.remove(segment)
-                self._use(self._segments[1:])
-                freed_bytes += size_bytes
+                removed += 1
         finally:
-            self._start_at(self._bases[0])
+            if removed:
+                self._use(self._segments[removed:])
+                self._start_at(self._bases[0])
         for at in self._storage.snapshots.offsets():
-            if at < self._bases[0]:
+            if removed and at < self._bases[0]:
                 self._storage.snapshots.remove(at)
-        return freed_bytes
 
     def compact(self, now_ms: int, *, force: bool = False) -> int:
         before = self.size_bytes

@@ -7,9 +7,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from tests.unit.coordinator.api.data_world import World, batch
 
 from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.log.segment_storage import SEGMENTS_AT_ONCE_MAX
 from rota.coordinator.metadata import eager
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.storage import Memory
@@ -177,6 +179,42 @@ async def test_retention_reaches_every_partition_of_a_topic() -> None:
     await world.rounds(10)
     assert [world.partition("t", index).log.log_start_offset for index in range(40)] == [1] * 40
     await world.end()
+
+
+def old_segments(world: Kept, count: int) -> Partition:
+    """A partition with so many segments that are too old in the next round, and the active one."""
+    world.topic("t", 1, retention_ms="500")
+    partition = world.partition("t")
+    partition.log.config = replace(partition.log.config, segment_bytes=1_500)
+    for _ in range(count + 1):
+        partition.append(batch(bytes(1_000)), world.now_ms)
+    return partition
+
+
+async def test_retention_pauses_after_some_segments() -> None:
+    world = Kept()
+    partition = old_segments(world, 2 * SEGMENTS_AT_ONCE_MAX)
+    await world.until(lambda: ("upkeep", "pause") in world.node.timers._heap, ROUND_MS)
+    assert partition.state.log_start_offset == partition.log_start_offset == SEGMENTS_AT_ONCE_MAX
+    await world.until(lambda: partition.log_start_offset == 2 * SEGMENTS_AT_ONCE_MAX + 1, COMPACTION_PAUSE_MS)
+    assert partition.state.log_start_offset == 2 * SEGMENTS_AT_ONCE_MAX + 1
+    await world.end()
+
+
+@pytest.mark.parametrize("ends", ["stop", "failure", "deletion"])
+async def test_retention_ends_with_the_partition_or_the_broker(ends: str) -> None:
+    world = Kept()
+    partition = old_segments(world, 2 * SEGMENTS_AT_ONCE_MAX)
+    of = partition.log
+    await world.until(lambda: ("upkeep", "pause") in world.node.timers._heap, ROUND_MS)
+    if ends == "failure":
+        partition.fail("the disk is gone")
+    elif ends == "deletion":
+        eager.run_eagerly(world.node.topics.delete("t"))
+    if ends != "stop":
+        await world.until(lambda: "maintain" not in world.upkeep._tasks, COMPACTION_PAUSE_MS)
+    await world.end()
+    assert of.log_start_offset == SEGMENTS_AT_ONCE_MAX
 
 
 async def test_old_records_stay_until_the_next_look_for_them() -> None:

@@ -166,7 +166,7 @@ def test_a_missing_or_damaged_index_is_rebuilt(tmp_path: Path, damage: bytes | N
 
 
 def test_snapshots_are_files(tmp_path: Path) -> None:
-    snapshots = FileSnapshots(tmp_path, [], FileSystem())
+    snapshots = FileSnapshots(tmp_path, [], FileSystem(), FileSystem().unlink)
     snapshots.save(20, b"b")
     snapshots.save(3, b"a")
     assert (snapshots.offsets(), snapshots.load(3), snapshots.load(99)) == ([3, 20], b"a", b"")

@@ -15,6 +15,7 @@ from tests.unit.coordinator.faulty_files import FaultyFiles
 from rota.coordinator.log.contract import Appended, AppendRefused, LogConfig, OffsetOutOfRange, Pair, StorageFailed
 from rota.coordinator.log.disk import DiskLog
 from rota.coordinator.log.memory import MemoryLog
+from rota.coordinator.log.segment_storage import SEGMENTS_AT_ONCE_MAX
 from rota.coordinator.log.segmented import PRODUCER_CHECK_MS, SEGMENT_BYTES_MAX
 from rota.coordinator.log.store import UNSYNCED_FILES_MAX, FileStore, OpenFiles
 from rota.protocol.errors import ErrorCode
@@ -410,6 +411,63 @@ def test_retention_does_not_wait_for_the_sync_of_what_it_removes(tmp_path: Path)
     assert not [call for call in system.calls if call.call == "fsync"]
     fill(log, 2)
     assert log.segment_count == 2
+
+
+def names_changed(system: FaultyFiles) -> int:
+    """Renames and unlinks since the last call."""
+    count = len([call for call in system.calls if call.call in ("replace", "unlink")])
+    system.calls.clear()
+    return count
+
+
+def test_retention_removes_few_segments_at_once_and_unlinks_nothing(tmp_path: Path) -> None:
+    """Law A4. An unlink takes milliseconds, also that of a small file."""
+    system = FaultyFiles()
+    config = replace(CONFIG, segment_bytes=200, retention_bytes=0)
+    log = DiskLog.open(tmp_path / "t-0", config, files=OpenFiles(system=system))
+    for _ in range(3 * SEGMENTS_AT_ONCE_MAX):
+        fill(log, 1)
+        log.flush()
+    system.calls.clear()
+    starts: list[int] = []
+    for _ in log.retention(0):
+        assert "unlink" not in {call.call for call in system.calls}
+        assert 0 < names_changed(system) <= 6 * SEGMENTS_AT_ONCE_MAX
+        starts.append(log.log_start_offset)
+        assert offsets(log) == list(range(starts[-1], log.log_end_offset))
+    assert starts == [SEGMENTS_AT_ONCE_MAX, 2 * SEGMENTS_AT_ONCE_MAX]
+    assert "unlink" not in {call.call for call in system.calls}
+    assert names_changed(system) <= 6 * SEGMENTS_AT_ONCE_MAX
+    assert (log.log_start_offset, log.segment_count, log.size_bytes) == (3 * SEGMENTS_AT_ONCE_MAX, 1, 0)
+    log.close()
+    names = {path.name for path in log.path.iterdir()}
+    assert len([name for name in names if name.endswith(".snapshot")]) == 1
+    assert not [name for name in names if name.endswith(".deleted")]
+
+
+def test_a_compaction_swaps_few_segments_at_once(tmp_path: Path) -> None:
+    """Law A4. The swap changes their names on the event loop."""
+    system = FaultyFiles()
+    config = replace(CONFIG, segment_bytes=200, compact=True)
+    log = DiskLog.open(tmp_path / "t-0", config, files=OpenFiles(system=system))
+    for _ in range(3 * SEGMENTS_AT_ONCE_MAX + 1):
+        fill(log, 1, key=b"k")
+        log.flush()
+    log.config = replace(config, segment_bytes=1 << 20)
+    system.calls.clear()
+    here, most = threading.get_ident(), 0
+    with ThreadPoolExecutor(1) as worker:
+        slices = log.compaction(0, force=True)
+        while True:
+            before = len([call for call in system.calls if call.call == "replace" and call.thread == here])
+            work = next(slices, None)
+            after = len([call for call in system.calls if call.call == "replace" and call.thread == here])
+            most = max(most, after - before)
+            if work is None:
+                break
+            worker.submit(work).result()
+    assert log.segment_count == 4
+    assert 0 < most <= 6 * SEGMENTS_AT_ONCE_MAX
 
 
 def test_the_names_of_removed_segments_are_synced_before_others_take_their_offsets(tmp_path: Path) -> None:
