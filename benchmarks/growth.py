@@ -2,12 +2,13 @@
 
     python -m benchmarks.growth                    print the tables, draw docs/growth.svg (needs rota[report])
     python -m benchmarks.growth --partitions 1000  a short run: at most 1,000 partitions, no picture
+    python -m benchmarks.growth --zookeeper        the same work of three brokers over a real ZooKeeper, in elapsed time
 
 Partitions have three replicas on round-robin brokers, 100 of them a topic. The store is a tree in memory, so that
 what is measured is the work of the brokers: `idle` is a look of the controller at all partitions when nothing has to be
 done, `decide` and `write` what it does when a broker is dead, `load` the image of a broker that starts, and `follow`
 what each other broker reads after the death. Times are processor time, the best of three rounds; 100,000 partitions run
-once.
+once. With `--zookeeper` there are up to 10,000 partitions, and a server on this machine that waits for its disk.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ import argparse
 import asyncio
 import gc
 import itertools
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from tools.zookeeper import ZooKeeperServer
 
 from benchmarks.swim import steady
 from rota.coordinator.controller.decisions import Decision, decide_each, decide_partition, unsettled
@@ -34,6 +38,7 @@ from rota.coordinator.metadata.store import Check, Create, Delete, WatchEvent
 from rota.coordinator.metadata.topic import PartitionState, Topic
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.metadata.tree_session import TreeSession
+from rota.coordinator.metadata.zookeeper import ZooKeeperStore
 
 BROKERS: Final = (3, 10, 50)
 PARTITIONS: Final = (1_000, 10_000, 100_000)
@@ -43,6 +48,7 @@ MIN_ISR: Final = 2
 ROUNDS: Final = 3
 ROUNDS_PARTITIONS_MAX: Final = 30_000  # more partitions are measured once
 DEAD: Final = 1
+OVER_ZOOKEEPER_MAX: Final = 10_000  # partitions
 PICTURE: Final = Path(__file__).parents[1] / "docs" / "growth.svg"
 WORK: Final = ("idle", "decide", "write", "load", "follow")
 
@@ -80,9 +86,9 @@ class Store(TreeSession):
 class Member:
     """The image of one broker, which follows the store."""
 
-    def __init__(self, shared: SharedTree, broker_id: int) -> None:
+    def __init__(self, store: Store | ZooKeeperStore, broker_id: int) -> None:
         ids = itertools.count(1)
-        self.store, self.updater = Store(shared), ImageUpdater()
+        self.store, self.updater = store, ImageUpdater()
         self.topics = Topics(
             self.store,
             broker_id=broker_id,
@@ -99,6 +105,7 @@ class Member:
 
     async def follow(self) -> float:
         """Read what the collected watches have reported."""
+        assert isinstance(self.store, Store)
         events, self.store.events, self.store.is_collecting = self.store.events, [], False
         began = time.process_time()
         for event in events:
@@ -110,11 +117,13 @@ class Member:
 async def measure(brokers: int, partitions: int) -> Growth:
     """One round: a cluster is created, a broker starts, another one dies."""
     shared = SharedTree()
-    await _create(shared, brokers, partitions)
-    controller, other = Member(shared, 2), Member(shared, 3)
+    await _create(Member(Store(shared), DEAD), brokers, partitions)
+    stores = Store(shared), Store(shared)
+    controller, other = Member(stores[0], 2), Member(stores[1], 3)
     await controller.load()
     load_s = await other.load()
-    other.store.is_collecting = controller.store.is_collecting = True
+    for store in stores:
+        store.is_collecting = True
     live = LiveBrokers({broker: entry.epoch for broker, entry in controller.topics.brokers.items()})
     idle_s, unneeded = _decide(controller.topics, live)
     assert not unneeded
@@ -134,8 +143,7 @@ async def measure(brokers: int, partitions: int) -> Growth:
     return Growth(brokers, partitions, elections, len(decisions), *(seconds * 1000 for seconds in times))
 
 
-async def _create(shared: SharedTree, brokers: int, partitions: int) -> None:
-    first = Member(shared, DEAD)
+async def _create(first: Member, brokers: int, partitions: int) -> None:
     await first.topics.load()  # creates the store's first nodes
     store, epochs = first.store, {}
     for broker in range(1, brokers + 1):
@@ -173,6 +181,48 @@ async def _write(topics: Topics, live: LiveBrokers, decisions: Sequence[Decision
 
     deletes = [Delete(znodes.broker_path(DEAD))]
     return await StateWriter(topics).delete_and_write(deletes, decisions, again, Check(znodes.CONTROLLER_EPOCH, 0))
+
+
+async def measure_over_zookeeper(address: str, partitions: int) -> dict[str, float]:
+    """The same work of three brokers, in elapsed seconds. `address` has a chroot of its own."""
+    members = [Member(await ZooKeeperStore(address).open(), broker) for broker in range(1, 4)]
+    first, controller, other = members
+    began = time.perf_counter()
+    await _create(first, 3, partitions)
+    created = time.perf_counter()
+    await controller.load()
+    loading = time.perf_counter()
+    load_cpu_s = await other.load()
+    loaded = time.perf_counter()
+    live = LiveBrokers({broker: entry.epoch for broker, entry in controller.topics.brokers.items() if broker != DEAD})
+    _, decisions = _decide(controller.topics, live)
+    assert await _write(controller.topics, live, decisions) == len(decisions) > 0
+    written = time.perf_counter()
+    await other.store.exists("/")  # the watches that fired before come before its answer
+    await other.updater.settled()
+    followed = time.perf_counter()
+    assert all(state.leader != DEAD for topic in other.topics for state in topic.partitions)
+    for member in members:
+        await member.updater.close()
+        await member.store.close()
+    return {
+        "create": created - began,
+        "load": loaded - loading,
+        "load, processor": load_cpu_s,
+        "decide and write": written - loaded,
+        "follow after that": followed - written,
+    }
+
+
+def over_zookeeper(partitions_max: int) -> None:
+    """Print a table of `measure_over_zookeeper`."""
+    sizes = [partitions for partitions in PARTITIONS if partitions <= partitions_max]
+    with tempfile.TemporaryDirectory() as folder, ZooKeeperServer(Path(folder), sync=True) as server:
+        rows = [asyncio.run(measure_over_zookeeper(f"{server.address}/{size}", size)) for size in sizes]
+    print("| partitions |" + "".join(f" {name} s |" for name in rows[0]))
+    print("|---|" + "---|" * len(rows[0]))
+    for size, row in zip(sizes, rows, strict=True):
+        print(f"| {size:,} |" + "".join(f" {seconds:.2f} |" for seconds in row.values()))
 
 
 def best(brokers: int, partitions: int) -> Growth:
@@ -244,7 +294,12 @@ def main() -> None:
     """Measure, print, draw."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--partitions", type=int, help="at most so many; no picture is drawn")
-    limit = parser.parse_args().partitions
+    parser.add_argument("--zookeeper", action="store_true", help="three brokers over a real ZooKeeper, elapsed time")
+    arguments = parser.parse_args()
+    limit = arguments.partitions
+    if arguments.zookeeper:
+        over_zookeeper(limit or OVER_ZOOKEEPER_MAX)
+        return
     sizes = [partitions for partitions in PARTITIONS if limit is None or partitions <= limit]
     rows = [best(brokers, partitions) for brokers in BROKERS for partitions in sizes]
     detectors = [(brokers, size, cpu_us) for brokers in BROKERS for _, size, cpu_us in (steady(brokers),)]
