@@ -20,6 +20,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from rota.client.log import logger
 from rota.client.types import TopicPartition
+from rota.spark_connector.batch_progress import batch_progress
 from rota.spark_connector.broker import DriverClient
 from rota.spark_connector.data_loss import Losses, detect_losses, next_end, readable_ranges, restart_offsets
 from rota.spark_connector.errors import REMEDY, DataLost
@@ -106,6 +107,7 @@ class RotaStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailable
         latest = self._client.latest_at_least({offsets.topic_partition: offsets.end for offsets in ranges}, existing)
         readable, losses = readable_ranges(ranges, self._client.earliest(existing), latest)
         self._report(losses)
+        _log.info("Planned a micro-batch", **batch_progress(readable, latest))
         topic_ids = self._client.topic_ids({partition.topic for partition in existing})
         return plan_input_partitions(readable, self._options, {**topic_ids, **self._topic_ids})
 

@@ -102,8 +102,9 @@ def test_an_older_pyspark(servers: str, tmp_path: Path, version: str) -> None:
     check(found)
 
 
-def test_local_cluster(servers: str, tmp_path: Path) -> None:
-    master = {"spark.master": "local-cluster[2,1,1024]"}
+@pytest.mark.parametrize("where", ["local-cluster[2,1,1024]", "local[*]"])
+def test_local_masters(servers: str, tmp_path: Path, where: str) -> None:
+    master = {"spark.master": where}
     command = [sys.executable, PROGRAM, servers, tmp_path, *settings(**master)]
     variables = {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(HOME), "SPARK_WORKER_DIR": str(tmp_path / "work")}
     check(run(command, tmp_path, **variables))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterator
 
 import pytest
 from tests.unit.spark_connector.conftest import Write, create
 
+from rota.client import Admin, AdminConfig, NewTopic, Producer, ProducerConfig
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.reader import FetchedRaw, PartitionReader
 from rota.client.types import TopicPartition
@@ -21,6 +23,8 @@ from rota.spark_connector.offsets import OffsetRange
 from rota.spark_connector.options import ReadOptions, batch_options
 from rota.spark_connector.plan import KafkaInputPartition
 from rota.spark_connector.read import FetchDecoder, RangeFetcher, fetch_bytes, read
+from rota.spark_connector.task_clients import POOL
+from rota.testing import running_cluster
 
 
 @pytest.fixture
@@ -68,9 +72,33 @@ def test_batches_are_cut_when_they_are_large(
     assert len(batches) > 3
 
 
-def test_a_small_range_is_read_with_small_fetches(topic: str, write: Write, options: ReadOptions) -> None:
-    import asyncio
+def test_a_task_reads_on_from_the_new_leader_when_its_broker_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of a range, with a fetch in flight."""
+    monkeypatch.setattr(reading, "BATCH_BYTES", 10_000)
+    value = b"x" * 900
 
+    async def fill(bootstrap: str) -> None:
+        async with Admin(AdminConfig(bootstrap_servers=bootstrap)) as admin:
+            await admin.create_topics([NewTopic("t", 1, 3, configs={"min.insync.replicas": "2"})])
+        async with Producer(ProducerConfig(bootstrap_servers=bootstrap, batch_size=3_000)) as producer:
+            for number in range(200):
+                await producer.send("t", value + b"%d" % number)
+
+    with running_cluster(3) as cluster:
+        asyncio.run(fill(cluster.bootstrap_servers))
+        cluster.move_leader("t", 0, 2)
+        given = {"kafka.bootstrap.servers": cluster.bootstrap_servers, "subscribe": "t"}
+        small = batch_options({**given, "kafka.max.partition.fetch.bytes": "3000"})
+        batches = read(KafkaInputPartition(OffsetRange("t", 0, 0, 200)), small)
+        found = next(batches).to_pylist()
+        assert len(found) < 100
+        cluster.kill(2)
+        found += [row for batch in batches for row in batch.to_pylist()]
+        POOL.close()
+    assert [(row["offset"], row["value"]) for row in found] == [(at, value + b"%d" % at) for at in range(200)]
+
+
+def test_a_small_range_is_read_with_small_fetches(topic: str, write: Write, options: ReadOptions) -> None:
     write(topic, 0, [(None, b"x" * 900)] * 1000, batch_size=10_000)
 
     async def fetched(start: int, end: int) -> list[int]:
@@ -102,8 +130,6 @@ def test_the_rest_of_a_response_is_returned_as_its_own_batch(
 
 def deleted(topic: str, before: int, options: ReadOptions) -> None:
     """Records before an offset go, as retention takes them."""
-    import asyncio
-
     from rota.client import Admin
 
     async def delete() -> None:

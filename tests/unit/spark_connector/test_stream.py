@@ -70,6 +70,37 @@ def test_a_stream_moves_from_offset_to_offset(topic: str, write: Write, opened: 
     assert rows(reader, end, reader.latestOffset(end, ALL)) == [(1, 0)]
 
 
+def test_a_micro_batch_is_a_line_of_the_log_with_each_partition(
+    topic: str, write: Write, opened: Opened, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader = opened(subscribe=topic)
+    write(topic, 0, [(None, b"v")] * 9)
+    start = reader.initialOffset()
+    with caplog.at_level(logging.INFO, "rota.spark"):
+        reader.partitions(start, reader.latestOffset(start, ReadMaxRows(4)))
+    (line,) = [record.getMessage() for record in caplog.records if "micro-batch" in record.getMessage()]
+    assert "offsets=4" in line
+    assert "behind=5" in line
+    assert f"{topic}-0 0 to 4 (5 behind)" in line
+
+
+def test_a_strongly_skewed_topic_is_read_in_tasks_of_equal_size(topic: str, write: Write, opened: Opened) -> None:
+    """Nearly all records are in one partition: it is split, and the other one is not held up behind it."""
+    reader = opened(subscribe=topic, minPartitions="4")
+    write(topic, 0, [(None, b"v")] * 2_000)
+    write(topic, 1, [(None, b"v")] * 4)
+    start, sizes, batches = reader.initialOffset(), list[int](), 0
+    while (end := reader.latestOffset(start, ReadMaxRows(500))) != start:
+        planned = reader.partitions(start, end)
+        sizes += [part.offsets.length for part in planned if part.offsets.partition == 0]  # type: ignore[attr-defined]
+        assert len(planned) in (4, 5)
+        assert sum(part.offsets.length for part in planned) <= 501  # type: ignore[attr-defined] # rounded up for the small one
+        start, batches = end, batches + 1
+    assert start == {topic: {"0": 2_000, "1": 4}}
+    assert batches <= 5
+    assert max(sizes) <= 167
+
+
 def test_a_reader_that_was_restarted_reads_the_same_batch(topic: str, write: Write, opened: Opened) -> None:
     write(topic, 0, [(None, b"v")] * 9)
     first, again = opened(subscribe=topic), opened(subscribe=topic)
