@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 WAIT_MS: Final = 300.0  # replica.fetch.wait.max.ms
 TIMEOUT_MS: Final = 900.0
 PAUSE_MS: Final = 60.0
+DISK_MS: Final = 5.0
 FETCH_BYTES: Final = 4_096
 
 
@@ -100,9 +101,17 @@ class Replication:
             if outcome is Outcome.BEYOND:
                 await self._look_for_bounds(partition, leader, token, cuts)
             for cut in cuts:
-                cut.finish_now()
+                await self._finish(cut)
             if outcome is Outcome.FAILED:
                 await self._pause()
+
+    async def _finish(self, cut: Cut) -> None:
+        """What another thread does takes its time: meanwhile the partition may get another leader."""
+        for work in (cut.write, cut.read):
+            if work is not None:
+                work()
+            await self.life.tasks.sleep(self.life.heap.random.uniform(0, DISK_MS))
+        cut.finish()
 
     def _follows(self, name: str, token: object) -> bool:
         """RF1."""
