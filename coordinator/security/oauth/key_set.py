@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,11 +71,16 @@ class Intervals:
 
 
 class KeySet:
-    """The keys of one URL: `https:`, `http:` or `file:`. `begin` starts to read them, `close` ends that."""
+    """The keys of one URL: `https:`, `http:` or `file:`. `begin` starts to read them, `close` ends that.
 
-    def __init__(self, url: str, intervals: Intervals, now_ms: Callable[[], int]) -> None:
+    `tls` has the authorities that are trusted; None: those of the system.
+    """
+
+    def __init__(
+        self, url: str, intervals: Intervals, now_ms: Callable[[], int], tls: ssl.SSLContext | None = None
+    ) -> None:
         self.url, self.shown = url, shown_url(url)
-        self._intervals, self._now_ms = intervals, now_ms
+        self._intervals, self._now_ms, self._tls = intervals, now_ms, tls
         self._keys: tuple[VerificationKey, ...] = ()
         self._task: asyncio.Task[None] | None = None
         self._was_read, self._wake = asyncio.Event(), asyncio.Event()
@@ -120,7 +126,7 @@ class KeySet:
         while True:
             self._wake.clear()
             try:
-                self._keys = parse_keys(await read_url(self.url))
+                self._keys = parse_keys(await read_url(self.url, self._tls))
                 failures = 0
                 log.info("Keys for OAUTHBEARER", url=self.shown, keys=[each.id for each in self._keys])
             except Exception as why:  # noqa: BLE001  # also what a library raises for a key: reading goes on
@@ -185,11 +191,11 @@ def shown_url(url: str) -> str:
     return url.partition("?")[0].partition("#")[0].replace(parts.netloc, host, 1) if parts.netloc else url
 
 
-async def read_url(url: str) -> bytes:
+async def read_url(url: str, tls: ssl.SSLContext | None = None) -> bytes:
     """Return the text of a key set. Raises KeysUnavailable."""
     if url.startswith("file:"):
         return await asyncio.to_thread(read_file, url)
-    return await _get(url)
+    return await _get(url, tls)
 
 
 def read_file(url: str) -> bytes:
@@ -201,14 +207,14 @@ def read_file(url: str) -> bytes:
         raise KeysUnavailable(f"the file cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-async def _get(url: str) -> bytes:
+async def _get(url: str, tls: ssl.SSLContext | None) -> bytes:
     import aiohttp
 
     timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS)
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout, headers={"Accept": "application/json"}) as session,
-            session.get(url, allow_redirects=False) as response,
+            session.get(url, allow_redirects=False, ssl=True if tls is None else tls) as response,
         ):
             body = b""
             while len(body) <= KEYS_BYTES_MAX and (part := await response.content.readany()):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+import ssl
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
@@ -24,13 +25,16 @@ from rota.coordinator.security.sasl.plain import PlainExchange, users_of
 from rota.coordinator.security.sasl.scram import Lookup, ScramExchange
 from rota.coordinator.security.sasl.session import SaslSession
 from rota.protocol.scram import MECHANISMS
+from rota.transport.errors import SettingRefused
 from rota.transport.sasl.jaas import InvalidJaas, LoginModule, parse_jaas
+from rota.transport.tls import TlsSettings, client_context
 
 if TYPE_CHECKING:
     from rota.coordinator.security.oauth.access_token import Validator
     from rota.coordinator.security.oauth.key_set import KeySet
 
 OAUTHBEARER: Final = "OAUTHBEARER"
+TRUST: Final = ("truststore_location", "truststore_type", "truststore_password", "truststore_certificates")
 NONCE_BYTES: Final = 24
 
 
@@ -43,7 +47,7 @@ class Authentication:
         self._config, self._find_credential = config, find_credential
         self._now_ms, self._wall_ms = now_ms, wall_ms
         self._validators: dict[str, Validator] = {}  # of OAUTHBEARER, by listener
-        self._key_sets: dict[str, KeySet] = {}  # by URL
+        self._key_sets: dict[tuple[str, str], KeySet] = {}  # by URL and JAAS text
 
     async def first_keys(self) -> None:
         """Wait, for a bounded time, until the keys for OAUTHBEARER have been read."""
@@ -82,10 +86,8 @@ class Authentication:
     def _unsecured_validator(self, security: ListenerSecurity) -> Validator:
         from rota.coordinator.security.oauth.access_token import UnsecuredValidator, unsecured_claims
 
-        text = security.jaas.get(OAUTHBEARER)
-        options = _login_module(security.listener, OAUTHBEARER, text, "OAuthBearerLoginModule").options if text else {}
         try:
-            return UnsecuredValidator(unsecured_claims(options), self._wall_ms)
+            return UnsecuredValidator(unsecured_claims(_token_options(security)), self._wall_ms)
         except ValueError:
             name = f"{PREFIX}{security.listener.lower()}.oauthbearer.{JAAS}"
             reason = "unsecuredValidatorAllowableClockSkewMs has to be a number of ms that is not negative"
@@ -115,8 +117,9 @@ class Authentication:
         from rota.coordinator.security.oauth.key_set import Intervals, KeySet, KeysUnavailable, parse_keys, read_file
 
         url = security.text(OAUTHBEARER, KEYS_URL)
-        if url in self._key_sets:
-            return self._key_sets[url]
+        shared = url, security.jaas.get(OAUTHBEARER, "")
+        if shared in self._key_sets:
+            return self._key_sets[shared]
         if url.startswith("file:"):
             try:
                 parse_keys(read_file(url))
@@ -124,7 +127,7 @@ class Authentication:
                 raise ConfigRefused(KEYS_URL, f"Invalid value for configuration {KEYS_URL}: {url}: {why}") from None
         names = "refresh.ms", "retry.backoff.ms", "retry.backoff.max.ms"
         times = (int(security.text(OAUTHBEARER, f"sasl.oauthbearer.jwks.endpoint.{name}")) for name in names)
-        self._key_sets[url] = keys = KeySet(url, Intervals(*times), self._now_ms)
+        self._key_sets[shared] = keys = KeySet(url, Intervals(*times), self._now_ms, _tls_for_keys(security, url))
         keys.begin()
         return keys
 
@@ -133,6 +136,29 @@ class Authentication:
 def plain_users(listener: str, jaas: str) -> dict[str, str]:
     """Return the passwords by user name in a JAAS text. Raises ConfigRefused."""
     return users_of(_login_module(listener, PLAIN, jaas, "PlainLoginModule").options)
+
+
+def _token_options(security: ListenerSecurity) -> Mapping[str, str]:
+    """Return the options of the login module of OAUTHBEARER; none without a JAAS text. Raises ConfigRefused."""
+    text = security.jaas.get(OAUTHBEARER)
+    return _login_module(security.listener, OAUTHBEARER, text, "OAuthBearerLoginModule").options if text else {}
+
+
+def _tls_for_keys(security: ListenerSecurity, url: str) -> ssl.SSLContext | None:
+    """Return who is trusted to have the keys, where the JAAS text names a trust store, as in Kafka.
+
+    Raises ConfigRefused.
+    """
+    options = _token_options(security)
+    given = {name: options.get(f"ssl.{name.replace('_', '.')}") for name in TRUST}
+    stores: dict[str, Any] = {name: text for name, text in given.items() if text is not None}
+    if not stores or not url.startswith("https:"):
+        return None
+    try:
+        return client_context(TlsSettings(**stores))
+    except SettingRefused as refused:
+        name = security.jaas_name(OAUTHBEARER)
+        raise ConfigRefused(name, f"Invalid value for configuration {name}: {refused}") from None
 
 
 def _login_module(listener: str, mechanism: str, jaas: str, expected: str) -> LoginModule:

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import jwt
 import pytest
+from aiohttp import BasicAuth, web
 from confluent_kafka import Producer
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 from kafka import KafkaAdminClient
 from kafka.net.sasl.oauth import AbstractTokenProvider
+from structlog.testing import capture_logs
 from tests.interop.java_kit import needs_java, run_java
+from tests.unit.certificates import Certificates, certificates
 from tools.peer.secure import unsecured_token
 
 from rota.client import Admin, AdminConfig, AuthenticationFailed
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 
+__all__ = ["certificates"]
 pytestmark = pytest.mark.interop
+SECRET = "planted-secret"
 
 FLUSH_S = 10
 UNSECURED = (
@@ -31,9 +39,13 @@ UNSECURED = (
 KEY, STRANGER = (rsa.generate_private_key(65537, 2048) for _ in range(2))
 
 
+def key_set() -> dict[str, Any]:
+    return {"keys": [{**RSAAlgorithm.to_jwk(KEY.public_key(), as_dict=True), "kid": "one"}]}
+
+
 def settings(folder: Path) -> dict[str, str]:
     keys = folder / "keys.json"
-    keys.write_text(json.dumps({"keys": [{**RSAAlgorithm.to_jwk(KEY.public_key(), as_dict=True), "kid": "one"}]}))
+    keys.write_text(json.dumps(key_set()))
     return {
         "listeners": "SIGNED://127.0.0.1:0,UNSECURED://127.0.0.1:0",
         "listener.security.protocol.map": "SIGNED:SASL_PLAINTEXT,UNSECURED:SASL_PLAINTEXT",
@@ -153,6 +165,127 @@ async def test_our_client_renews_its_session_before_the_token_ends(tmp_path: Pat
         assert len(tokens) > 2
         (connection,) = broker.listener.connections
         assert str(connection.principal) == "User:alice"
+
+
+class IdentityProvider:
+    """An authorization server over https: `/token` gives a token for the secret of a client, `/keys` verifies it."""
+
+    def __init__(self) -> None:
+        self.url, self.asked = "", list[str]()
+
+    @asynccontextmanager
+    async def running(self, tls: ssl.SSLContext) -> AsyncIterator[IdentityProvider]:
+        app = web.Application()
+        app.router.add_post("/token", self._token)
+        app.router.add_get("/keys", self._keys)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+        self.url = f"https://localhost:{runner.addresses[0][1]}"
+        try:
+            yield self
+        finally:
+            await runner.cleanup()
+
+    async def _token(self, request: web.Request) -> web.StreamResponse:
+        login, form = BasicAuth.decode(request.headers["Authorization"]), await request.post()
+        self.asked.append(f"{login.login} {form['scope']}")
+        if (login.login, login.password, form["grant_type"]) != ("service", SECRET, "client_credentials"):
+            return web.json_response({"error": "invalid_client"}, status=401)
+        return web.json_response({"access_token": signed(sub="service"), "token_type": "Bearer", "expires_in": 60})
+
+    async def _keys(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append("keys")
+        return web.json_response(key_set())
+
+
+@asynccontextmanager
+async def with_identity_provider(
+    certificates: Certificates, trusted: Path
+) -> AsyncIterator[tuple[IdentityProvider, Broker]]:
+    """The provider, and a broker with TLS that reads its keys from it and trusts an authority of its JAAS text."""
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+    jaas = f'{module} required ssl.truststore.location="{trusted}" ssl.truststore.type="PEM";'
+    async with IdentityProvider().running(certificates.listener()) as provider:
+        properties = {
+            "listeners": "SASL_SSL://127.0.0.1:0",
+            "ssl.keystore.location": str(certificates.server.keystore),
+            "sasl.enabled.mechanisms": "OAUTHBEARER",
+            "sasl.oauthbearer.jwks.endpoint.url": f"{provider.url}/keys",
+            "sasl.oauthbearer.expected.audience": "rota",
+            "listener.name.sasl_ssl.oauthbearer.sasl.jaas.config": jaas,
+        }
+        async with Broker(BrokerConfig(properties), memory=True) as broker:
+            yield provider, broker
+
+
+def of_service(provider: IdentityProvider, broker: Broker, ca: Path, secret: str = SECRET) -> Admin:
+    return Admin(
+        AdminConfig(
+            bootstrap_servers=f"localhost:{port_of(broker, 0)}",
+            security_protocol="SASL_SSL",
+            ssl_truststore_location=str(ca),
+            https_ca_location=str(ca),
+            sasl_mechanism="OAUTHBEARER",
+            sasl_oauthbearer_token_endpoint_url=f"{provider.url}/token",
+            sasl_oauthbearer_client_credentials_client_id="service",
+            sasl_oauthbearer_client_credentials_client_secret=secret,
+            sasl_oauthbearer_scope="kafka",
+        )
+    )
+
+
+async def test_a_client_secret_becomes_a_token_that_the_keys_of_the_same_server_verify(
+    certificates: Certificates,
+) -> None:
+    async with (
+        with_identity_provider(certificates, certificates.ca) as (provider, broker),
+        of_service(provider, broker, certificates.ca) as admin,
+    ):
+        assert await admin.list_topics() is not None
+        (connection,) = broker.listener.connections
+        assert str(connection.principal) == "User:service"
+        assert provider.asked == ["keys", "service kafka"]
+        with pytest.raises(AuthenticationFailed, match="invalid_client"):
+            async with of_service(provider, broker, certificates.ca, "planted-wrong") as refused:
+                await refused.list_topics()
+
+
+async def test_librdkafka_exchanges_a_client_secret_for_a_token(certificates: Certificates) -> None:
+    """`sasl.oauthbearer.method=oidc`."""
+    async with with_identity_provider(certificates, certificates.ca) as (provider, broker):
+        settings = {
+            "bootstrap.servers": f"localhost:{port_of(broker, 0)}",
+            "security.protocol": "SASL_SSL",
+            "ssl.ca.location": str(certificates.ca),
+            "https.ca.location": str(certificates.ca),
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.token.endpoint.url": f"{provider.url}/token",
+            "sasl.oauthbearer.client.id": "service",
+            "sasl.oauthbearer.client.secret": SECRET,
+            "sasl.oauthbearer.scope": "kafka",
+            "log_level": 0,
+        }
+        assert await asyncio.to_thread(is_delivered, settings)
+        assert provider.asked == ["keys", "service kafka"]
+
+
+def is_delivered(settings: dict[str, Any]) -> bool:
+    producer = Producer(settings)
+    producer.produce("t", b"x")
+    return producer.flush(FLUSH_S) == 0
+
+
+async def test_keys_of_a_server_that_is_not_trusted_are_not_read(certificates: Certificates) -> None:
+    with capture_logs() as logs:
+        async with with_identity_provider(certificates, certificates.other_ca) as (provider, broker):
+            with pytest.raises(AuthenticationFailed, match="invalid_token"):
+                async with of_service(provider, broker, certificates.ca) as admin:
+                    await admin.list_topics()
+            assert "keys" not in provider.asked
+    reasons = [line["reason"] for line in logs if line["event"] == "Keys for OAUTHBEARER cannot be read"]
+    assert "certificate" in reasons[0].lower()
 
 
 async def test_our_client_is_told_that_its_token_is_invalid(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ async def test_an_error_of_the_library_does_not_end_the_reading(
     """As `cryptography` raises for a curve that its build does not support."""
     reads = iter([RuntimeError("unsupported"), signer.key_set("rsa")])
 
-    async def read(url: str) -> bytes:
+    async def read(url: str, tls: object) -> bytes:
         found = next(reads)
         if isinstance(found, RuntimeError):
             raise found

@@ -72,6 +72,21 @@ def log_in(authentication: Authentication, token: str) -> int:
     return session.authenticate(b"\x01", 0).code
 
 
+def test_a_trust_store_for_keys_that_cannot_be_used_is_refused() -> None:
+    name = "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config"
+    store = 'ssl.truststore.location="/is/missing" ssl.truststore.password="planted"'
+    properties = {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "OAUTHBEARER",
+        "sasl.oauthbearer.jwks.endpoint.url": "https://id.example/keys",
+        name: f"x.OAuthBearerLoginModule required {store};",
+    }
+    authentication = Authentication(BrokerConfig(properties), no_users, lambda: 0, lambda: NOW_MS)
+    with pytest.raises(ConfigRefused, match=f"{name}.*ssl_truststore_location") as refused:
+        authentication.session("SASL_PLAINTEXT")
+    assert "planted" not in str(refused.value)
+
+
 def test_the_unsecured_validator_has_the_options_of_the_jaas_text() -> None:
     prefix, module = "listener.name.sasl_plaintext.oauthbearer.", f"{MODULE.rpartition('.plain')[0]}.oauthbearer"
     options = 'unsecuredValidatorPrincipalClaimName="user" unsecuredValidatorAllowableClockSkewMs="%s"'
