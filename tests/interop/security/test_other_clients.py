@@ -17,16 +17,21 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.abc import AbstractTokenProvider
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
+from tests.interop.differential.wire import Wire
 from tests.interop.java_kit import needs_java, run_java, run_java_failing
 from tests.interop.kit import unique
 from tests.interop.security.rota_broker import SecureRota
 from tools.peer.secure import PASSWORD, USER, unsecured_token
 
+from rota.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
+
 pytestmark = pytest.mark.interop
 
 READ_S_MAX = 30
+VALUE_BYTES, BURST_WINDOWS = 60_000, 10
 JAVA = str(Path(__file__).parents[1] / "java" / "Secure.java")
 WAYS = ("SSL", "MTLS", "SCRAM-SHA-256", "SCRAM-SHA-512")
 LISTENERS = {"SSL": "SSL", "MTLS": "MTLS", "OAUTHBEARER": "OAUTH"}  # of the others SASL_SSL
@@ -128,6 +133,40 @@ def confluent_round_trip(settings: dict[str, Any]) -> bytes | None:
         return None if message is None or message.error() else message.value()
     finally:
         consumer.close()
+
+
+async def test_the_quota_of_a_user_is_that_of_its_login(broker: SecureRota) -> None:
+    """CQ6, CQ9. The user is made by the same client; another one, of the same client id, has no quota."""
+    await asyncio.to_thread(limit_user, broker, "limited")
+    assert max(await asyncio.to_thread(throttle_times, broker, "limited")) > 0
+    assert await asyncio.to_thread(throttle_times, broker) == []
+
+
+def limit_user(broker: SecureRota, user: str) -> None:
+    """A record and a half in all windows of its producer_byte_rate."""
+    admin = AdminClient(confluent_settings(broker, "SSL"))
+    credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+    made = UserScramCredentialUpsertion(user, credential, PASSWORD.encode())
+    admin.alter_user_scram_credentials([made])[user].result(READ_S_MAX)
+    wire = Wire(broker.address("PLAINTEXT"), "admin")
+    op = OpData(key="producer_byte_rate", value=1.5 * VALUE_BYTES / BURST_WINDOWS)
+    entry = EntryData(entity=(EntityData(entity_type="user", entity_name=user),), ops=(op,))
+    assert wire.ask(AlterClientQuotasRequest(entries=(entry,)), 1).entries[0].error_code == 0
+    wire.close()
+
+
+def throttle_times(broker: SecureRota, user: str = USER) -> list[float]:
+    """Those of which a producer hears with its first two records."""
+    found: list[float] = []
+    settings = {**confluent_settings(broker, "SCRAM-SHA-256"), "sasl.username": user, "linger.ms": 0}
+    producer = Producer(
+        {**settings, "client.id": "one", "throttle_cb": lambda event: found.append(event.throttle_time)}
+    )
+    for _ in range(2):
+        producer.produce("limited", b"x" * VALUE_BYTES)
+        assert producer.flush(READ_S_MAX) == 0
+    producer.poll(0.1)
+    return found
 
 
 # ---- kafka-python
