@@ -33,6 +33,11 @@ PROGRAMS = {
     "mvn": "the same: Maven downloads Apache Kafka's jars",
     "kcat": "interop with kcat",
     "chromium": "the console in a browser",
+    "node": "the helper for JavaScript of docs/TESTING.md; interop with kafkajs",
+    "npm": "interop with kafkajs",
+    "go": "the helper for Go of docs/TESTING.md; interop with franz-go and sarama",
+    "zsh": "the completion of zsh",
+    "fish": "the completion of fish",
     "systemd-analyze": "the unit file of the service",
     "gcc": "the compiled record codec (the interpreted one is tested)",
 }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -58,12 +61,58 @@ def test_each_shell_has_a_script(shell: str, capsys: pytest.CaptureFixture[str])
     assert "rota completion words" in capsys.readouterr().out
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_bash_completes_with_the_script(tmp_path: Path) -> None:
+def needs(program: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
+
+
+@pytest.fixture
+def rota(tmp_path: Path) -> Path:
+    """A folder with a program `rota` that completes, and writes what else it is called with to a file `called`."""
     program = tmp_path / "rota"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m rota.cli "$@"\n')
+    complete = f'[ "$1" = completion ] && exec {sys.executable} -m rota.cli "$@"'
+    program.write_text(f'#!/bin/sh\n{complete}\necho "$@" > {tmp_path}/part && mv {tmp_path}/part {tmp_path}/called\n')
     program.chmod(0o755)
-    script = f"""PATH={tmp_path}:$PATH; eval "$(rota completion bash)"
+    return tmp_path
+
+
+@needs("bash")
+def test_bash_completes_with_the_script(rota: Path) -> None:
+    script = f"""PATH={rota}:$PATH; eval "$(rota completion bash)"
         COMP_LINE="rota topics cr"; COMP_POINT=${{#COMP_LINE}}; _rota; echo "${{COMPREPLY[@]}}" """
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert (done.stdout, done.stderr) == ("create\n", "")
+
+
+@needs("fish")
+@pytest.mark.parametrize(
+    ("line", "found"), [("rota topics cr", "create\n"), ("rota topics create --pa", "--partitions\n")]
+)
+def test_fish_completes_with_the_script(rota: Path, line: str, found: str) -> None:
+    script = f"set -x PATH {rota} $PATH; rota completion fish | source; complete -C '{line}'"
+    home = {**os.environ, "HOME": str(rota), "XDG_CONFIG_HOME": str(rota), "XDG_DATA_HOME": str(rota)}
+    command = ["fish", "--no-config", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=home)
+    assert (done.stdout, done.stderr) == (found, "")
+
+
+@needs("zsh")
+def test_zsh_completes_with_the_script(rota: Path) -> None:
+    """Its completion needs a terminal: the Tab key completes a line, which then is run."""
+    setup = (
+        f"""PATH={rota}:$PATH; autoload -U compinit; compinit -u -D; eval "$(rota completion zsh)"; PS1='rea''dy> '\n"""
+    )
+    ours, theirs = pty.openpty()
+    home = {**os.environ, "HOME": str(rota), "ZDOTDIR": str(rota), "TERM": "dumb"}
+    with subprocess.Popen(["zsh", "-f", "-i"], stdin=theirs, stdout=theirs, stderr=theirs, env=home) as shell:
+        os.close(theirs)
+        os.write(ours, setup.encode())
+        printed = b""
+        while b"ready> " not in printed:
+            printed += os.read(ours, 4096)
+        os.write(ours, b"rota topics cr\t --dr\t\nexit\n")
+        with suppress(OSError):  # the terminal has ended
+            while more := os.read(ours, 4096):
+                printed += more
+        assert shell.wait(60) == 0
+    os.close(ours)
+    assert (rota / "called").read_text() == "topics create --dry-run\n", printed

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from tools import gate
 
+ROOT = Path(__file__).parents[3]
+CI = (ROOT / ".ci" / "run").read_text()
+SKIPPING = re.compile(r"""(?:which|needs)\("([\w-]+)"\)""")
+# what a skip looks for, and why no entry of PROGRAMS has its name
+OTHERS = {
+    "bash": "every Debian has it, and .ci/run is written in it",
+    "cc": "a name of gcc",
+    "docker": "its engine is a service, which CI has or has not",
+    "javac": "in the package of java",
+}
 REPORT = """<testsuites><testsuite tests="{}" failures="{}" errors="0" skipped="{}"/></testsuites>"""
 
 
@@ -49,3 +60,24 @@ def test_a_unit_session_that_is_not_awaited_is_ended(tmp_path: Path, monkeypatch
     monkeypatch.setattr(gate, "UNITS", str(test))
     with gate.UnitSession(["-c", "/dev/null", f"--rootdir={tmp_path}"], tmp_path / "out"):
         pass  # leaving ends it
+
+
+def test_ts4_every_program_that_a_skip_looks_for_is_one_that_ci_must_have() -> None:
+    found = {name for path in (ROOT / "tests").rglob("*.py") for name in SKIPPING.findall(path.read_text())}
+    assert {"node", "go", "chromium"} <= found
+    assert found - OTHERS.keys() <= gate.PROGRAMS.keys()
+
+
+def test_ts4_ci_installs_every_program_that_it_must_have() -> None:
+    assert [name for name in gate.PROGRAMS if f"command -v {name} >/dev/null || missing+=(" not in CI] == []
+
+
+def test_ts4_a_program_that_is_missing_fails_in_ci_and_is_named_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(gate, "PROGRAMS", {"rota-no-such-program": "nothing"})
+    monkeypatch.setenv("ROTA_CI", "1")
+    assert gate.main([]) == 1
+    said = capsys.readouterr().err
+    assert "SKIPPED because rota-no-such-program is not installed: nothing" in said
+    assert "install rota-no-such-program" in said
