@@ -12,10 +12,12 @@ Laws
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from enum import IntEnum
+from functools import cache
 from typing import Final
 
-from rota.protocol.compiler import codec
+from rota.protocol.compiler import codec, field_writer
 from rota.protocol.wire import NEVER, Array, DecodeError, Int16, Int32, Int64, String, wire, wired
 
 TOPIC: Final = "__rota_group_timeline"
@@ -25,6 +27,7 @@ VALUE_VERSION: Final = 0
 NONE: Final = -1  # of a number that an event does not have
 
 _PREFIX: Final = struct.Struct(">h")
+pack_slot: Final = struct.Struct(">i").pack  # the end of a TimelineKey
 _SEQUENCE: Final = struct.Struct(">q")  # the first field of every version of a value
 
 
@@ -166,6 +169,12 @@ def slot_of(sequence: int) -> int:
 def encode_key(key: TimelineKey) -> bytes:
     """Version and fields."""
     return _PREFIX.pack(KEY_VERSION) + codec(TimelineKey, KEY_VERSION).encode(key)
+
+
+@cache
+def key_lead_writer() -> Callable[[str], bytes]:
+    """`encode_key` of a group without its slot; `pack_slot` gives the rest."""
+    return field_writer(TimelineKey, KEY_VERSION, _PREFIX.pack(KEY_VERSION), only=("group",))
 
 
 def decode_key(raw: bytes) -> TimelineKey | None:

@@ -19,7 +19,7 @@ from rota.coordinator.group import notes
 from rota.coordinator.group.effects import GroupValue, Joined, Step
 from rota.coordinator.group.events import NO_MEMBER, Join, MemberId
 from rota.coordinator.group.members import Member, event_member, member_of, pending_timer
-from rota.coordinator.group.rebalance import complete_if_all_joined, joined, prepare_or_complete
+from rota.coordinator.group.rebalance import complete_if_all_joined, joined, prepare, prepare_or_complete
 from rota.coordinator.group.state import ClassicGroup
 from rota.coordinator.group.static_member import replace_static_member
 from rota.coordinator.group.transitions import GroupState
@@ -115,6 +115,8 @@ def _fits_record(group: ClassicGroup, event: Join) -> bool:
     if not member_id and event.instance_id is not None:
         member_id = members.by_instance.get(event.instance_id, NO_MEMBER)
     old = members.get(member_id)
+    if old is not None and old.is_repeated_by(event):  # nearly every JoinGroup of a large group; for speed
+        return group.fits_in_record(members.record_bytes, protocol_type=event.protocol_type)
     new = member_of(event, event.member_id or event.fresh_id)
     members_bytes = members.record_bytes + new.record_bytes - (0 if old is None else old.record_bytes)
     return group.fits_in_record(members_bytes, new, event.protocol_type)
@@ -224,11 +226,12 @@ def _rejoin(group: ClassicGroup, event: Join, member: Member, reason: str, step:
         member.joined_ms = step.now_ms
     if superseded is not None:
         step.refuse(superseded, Joined(member_id=event.member_id, error=ErrorCode.REBALANCE_IN_PROGRESS))
+    if group.state is GroupState.PREPARING:
+        complete_if_all_joined(group, step)
+        return
     is_leader = group.state is GroupState.STABLE and group.members.leader == event.member_id
     trigger = Trigger.LEADER_REJOINED if is_leader else Trigger.METADATA_CHANGED
-    prepare_or_complete(
-        group, step, reason, event.reason, trigger=trigger, members=(event_member(event, event.member_id),)
-    )
+    prepare(group, step, reason, event.reason, trigger=trigger, members=(event_member(event, event.member_id),))
 
 
 def _refuse(event: Join, member_id: MemberId, error: ErrorCode, step: Step) -> None:

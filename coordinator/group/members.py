@@ -49,6 +49,16 @@ class Member:
         if not self.is_new:
             self.deadline_ms = now_ms + self.session_ms
 
+    def is_repeated_by(self, join: Join) -> bool:
+        """Return whether this JoinGroup, of the same member, changes nothing of the member in a record but timeouts."""
+        return (
+            self.protocols == join.protocols
+            and self.member_id == join.member_id
+            and self.instance_id == join.instance_id
+            and self.client_id == join.client_id
+            and self.client_host == join.client_host
+        )
+
     def metadata(self, protocol: str | None) -> bytes:
         """Return its subscription for that assignor; empty when it does not support it."""
         for proto in self.protocols:

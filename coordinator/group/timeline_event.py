@@ -107,15 +107,12 @@ def _move(move: Move) -> Move:
 
 def brief(note: Note) -> Note:
     """Return the note, for the log: texts are cut to TEXT_CHARS_MAX, of a list MEMBERS_MAX are named."""
-    if all(_is_brief(value) for value in note.fields.values()):
+    for value in note.fields.values():
+        if isinstance(value, list) or (isinstance(value, str) and len(value) > TEXT_CHARS_MAX):
+            break
+    else:
         return note
     return Note(note.event, {name: _brief(value) for name, value in note.fields.items()})
-
-
-def _is_brief(value: Any) -> bool:
-    if type(value) is str:
-        return len(value) <= TEXT_CHARS_MAX
-    return not isinstance(value, (str, list))
 
 
 def _brief(value: Any) -> Any:

@@ -4,6 +4,8 @@ Laws
     LG1  `write` never waits: lines beyond QUEUE_BYTES_MAX are dropped and counted.
     LG2  A line says how many were dropped, as soon as lines can be written again.
     LG3  `close` waits no longer than its timeout for what is still to be written.
+    LG4  Lines are written together, GATHER_S after the first of them or at `close`: a thread that wakes up for each
+         line takes the interpreter from the event loop as often.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Callable
 from typing import Final
 
 QUEUE_BYTES_MAX: Final = 4 << 20  # of lines that are not written yet
+GATHER_S: Final = 0.01
 
 
 class LogWriter:
@@ -31,7 +34,7 @@ class LogWriter:
         self._queued_bytes = 0  # also those that the thread is writing
         self._unreported_lines = 0
         self._has_work = threading.Event()
-        self._is_closing = False
+        self._closing = threading.Event()
         # a daemon: a process ends although its log cannot be written
         self._thread = threading.Thread(target=self._run, name="log", daemon=True)
         self._thread.start()
@@ -51,17 +54,19 @@ class LogWriter:
 
     def close(self, timeout_s: float) -> bool:
         """Write the queued lines within `timeout_s`; return whether all are written. Queue no line afterwards."""
-        self._is_closing = True
+        self._closing.set()
         self._has_work.set()
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while True:
+        while not self._closing.is_set():
             self._has_work.wait()
+            self._closing.wait(GATHER_S)
             self._has_work.clear()
-            if not self._write_queued() and self._is_closing:
-                return
+            self._write_queued()
+        while self._write_queued():
+            pass
 
     def _write_queued(self) -> bool:
         """Write all that is queued; return whether that was anything."""
@@ -73,7 +78,6 @@ class LogWriter:
             _write_all(self._fd, b"".join(lines + report))
             with self._lock:
                 self._queued_bytes -= sum(map(len, lines))
-            self._has_work.set()  # look again: more may have come
         return bool(lines or report)
 
 

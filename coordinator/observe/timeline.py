@@ -19,11 +19,11 @@ from rota.coordinator.runtime.contract import Append, Effect, Encoded, Hosting, 
 from rota.protocol.group_timeline import (
     EVENTS_PER_GROUP_MAX,
     GroupEvent,
-    TimelineKey,
     decode_key,
     decode_value,
-    encode_key,
     encode_value,
+    key_lead_writer,
+    pack_slot,
     sequence_of,
     slot_of,
 )
@@ -72,14 +72,19 @@ class GroupTimeline:
 
     def step(self, event: GroupEvent | Forget, now_ms: int, wall_ms: int) -> list[Effect]:
         """Add an event, which gets its sequence here, or forget all."""
-        if isinstance(event, Forget):
-            records = [TimelineRecord(self.group_id, slot, None) for slot in self._slots]
-        else:
-            event.sequence = self.next_sequence
-            records = [TimelineRecord(self.group_id, slot_of(event.sequence), encode_value(event))]
+        if not isinstance(event, Forget):
+            return [Append(self.add(event))]
+        records = [TimelineRecord(self.group_id, slot, None) for slot in self._slots]
         for record in records:
             self.replay(record)
         return [Append(record) for record in records]
+
+    def add(self, event: GroupEvent) -> TimelineRecord:
+        """Give an event its sequence and take it in; return its record."""
+        event.sequence = self.next_sequence
+        record = TimelineRecord(self.group_id, slot_of(event.sequence), encode_value(event))
+        self.replay(record)
+        return record
 
     def replay(self, record: TimelineRecord) -> None:
         """Take one slot in."""
@@ -111,7 +116,8 @@ class TimelineCodec:
 
     def encode(self, records: Iterable[TimelineRecord]) -> list[Encoded]:
         """Return key and value of each record."""
-        return [(encode_key(TimelineKey(group=record.group_id, slot=record.slot)), record.value) for record in records]
+        lead = key_lead_writer()
+        return [(lead(record.group_id) + pack_slot(record.slot), record.value) for record in records]
 
     def decode(self, key: bytes, value: bytes | None) -> TimelineRecord | None:
         """Return the record; None for a key of a newer version, and for one that no broker of this version writes."""

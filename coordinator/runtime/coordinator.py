@@ -33,6 +33,7 @@ from rota.coordinator.runtime.shard import NO_EPOCH, Shard, ShardState, TimerKey
 from rota.protocol.constructs import DecodeError
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.errors import CorruptBatch
+from rota.protocol.records.fast import encode_pairs
 from rota.protocol.records.offset_columns import pairs_bytes
 
 log = structlog.get_logger("rota.coordinator")
@@ -398,7 +399,7 @@ class CoordinatorRuntime(Generic[M]):
         partition, wall_ms, end = self._partition(shard.index), self.wall_ms(), NO_OFFSET
         for portion in portions(records, units):
             if producer is None:
-                end = partition.append_pairs(portion, wall_ms, shard.leader_epoch).last_offset + 1
+                end = partition.append_encoded(encode_pairs(portion), len(portion), wall_ms, shard.leader_epoch)
             else:
                 end = partition.append_pairs(portion, wall_ms, shard.leader_epoch, producer).last_offset + 1
         if end == NO_OFFSET:

@@ -32,8 +32,9 @@ from tests.unit.coordinator.group.script import (
 )
 
 from rota.coordinator.group import notes
-from rota.coordinator.group.events import Join, Proto
-from rota.coordinator.group.join import PENDING_MEMBERS_MAX
+from rota.coordinator.group.events import Join, MemberId, Proto
+from rota.coordinator.group.join import PENDING_MEMBERS_MAX, _fits_record
+from rota.coordinator.group.members import Member
 from rota.coordinator.group.state import GroupConfig
 from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
@@ -396,6 +397,39 @@ def test_a_member_that_rejoins_with_too_large_metadata_keeps_its_earlier_metadat
     assert script >> too_much << join_refused(1, ErrorCode.UNKNOWN_SERVER_ERROR, "b")
     assert script.is_in(GroupState.STABLE, 1).group.hard is before
     assert script >> heartbeat(2, "b", 1) << refuse(2, ErrorCode.NONE)
+
+
+OTHER_JOINS: tuple[dict[str, object], ...] = (
+    {},
+    {"protocols": of_bytes(90)},
+    {"protocols": of_bytes(5, "range", "sticky")},
+    {"client_id": "client of another name"},
+    {"client_host": "/host"},
+    {"instance_id": "i-other"},
+    {"instance_id": "i-b", "member_id": "", "fresh_id": "c" * 60},
+    {"session_ms": 5_000, "rebalance_ms": 5_000},
+    {"protocol_type": "type" * 20},
+)
+
+
+def test_co3_a_join_that_repeats_the_member_has_the_size_that_it_would_be_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    group = stable("a", "b", instances=True).group
+    first = join(9, "b", instance="i-b")
+    assert group.members.by_id[MemberId("b")].is_repeated_by(first)
+
+    def fitting() -> list[bool]:
+        found = []
+        for record_bytes_max in range(150, 600):
+            group.config = replace(group.config, record_bytes_max=record_bytes_max)
+            found += [_fits_record(group, replace(first, **other)) for other in OTHER_JOINS]  # type: ignore[arg-type]
+        return found
+
+    shortened = fitting()
+    monkeypatch.setattr(Member, "is_repeated_by", lambda self, join: False)
+    assert shortened == fitting()
+    assert {True, False} == set(shortened)
 
 
 def test_the_largest_subscription_counts_and_leaves_with_its_member() -> None:

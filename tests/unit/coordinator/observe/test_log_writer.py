@@ -106,6 +106,25 @@ def test_closing_does_not_wait_for_a_pipe_that_is_not_read(pipe: Pipe) -> None:
     assert writer.close(PATIENCE_S)
 
 
+def test_lines_are_gathered_and_written_together_at_the_latest_when_it_closes(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Law LG4."""
+    monkeypatch.setattr("rota.coordinator.observe.log_writer.GATHER_S", 3 * PATIENCE_S)
+    writes, write = list[bytes](), os.write
+
+    def written(fd: int, data: memoryview) -> int:
+        writes.append(bytes(data))
+        return write(fd, data)
+
+    monkeypatch.setattr("rota.coordinator.observe.log_writer.os.write", written)
+    writer = LogWriter(pipe.write_fd, report)
+    for line in ("one", "two", "three"):
+        writer.write(line)
+    assert writer.close(PATIENCE_S)
+    assert writes == [b"one\ntwo\nthree\n"]
+
+
 def test_a_pipe_that_was_closed_is_nobodys_failure(pipe: Pipe) -> None:
     writer = LogWriter(pipe.write_fd, report)
     os.close(pipe.read_fd)

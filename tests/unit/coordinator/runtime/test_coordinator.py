@@ -147,7 +147,7 @@ def test_our_own_mistake_in_a_write_holds_up_no_other_shard(world: Any, monkeypa
     broken = world.partitions[world.shard("g").index]
     first, second = world.commit("g", 3), world.commit(other, 4)
     with monkeypatch.context() as patch:
-        patch.setattr(Partition, "append_pairs", _mistaken_at(broken))
+        patch.setattr(Partition, "append_encoded", _mistaken_at(broken))
         world.turn()
     assert (first.value, second.value) == (ErrorCode.NOT_COORDINATOR, ErrorCode.NONE)
     assert (world.offset("g"), world.offset(other)) == (None, 4)
@@ -183,7 +183,7 @@ def _mistaken(*args: object) -> Any:
 
 
 def _mistaken_at(broken: Partition) -> Any:
-    append = Partition.append_pairs
+    append = Partition.append_encoded
 
     def appended(self: Partition, *written: Any) -> Any:
         return _mistaken() if self is broken else append(self, *written)
