@@ -20,13 +20,20 @@ from tools import gate
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "SOAK.md"
+
+
+def _files(folder: str, *patterns: str) -> list[str]:
+    return sorted({str(path.relative_to(ROOT)) for pattern in patterns for path in (ROOT / folder).glob(pattern)})
+
+
 MACHINES = "tests/simulation/test_machines_worlds.py"
-WORLDS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "simulation").glob("test_*.py"))
+CLUSTERS = _files("tests/chaos", "test_cluster*.py", "test_ensemble.py", "test_rolling_restart.py")
 SUITES = {
     "property": ["tests/property", "tests/contract", "tests/unit"],
-    "simulation": [path for path in WORLDS if path != MACHINES],
+    "simulation": [path for path in _files("tests/simulation", "test_*.py") if path != MACHINES],
     "machines": [MACHINES],  # 100,000 seeds
-    "chaos": ["tests/chaos"],
+    "chaos": [path for path in _files("tests/chaos", "test_*.py") if path not in CLUSTERS],
+    "clusters": CLUSTERS,  # several broker processes
     "interop": ["tests/interop"],
     "spark": [
         "tests/spark/test_pipeline.py",

@@ -37,6 +37,7 @@ class Laws:
     def __init__(self, world: MachinesWorld) -> None:
         self.world = world
         self.committed: dict[str, list[Entry]] = defaultdict(list)  # by topic and offset
+        self._batches: dict[str, dict[int, bytes]] = defaultdict(dict)  # the same as they are in logs
         self.leaders: dict[tuple[str, int], tuple[int, int]] = {}  # (topic, epoch) -> broker, its registration
         self.epochs: dict[str, int] = defaultdict(int)
         self.elections = self.acknowledged = 0
@@ -87,7 +88,7 @@ class Laws:
     ) -> None:
         name, (high_watermark, role, epoch) = partition.topic, now
         if high_watermark > before[0]:
-            self._check_committed(life, name, entries(partition.log, before[0], high_watermark), before[0])
+            self._check_committed(life, name, partition.log, before[0], high_watermark)
         else:
             assert high_watermark >= before[0] or role is not Role.LEADER, f"L1: the high watermark of {name} went back"
         if role is Role.LEADER and now[1:] != before[1:]:
@@ -98,12 +99,25 @@ class Laws:
             found = entries(partition.log, high_watermark, len(committed))
             assert found == committed[high_watermark:], f"R1: leader {acting} lacks committed records of {name}"
 
-    def _check_committed(self, life: Life, name: str, found: list[Entry], offset: int) -> None:
-        committed = self.committed[name]
-        known = committed[offset : offset + len(found)]
-        assert found[: len(known)] == known, f"L1: broker {life.broker_id} has other records of {name} from {offset} on"
-        for entry in found[len(known) :]:
-            committed.append(entry)
+    def _check_committed(self, life: Life, name: str, log: Any, begin: int, end: int) -> None:
+        """L1. All replicas have the same bytes; those that are new are decoded."""
+        offset, batches, committed = begin, self._batches[name], self.committed[name]
+        while offset < end:
+            data = bytes(log.read(offset, EVERYTHING_BYTES, until=end))
+            for position, header in headers(data, cut=True):
+                batch = data[position : position + header.size_bytes]
+                if header.base_offset == len(committed):
+                    batches[header.base_offset] = batch
+                    self._commit(name, header.leader_epoch, batch)
+                known = batches.get(header.base_offset)
+                place = f"{header.base_offset} of {name}"
+                assert batch == known, f"L1: broker {life.broker_id} has other records from {place} on"
+                offset = header.next_offset
+
+    def _commit(self, name: str, leader_epoch: int, batch: bytes) -> None:
+        for record in read_records(batch, 0):
+            entry = leader_epoch, record.key, record.value
+            self.committed[name].append(entry)
             if name == "t":
                 self._check_produced(entry)
 
