@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 from tests.chaos.line import Line
+from tests.unit.coordinator.api.data_world import batch, fetch_request, produce_request
 
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.log.directory import CLEAN_FILE
+from rota.coordinator.log.disk import DiskLog
 from rota.coordinator.log.store import UNSYNCED_FILES_MAX
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, Topic
 from rota.coordinator.replica.partition import Partition
@@ -30,7 +32,7 @@ from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 from rota.protocol.messages.heartbeat import HeartbeatRequest
 from rota.protocol.records.record import Record, read_all, write_batch
 
-from .faulty_files import FaultyFiles
+from .faulty_files import Fault, FaultyFiles
 
 PATIENCE_S = 30
 LOG_STARTS = "log-start-offset-checkpoint"
@@ -80,6 +82,12 @@ class World:
                 found[record.offset] = record.value or b""
                 offset = record.offset + 1
         return found
+
+    def cleaned_until(self) -> int:
+        """The offset up to which compaction has seen `t-0`."""
+        log = self.partition().log
+        assert isinstance(log, DiskLog)
+        return log.cleaned_until
 
     async def until(self, holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE_S):
@@ -311,25 +319,135 @@ async def test_a_log_start_that_can_not_be_written_is_an_error_of_its_partition(
         assert "t 0 3" in (node.path / LOG_STARTS).read_text()
 
 
-@pytest.mark.parametrize("call", ["pwrite", "fsync", "open", "replace", "unlink"])
-async def test_after_transient_faults_no_acknowledged_record_is_lost(tmp_path: Path, call: str) -> None:
-    """Laws L1, A1: records are produced and compacted while calls fail; afterwards all is usable without a restart."""
+Inject = Callable[[FaultyFiles], Fault]
+FAULTS: dict[str, Inject] = {
+    "full disk": lambda system: system.fail("pwrite", "t-0/", errno.ENOSPC, times=3),
+    "short write": lambda system: system.fail("pwrite", "t-0/", short_bytes=20, times=1),
+    "short write on a full disk": lambda system: system.fail("pwrite", "t-0/", errno.ENOSPC, short_bytes=20, times=3),
+    "write error": lambda system: system.fail("pwrite", "t-0/", errno.EIO, times=3),
+    "failed fsync": lambda system: system.fail("fsync", "t-0/", errno.EIO, times=3),
+    "failed fsync of a batch": lambda system: system.fail("fsync", ".log", errno.EIO, times=1),
+    "open": lambda system: system.fail("open", "t-0/", errno.EMFILE, times=3),
+    "rename": lambda system: system.fail("replace", "t-0/", errno.EIO, times=3),
+    "unlink": lambda system: system.fail("unlink", "t-0/", errno.EIO, times=3),
+}
+
+
+@pytest.fixture
+def quick_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds of upkeep follow each other soon, so that the test is short."""
+    monkeypatch.setattr("rota.coordinator.upkeep.ROUND_MS", 50)
+    monkeypatch.setattr("rota.coordinator.upkeep.CHECKPOINT_EVERY_MS", 100)
+
+
+def retry_soon(node: World) -> None:
+    node.broker.upkeep._waits = RetryWaits(50, 200)
+    node.broker.partitions._reopen_waits = RetryWaits(50, 200)
+
+
+@pytest.mark.usefixtures("quick_rounds")
+@pytest.mark.parametrize("inject", FAULTS.values(), ids=FAULTS)
+async def test_after_transient_faults_no_acknowledged_record_is_lost(tmp_path: Path, inject: Inject) -> None:
+    """Laws L1, A1: records are produced and compacted while calls fail; afterwards all is usable without a restart.
+
+    Each record has a key of its own, so that compaction rewrites the log and removes none.
+    """
     async with world(tmp_path) as node:
         await node.create(flush_ms="0", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
-        node.partition().log.config = replace(node.partition().log.config, segment_bytes=20_000)
-        node.broker.upkeep._waits = RetryWaits(50, 200)
-        node.broker.partitions._reopen_waits = RetryWaits(50, 200)
-        for number in range(60):
+        retry_soon(node)
+        faults: list[Fault] = []
+        for number in range(80):
             if number in (20, 40):
-                node.system.fail(call, "t-0/", errno.EIO if number == 20 else errno.ENOSPC, times=3)
-            node.produce(bytes(1_000) + b"%d" % number, b"key-%d" % (number % 7))
-            await asyncio.sleep(0.03)
-        node.system.clear()
-        await node.online()
-        assert node.produce(b"at last", b"last")
+                faults.append(inject(node.system))
+            if number == 60:
+                node.system.clear()
+                await node.online()
+            if node.partition().offline is None:  # a log that was reopened has the configs of its topic
+                node.partition().log.config = replace(node.partition().log.config, segment_bytes=10_000)
+            is_acknowledged = node.produce(bytes(1_000) + b"%d" % number, b"key-%d" % number)
+            assert is_acknowledged or number < 60
+            await asyncio.sleep(0.01)
+        await node.until(lambda: node.cleaned_until() >= max(node.acknowledged) - 10)
         held = node.held()  # with records that were refused after they had been written: nobody knows of them
-        assert {
-            offset: held[offset] for offset in node.acknowledged if offset in held
-        }.items() <= node.acknowledged.items()
-        latest = {offset for offset in node.acknowledged if offset > max(node.acknowledged) - 7}
-        assert latest <= set(held)  # of the other keys compaction may have removed the older values
+        assert node.acknowledged.items() <= held.items()
+        assert any(fault.hits for fault in faults)
+
+
+class Producing:
+    """A producer of `t-0` on the wire, with acks=all: it sends each value again until it is acknowledged."""
+
+    def __init__(self, line: Line, wall_ms: int) -> None:
+        self._line, self._wall_ms = line, wall_ms
+        self.acknowledged: dict[int, bytes] = {}
+        self.refusals: set[int] = set()
+
+    def send(self, value: bytes) -> asyncio.Future[Any]:
+        return self._line.send(produce_request(batch(value, timestamp=self._wall_ms)), 9)
+
+    async def produce(self, value: bytes) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                answer = (await self.send(value)).responses[0].partition_responses[0]
+                if answer.error_code == ErrorCode.NONE:
+                    self.acknowledged[answer.base_offset] = value
+                    return
+                self.refusals.add(answer.error_code)
+                await asyncio.sleep(0.01)
+
+
+async def consumed(line: Line) -> dict[int, bytes]:
+    """Every record of `t-0` below its high watermark, as a consumer fetches them."""
+    found, offset = dict[int, bytes](), 0
+    while True:
+        answer = (await line.ask(fetch_request(("t", 0, offset)), 12)).responses[0].partitions[0]
+        assert answer.error_code == ErrorCode.NONE
+        records = list(read_all(answer.records or b""))
+        if not records:
+            return found
+        found |= {record.offset: record.value or b"" for record in records if record.offset >= offset}
+        offset = records[-1].offset + 1
+
+
+@pytest.mark.usefixtures("quick_rounds")
+async def test_clients_lose_no_acknowledged_record_to_faults_of_the_disk(tmp_path: Path) -> None:
+    """Laws L1, A1, D1 on the wire. A record is acknowledged when it is flushed, or refused with an error to retry."""
+    async with world(tmp_path) as node, lines(node.broker, 2) as (line, other):
+        await node.create(flush_messages="1")
+        retry_soon(node)
+        producing = Producing(line, node.broker.wall_ms())
+        for number, inject in enumerate(FAULTS.values()):
+            await producing.produce(b"before %d" % number)
+            inject(node.system)
+            await producing.produce(b"after %d" % number)
+            node.system.clear()
+        await producing.produce(b"at last")
+        assert ErrorCode.KAFKA_STORAGE_ERROR in producing.refusals
+        assert len(producing.acknowledged) == 2 * len(FAULTS) + 1
+        assert producing.acknowledged.items() <= (await consumed(other)).items()
+        values = set(producing.acknowledged.values())
+    async with world(tmp_path) as again, lines(again.broker, 1) as (line,):
+        assert values <= set((await consumed(line)).values())
+
+
+async def test_a_slow_fsync_delays_acknowledgements_and_readers_of_its_records_and_no_heartbeat(tmp_path: Path) -> None:
+    """Laws A4, D1 on the wire."""
+    async with world(tmp_path) as node, lines(node.broker, 2) as (line, other):
+        await node.create(flush_messages="1")
+        producing = Producing(line, node.broker.wall_ms())
+        await producing.produce(b"before")
+        is_free = threading.Event()
+        failsafe = threading.Timer(PATIENCE_S, is_free.set)  # ends a broker whose loop waits for the fsync
+        failsafe.start()
+        fault = node.system.fail("fsync", "t-0/", blocks=is_free)
+        waits = producing.send(b"slow")
+        await node.until(lambda: fault.hits > 0)
+        for _ in range(20):
+            beat = await other.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
+            assert beat.error_code == ErrorCode.NOT_COORDINATOR
+        assert await consumed(other) == {0: b"before"}
+        assert not is_free.is_set()
+        assert not waits.done()
+        is_free.set()
+        failsafe.cancel()
+        assert (await waits).responses[0].partition_responses[0].error_code == ErrorCode.NONE
+        assert await consumed(other) == {0: b"before", 1: b"slow"}
