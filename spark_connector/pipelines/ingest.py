@@ -35,6 +35,7 @@ from rota.spark_connector.pipelines.arguments import checkpoint_path, common_par
 from rota.spark_connector.pipelines.maintenance import maintain
 from rota.spark_connector.pipelines.new_schemas import check_schemas, schema_ids
 from rota.spark_connector.pipelines.progress_lines import METRICS, progress_line
+from rota.spark_connector.pipelines.protobuf_values import protobuf_format
 from rota.spark_connector.pipelines.schema_registry import Registry
 from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, check_checkpoint
 from rota.spark_connector.pipelines.value_formats import (
@@ -47,6 +48,7 @@ from rota.spark_connector.pipelines.value_formats import (
 )
 from rota.spark_connector.source import register
 
+FORMATS: Final = ("json", "avro", "protobuf")
 RECORDS: Final = "records"
 DEAD: Final = "dead_letters"
 DAY: Final = "event_day"
@@ -60,7 +62,8 @@ _log = logger("rota.spark")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The job's parameters. `schema`: a file. `schema_ids`: schemas of the registry beside those of the subject.
+    """The job's parameters. `schema`: a file. `message`: the type of Protobuf values; `framed`: behind the frame of a
+    schema registry. `schema_ids`: schemas of the registry beside those of the subject.
     `interval` "": what there is now, once. `compact_after`: the number of folders of a day that are joined into one.
     `keep_days` 0: for ever."""
 
@@ -69,6 +72,8 @@ class Job:
     output: str
     value_format: str = "json"
     schema: str = ""
+    message: str = ""
+    framed: bool = False
     schema_registry: str = ""
     registry_credentials: str = field(default="", repr=False)
     schema_ids: tuple[int, ...] = ()
@@ -119,8 +124,12 @@ def start(spark: SparkSession, job: Job) -> StreamingQuery:
 
 def decoder(job: Job) -> Decode:
     """The decoder of the job's value format, with the schema of the file or the registry. Raises OptionError."""
-    if job.value_format not in ("json", "avro"):
-        raise OptionError("--value-format", job.value_format, "json or avro")
+    if job.value_format not in FORMATS:
+        raise OptionError("--value-format", job.value_format, f"one of {', '.join(FORMATS)}")
+    if (job.value_format == "protobuf") != bool(job.message):
+        raise OptionError("--message", job.message or None, "given for protobuf, and for no other format")
+    if job.framed and job.value_format != "protobuf":
+        raise OptionError("--framed", "true", "used with protobuf; Avro with --schema-registry is always framed")
     if bool(job.schema) == bool(job.schema_registry):
         raise OptionError("--schema", job.schema or None, "given, or --schema-registry in place of it")
     if job.schema_registry:
@@ -130,9 +139,11 @@ def decoder(job: Job) -> Decode:
         subject = registry.avro_subject(f"{job.topics}-value", job.schema_ids)
         return avro_format(subject.latest, subject.by_id)
     try:
+        if job.value_format == "protobuf":
+            return protobuf_format(Path(job.schema).read_bytes(), job.message, is_framed=job.framed)
         text = Path(job.schema).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise OptionError("--schema", job.schema, f"a file in UTF-8 ({error})") from None
+        raise OptionError("--schema", job.schema, f"a file that can be read ({error})") from None
     return avro_format(text) if job.value_format == "avro" else json_format(json_schema(text))
 
 
@@ -268,8 +279,14 @@ def parse_arguments(arguments: Sequence[str]) -> Job:
     """From the command line."""
     parser = common_parser("ingest", (__doc__ or "").partition("\n")[0], "the folder or URL for the tables")
     parser.add_argument("--topics", required=True, help="topics, separated by commas")
-    parser.add_argument("--value-format", default="json", choices=("json", "avro"), help="(%(default)s)")
-    parser.add_argument("--schema", default="", metavar="FILE", help="of the values: DDL for JSON, or an Avro schema")
+    parser.add_argument("--value-format", default="json", choices=FORMATS, help="(%(default)s)")
+    parser.add_argument(
+        "--schema", default="", metavar="FILE", help="DDL for JSON, a schema of Avro, a set of descriptors for Protobuf"
+    )
+    parser.add_argument("--message", default="", metavar="NAME", help="the type of Protobuf values, as in shop.Order")
+    parser.add_argument(
+        "--framed", action="store_true", help="Protobuf values begin with the id of a registry's schema"
+    )
     parser.add_argument("--schema-registry", default="", metavar="URL", help="has the Avro schema in place of a file")
     parser.add_argument("--registry-credentials", metavar="FILE", help="USER:PASSWORD of the registry")
     parser.add_argument("--group", default="", help="the group that progress is committed to")

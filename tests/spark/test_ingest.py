@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -22,12 +23,14 @@ from tests.interop.kit import create_topic, unique, until
 from tests.soak import soak_only
 from tests.spark.conftest import Sent, written
 from tests.spark.test_pipeline import CONF
+from tests.unit.spark_connector.pipelines.test_protobuf_messages import descriptor_set, encoded
 
 from rota.client import Admin, AdminConfig, TopicPartition
 from rota.client.producer.producer import TIMESTAMP_MAX
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines import ingest
 from rota.spark_connector.pipelines.ingest import DAY, DEAD, RECORDS, Job, start
+from rota.spark_connector.pipelines.protobuf_messages import ProtobufMessage
 
 pytestmark = pytest.mark.timeout(600)
 DAY_MS = 86_400_000
@@ -158,6 +161,36 @@ def test_times_of_a_wrong_clock_become_dead_letters_and_expire_no_day(
     assert [row.reason for row in found] == ["timestamp, the event time, is more than 1 day in the future"]
     with pytest.raises(OptionError, match="--event-time-ahead-max"):
         start(spark, replace(by_timestamp, output=f"{tmp_path}/none", event_time_ahead_max="soon"))
+
+
+def test_protobuf_with_and_without_the_frame_of_a_registry(spark: SparkSession, rota: str, tmp_path: Path) -> None:
+    descriptors = tmp_path / "shop.desc"
+    descriptors.write_bytes(descriptor_set())
+    order = ProtobufMessage(descriptor_set(), "shop.Order")
+    raw = [encoded(order, id=number, name=f"n{number}", tags={"a": number}, lines=[{"sku": "s"}]) for number in (1, 2)]
+    raw[0] = encoded(order, id=1, name="n1", at={"seconds": 1_767_225_600}, big=(1 << 64) - 1)
+    plain, framed = create_topic(rota, 1), create_topic(rota, 1)
+    written(rota, plain, [*raw, b"\xff", None])
+    written(rota, framed, [*(b"\0\0\0\0\x07\x02\x02" + value for value in raw), b"\0\0\0\0\x07\0", raw[0]])
+    reasons = {
+        plain: ["value is not Protobuf of the message", "value is null"],
+        framed: ["value is the message [0] of its schema, not [1]", "value does not begin with the id of a schema"],
+    }
+    for topic in (plain, framed):
+        output = f"{tmp_path}/{topic}"
+        job = Job(
+            rota, topic, output, "protobuf", schema=str(descriptors), message="shop.Order", framed=topic == framed
+        )
+        run(spark, replace(job, deduplicate_by=("id",)))
+        rows = spark.read.parquet(f"{output}/{RECORDS}").orderBy("id").collect()
+        assert [(row.id, row.name, row.kind, row.big) for row in rows] == [
+            (1, "n1", "NEW", Decimal((1 << 64) - 1)),
+            (2, "n2", "NEW", Decimal(0)),
+        ]
+        assert [row.at for row in rows] == [datetime(2026, 1, 1), None]
+        assert (rows[1].tags, rows[1].lines[0].sku, rows[0].tags) == ({"a": 2}, "s", {})
+        dead = spark.read.parquet(f"{output}/{DEAD}").orderBy("_offset").collect()
+        assert [row.reason for row in dead] == reasons[topic]
 
 
 def test_a_new_field_is_compacted_with_old_files_and_a_backfill_gives_it_to_all_records(
