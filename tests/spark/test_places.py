@@ -88,8 +88,9 @@ def check(found: dict[str, Any]) -> None:
     assert found["filtered"] == 5
     assert found["headers"] == found["copied"] == 40
     assert found["table"] == found["distinct"] == 80, "each record once, after a restart from the checkpoint"
-    assert found["pipelines"] == {"lag": [[0, 40, 0], [1, 40, 0]], "dead": 80}
     is_old = int(found["version"].split(".")[1]) < 2
+    at = 20 if is_old else 40  # there the end of an availableNow run is committed by the next start
+    assert found["pipelines"] == {"lag": [[0, at, 40 - at], [1, at, 40 - at]], "dead": 80}
     assert ("option maxOffsetsPerTrigger is 30; " in found["limits"]) == is_old
 
 
