@@ -6,9 +6,9 @@ import ssl
 
 from rota.client.checks import refused
 from rota.client.errors import ConfigError
-from rota.client.network.client_credentials import ClientCredentials
 from rota.client.security_config import OAUTHBEARER, SecurityConfig, credentials
 from rota.transport.errors import SettingRefused
+from rota.transport.sasl.client_credentials import ClientCredentials
 from rota.transport.sasl.login import Login, PasswordLogin, TokenLogin
 from rota.transport.sasl.tokens import TokenCache
 from rota.transport.security import Security

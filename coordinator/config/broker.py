@@ -197,6 +197,10 @@ class BrokerConfig:
     sasl_oauthbearer_expected_audience: tuple[str, ...]
     sasl_oauthbearer_expected_issuer: str | None
     sasl_oauthbearer_clock_skew_seconds: int
+    sasl_oauthbearer_token_endpoint_url: str | None
+    sasl_oauthbearer_client_credentials_client_id: str | None
+    sasl_oauthbearer_client_credentials_client_secret: str | None
+    sasl_oauthbearer_scope: str | None
     sasl_oauthbearer_scope_claim_name: str
     sasl_oauthbearer_sub_claim_name: str
     sasl_server_max_receive_size: int

@@ -26,7 +26,7 @@ PREFIX: Final = "listener.name."
 MAP: Final = "listener.security.protocol.map"
 JAAS: Final = "sasl.jaas.config"
 BETWEEN: Final = "sasl.mechanism.inter.broker.protocol"
-BETWEEN_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+BETWEEN_MECHANISMS: Final = MECHANISMS
 KEYS_URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
 VALIDATOR: Final = "sasl.server.callback.handler.class"
 UNSECURED_VALIDATOR: Final = "OAuthBearerUnsecuredValidatorCallbackHandler"
@@ -203,5 +203,5 @@ def check_between_brokers(security: ListenerSecurity) -> None:
     if mechanism not in security.jaas:
         name = security.jaas_name(mechanism)
         raise ConfigRefused(
-            name, f"Configuration {name} is missing: it has the user and the password of this broker at other brokers"
+            name, f"Configuration {name} is missing: it has the credentials of this broker at other brokers"
         )

@@ -48,12 +48,8 @@ sasl.oauthbearer.assertion.file STRING -
 sasl.oauthbearer.assertion.private.key.file STRING -
 sasl.oauthbearer.assertion.private.key.passphrase PASSWORD -
 sasl.oauthbearer.assertion.template.file STRING -
-sasl.oauthbearer.client.credentials.client.id STRING -
-sasl.oauthbearer.client.credentials.client.secret PASSWORD -
 sasl.oauthbearer.jwt.retriever.class CLASS org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever
 sasl.oauthbearer.jwt.validator.class CLASS org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator
-sasl.oauthbearer.scope STRING -
-sasl.oauthbearer.token.endpoint.url STRING -
 security.providers STRING -
 ssl.allow.dn.changes BOOLEAN false
 ssl.allow.san.changes BOOLEAN false

@@ -99,7 +99,7 @@ SECURITY = (
         "sasl.mechanism.inter.broker.protocol",
         _T.STRING,
         "GSSAPI",  # as in Kafka; Rota has no Kerberos, so brokers that speak SASL with each other need a value
-        "SASL mechanism between brokers: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. User and password are in "
+        "SASL mechanism between brokers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. The credentials are in "
         "listener.name.NAME.MECHANISM.sasl.jaas.config.",
         update=_OWN,
     ),
@@ -160,6 +160,25 @@ SECURITY = (
     ),
     _D("sasl.oauthbearer.scope.claim.name", _T.STRING, "scope", "Claim of a token that has its scopes."),
     _D("sasl.oauthbearer.sub.claim.name", _T.STRING, "sub", "Claim of a token that names its principal."),
+    _D(
+        "sasl.oauthbearer.token.endpoint.url",
+        _T.STRING,
+        None,
+        "URL of the tokens of this broker at other brokers: https: or http:.",
+    ),
+    _D(
+        "sasl.oauthbearer.client.credentials.client.id",
+        _T.STRING,
+        None,
+        "Name of this broker at the token endpoint; or clientId in the JAAS text of OAUTHBEARER.",
+    ),
+    _D(
+        "sasl.oauthbearer.client.credentials.client.secret",
+        _T.PASSWORD,
+        None,
+        "Secret of this broker at the token endpoint; or clientSecret in the JAAS text.",
+    ),
+    _D("sasl.oauthbearer.scope", _T.STRING, None, "Scope of the tokens of this broker; or scope in the JAAS text."),
     _D(
         "sasl.server.max.receive.size",
         _T.INT,

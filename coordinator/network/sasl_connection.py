@@ -22,7 +22,8 @@ from rota.coordinator.network.dispatch import UnknownApi, read_head
 from rota.coordinator.network.owner import Owner
 from rota.coordinator.network.unauthenticated import UnauthenticatedConnections
 from rota.coordinator.scheduling.timers import Timers
-from rota.coordinator.security.sasl.authentication import OAUTHBEARER, Authentication
+from rota.coordinator.security.login_modules import OAUTHBEARER
+from rota.coordinator.security.sasl.authentication import Authentication
 from rota.coordinator.security.sasl.scram import Lookup
 from rota.coordinator.security.sasl.session import NotAllowed, SaslSession, State
 from rota.protocol.wire import DecodeError

@@ -20,7 +20,7 @@ from rota.transport.errors import KafkaError
 
 if TYPE_CHECKING:
     from rota.transport.connection import Connection
-    from rota.transport.sasl.login import PasswordLogin
+    from rota.transport.sasl.login import Login
     from rota.transport.security import Security
 
 
@@ -88,21 +88,19 @@ def _endpoint(broker_id: int, broker: BrokerRegistration | None, config: BrokerC
     return endpoint
 
 
-def _login(listener: ListenerSecurity) -> PasswordLogin:
-    """Return user and password of the login module, as Kafka takes them. Raises ConfigRefused."""
-    from rota.transport.sasl.jaas import InvalidJaas, parse_jaas
+def _login(listener: ListenerSecurity) -> Login:
+    """Return the credentials in the login module, as Kafka takes them. Raises ConfigRefused."""
+    from rota.coordinator.security.login_modules import OAUTHBEARER, login_module
     from rota.transport.sasl.login import PasswordLogin
 
     mechanism = listener.properties.get(BETWEEN) or ""
-    name = listener.jaas_name(mechanism)
-    try:
-        module = parse_jaas(listener.jaas.get(mechanism, ""))
-    except InvalidJaas as why:
-        raise ConfigRefused(name, f"Invalid value for configuration {name}: {why}") from None
-    expected = "PlainLoginModule" if mechanism == "PLAIN" else "ScramLoginModule"
-    if module.name != expected:
-        raise ConfigRefused(name, f"Configuration {name} has {module.name}, where {expected} is expected")
-    username, password = module.options.get("username"), module.options.get("password")
+    if mechanism == OAUTHBEARER:
+        from rota.coordinator.security.broker_tokens import token_login
+
+        return token_login(listener)
+    name, expected = listener.jaas_name(mechanism), "PlainLoginModule" if mechanism == "PLAIN" else "ScramLoginModule"
+    options = login_module(name, listener.jaas.get(mechanism, ""), expected).options
+    username, password = options.get("username"), options.get("password")
     if not username or not password:
         raise ConfigRefused(name, f"Configuration {name} has no username and password of this broker at other brokers")
     return PasswordLogin(mechanism, username, password)

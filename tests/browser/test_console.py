@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 from playwright.sync_api import Browser, Page, expect
 from tests.browser.conftest import Served, broker_process, violations
+from tools.peer.certificates import Authority
 
 GROUP, TOPIC = "billing", "orders"
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
@@ -228,3 +238,47 @@ def test_a_user_logs_in_acts_and_logs_out(chromium: Browser) -> None:
         expect(page.get_by_role("link", name="made-by-alice")).to_be_visible()
         page.get_by_role("button", name="Log out").click()
         expect(page.get_by_label("Password")).to_be_visible()
+
+
+def test_over_tls_a_user_reads_what_its_acls_allow_and_acts_on_nothing(chromium: Browser, tmp_path: Path) -> None:
+    store = Authority(tmp_path).issue("console", hosts=("127.0.0.1",)).keystore
+    settings = {
+        "rota_http_tls": "true",
+        "rota_http_login": "true",
+        "ssl_keystore_location": str(store),
+        "rota_scram_bootstrap_users": "alice=planted",
+        "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super_users": "User:ANONYMOUS",
+    }
+    with broker_process(**settings) as served, chromium.new_context(ignore_https_errors=True) as context:
+        for topic in ("open", "secret"):
+            served.members.create(topic, 1)
+        allow(served.address, ResourceType.BROKER, "kafka-cluster", AclOperation.DESCRIBE)
+        allow(served.address, ResourceType.TOPIC, "open", AclOperation.READ)
+        page = context.new_page()
+        page.goto(served.url)
+        page.get_by_label("User").fill("alice")
+        page.get_by_label("Password").fill("planted")
+        page.get_by_role("dialog").get_by_role("button", name="Log in").click()
+        expect(page.locator("#user")).to_have_text("alice (read-only)")
+        page.goto(f"{served.url}/#/topics")
+        expect(page.get_by_role("link", name="secret")).to_be_visible()  # DESCRIBE on the cluster shows all topics
+        expect(page.get_by_role("button", name="Create a topic")).to_have_count(0)
+        (cookie,) = context.cookies()
+        assert (cookie["secure"], cookie["httpOnly"], cookie["sameSite"]) == (True, True, "Strict")
+        read = {name: page.request.get(f"{served.url}/api/records?topic={name}").status for name in ("open", "secret")}
+        assert read == {"open": 200, "secret": 403}
+        action = """token => fetch("/api/actions/create-topic", {
+            method: "POST", body: '{"topic": "x", "partitions": 1}',
+            headers: {"content-type": "application/json", "x-rota-action": token}}).then(answer => answer.status)"""
+        token = page.request.get(f"{served.url}/session").json()["action_token"]
+        assert page.evaluate(action, token) == 403
+
+
+def allow(address: str, kind: ResourceType, name: str, operation: AclOperation) -> None:
+    """Create an ACL of alice."""
+    pattern = ResourcePatternType.LITERAL
+    acl = AclBinding(kind, name, pattern, "User:alice", "*", operation, AclPermissionType.ALLOW)
+    admin = AdminClient({"bootstrap.servers": address})
+    for future in admin.create_acls([acl]).values():
+        future.result(30)

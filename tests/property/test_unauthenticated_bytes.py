@@ -83,10 +83,10 @@ def hostile_http(rng: random.Random) -> Iterator[bytes]:
         yield bytes(data)
 
 
-async def attack(port: int, data: bytes, *, hangs_up: bool) -> bytes:
+async def attack(port: int, data: bytes, *, hangs_up: bool, tls: ssl.SSLContext | None = None) -> bytes:
     """Send the bytes and wait until the broker closes, or until it has closed what we have closed; what it sent."""
     answer = b""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
     try:
         writer.write(data)
         if hangs_up:
@@ -157,6 +157,45 @@ async def test_bytes_of_strangers_on_the_console_end_in_bounded_time_and_memory(
         assert resident_bytes() - before < GROWTH_BYTES_MAX
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(whole)
+        assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
+        writer.close()
+
+
+async def test_unauthenticated_bytes_on_a_console_with_tls_end_in_bounded_time_and_memory(
+    monkeypatch: pytest.MonkeyPatch, certificates: Certificates
+) -> None:
+    """Before the TLS handshake is done, and damaged HTTP behind one."""
+    monkeypatch.setattr(server, "HANDSHAKE_MS_MAX", 1_000)
+    monkeypatch.setattr(server, "LOOK_MS", 100)
+    monkeypatch.setattr(server, "IDLE_CHECK_SECONDS", 0.1)
+    monkeypatch.setattr(server, "KEEP_ALIVE_SECONDS", 1)
+    monkeypatch.setattr(api, "BODY_SECONDS_MAX", 1.0)
+    properties = {
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "rota.http.listener": "127.0.0.1:0",
+        "rota.http.tls": "true",
+        "rota.http.login": "true",
+        "ssl.keystore.location": str(certificates.server.keystore),
+        "connection.failed.authentication.delay.ms": "0",
+    }
+    rng = random.Random("HTTPS")
+    before_tls, behind_tls = hostile_bytes(rng), hostile_http(rng)
+    client = ssl.create_default_context(cafile=str(certificates.ca))
+    async with Broker(BrokerConfig(properties), memory=True) as broker:
+        port = int(broker.console_url.rstrip("/").rpartition(":")[2])
+        with capture_logs():
+            await attack(port, client_hello(), hangs_up=False)
+            before = resident_bytes()
+            for _ in range(INPUTS // AT_ONCE // 2):
+                raw = [next(before_tls) for _ in range(AT_ONCE)]
+                http = [next(behind_tls) for _ in range(AT_ONCE)]
+                await asyncio.gather(
+                    *(attack(port, data, hangs_up=rng.random() < 0.97) for data in raw),
+                    *(attack(port, data, hangs_up=False, tls=client) for data in http),
+                )
+        assert resident_bytes() - before < GROWTH_BYTES_MAX
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client)
+        writer.write(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
         assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
         writer.close()
 

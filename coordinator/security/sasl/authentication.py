@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import secrets
-import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
@@ -19,22 +18,18 @@ from rota.coordinator.config.listener_security import (
     VALIDATOR,
     ListenerSecurity,
 )
+from rota.coordinator.security.login_modules import OAUTHBEARER, login_module, tls_for_tokens, token_options
 from rota.coordinator.security.sasl.exchange import Exchange
 from rota.coordinator.security.sasl.plain import NAME as PLAIN
 from rota.coordinator.security.sasl.plain import PlainExchange, users_of
 from rota.coordinator.security.sasl.scram import Lookup, ScramExchange
 from rota.coordinator.security.sasl.session import SaslSession
 from rota.protocol.scram import MECHANISMS
-from rota.transport.errors import SettingRefused
-from rota.transport.sasl.jaas import InvalidJaas, LoginModule, parse_jaas
-from rota.transport.tls import TlsSettings, client_context
 
 if TYPE_CHECKING:
     from rota.coordinator.security.oauth.access_token import Validator
     from rota.coordinator.security.oauth.key_set import KeySet
 
-OAUTHBEARER: Final = "OAUTHBEARER"
-TRUST: Final = ("truststore_location", "truststore_type", "truststore_password", "truststore_certificates")
 NONCE_BYTES: Final = 24
 
 
@@ -87,9 +82,9 @@ class Authentication:
         from rota.coordinator.security.oauth.access_token import UnsecuredValidator, unsecured_claims
 
         try:
-            return UnsecuredValidator(unsecured_claims(_token_options(security)), self._wall_ms)
+            return UnsecuredValidator(unsecured_claims(token_options(security)), self._wall_ms)
         except ValueError:
-            name = f"{PREFIX}{security.listener.lower()}.oauthbearer.{JAAS}"
+            name = security.jaas_name(OAUTHBEARER)
             reason = "unsecuredValidatorAllowableClockSkewMs has to be a number of ms that is not negative"
             raise ConfigRefused(name, f"Invalid value for configuration {name}: {reason}") from None
 
@@ -127,7 +122,7 @@ class Authentication:
                 raise ConfigRefused(KEYS_URL, f"Invalid value for configuration {KEYS_URL}: {url}: {why}") from None
         names = "refresh.ms", "retry.backoff.ms", "retry.backoff.max.ms"
         times = (int(security.text(OAUTHBEARER, f"sasl.oauthbearer.jwks.endpoint.{name}")) for name in names)
-        self._key_sets[shared] = keys = KeySet(url, Intervals(*times), self._now_ms, _tls_for_keys(security, url))
+        self._key_sets[shared] = keys = KeySet(url, Intervals(*times), self._now_ms, tls_for_tokens(security))
         keys.begin()
         return keys
 
@@ -135,41 +130,8 @@ class Authentication:
 @lru_cache(maxsize=64)
 def plain_users(listener: str, jaas: str) -> dict[str, str]:
     """Return the passwords by user name in a JAAS text. Raises ConfigRefused."""
-    return users_of(_login_module(listener, PLAIN, jaas, "PlainLoginModule").options)
-
-
-def _token_options(security: ListenerSecurity) -> Mapping[str, str]:
-    """Return the options of the login module of OAUTHBEARER; none without a JAAS text. Raises ConfigRefused."""
-    text = security.jaas.get(OAUTHBEARER)
-    return _login_module(security.listener, OAUTHBEARER, text, "OAuthBearerLoginModule").options if text else {}
-
-
-def _tls_for_keys(security: ListenerSecurity, url: str) -> ssl.SSLContext | None:
-    """Return who is trusted to have the keys, where the JAAS text names a trust store, as in Kafka.
-
-    Raises ConfigRefused.
-    """
-    options = _token_options(security)
-    given = {name: options.get(f"ssl.{name.replace('_', '.')}") for name in TRUST}
-    stores: dict[str, Any] = {name: text for name, text in given.items() if text is not None}
-    if not stores or not url.startswith("https:"):
-        return None
-    try:
-        return client_context(TlsSettings(**stores))
-    except SettingRefused as refused:
-        name = security.jaas_name(OAUTHBEARER)
-        raise ConfigRefused(name, f"Invalid value for configuration {name}: {refused}") from None
-
-
-def _login_module(listener: str, mechanism: str, jaas: str, expected: str) -> LoginModule:
-    name = f"{PREFIX}{listener.lower()}.{mechanism.lower()}.{JAAS}"
-    try:
-        module = parse_jaas(jaas)
-    except InvalidJaas as error:
-        raise ConfigRefused(name, f"Invalid value for configuration {name}: {error}") from None
-    if module.name != expected:
-        raise ConfigRefused(name, f"Configuration {name} has {module.name}, where {expected} is expected")
-    return module
+    name = f"{PREFIX}{listener.lower()}.plain.{JAAS}"
+    return users_of(login_module(name, jaas, "PlainLoginModule").options)
 
 
 def _new_nonce() -> str:

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import jwt
 import pytest
-from aiohttp import BasicAuth, web
 from confluent_kafka import Producer
-from cryptography.hazmat.primitives.asymmetric import rsa
-from jwt.algorithms import RSAAlgorithm
 from kafka import KafkaAdminClient
 from kafka.net.sasl.oauth import AbstractTokenProvider
 from structlog.testing import capture_logs
 from tests.interop.java_kit import needs_java, run_java
 from tests.unit.certificates import Certificates, certificates
+from tests.unit.identity_provider import SECRET, STRANGER, IdentityProvider, key_set, signed
 from tools.peer.secure import unsecured_token
 
 from rota.client import Admin, AdminConfig, AuthenticationFailed
@@ -30,17 +26,11 @@ from rota.coordinator.config.broker import BrokerConfig
 
 __all__ = ["certificates"]
 pytestmark = pytest.mark.interop
-SECRET = "planted-secret"
 
 FLUSH_S = 10
 UNSECURED = (
     "org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 )
-KEY, STRANGER = (rsa.generate_private_key(65537, 2048) for _ in range(2))
-
-
-def key_set() -> dict[str, Any]:
-    return {"keys": [{**RSAAlgorithm.to_jwk(KEY.public_key(), as_dict=True), "kid": "one"}]}
 
 
 def settings(folder: Path) -> dict[str, str]:
@@ -54,12 +44,6 @@ def settings(folder: Path) -> dict[str, str]:
         "sasl.oauthbearer.expected.audience": "rota",
         "listener.name.unsecured.oauthbearer.sasl.server.callback.handler.class": UNSECURED,
     }
-
-
-def signed(seconds: float = 60, key: Any = KEY, **claims: Any) -> str:
-    now = int(time.time())
-    all_claims = {"sub": "alice", "aud": "rota", "iat": now, "exp": int(now + seconds), **claims}
-    return jwt.encode(all_claims, key, algorithm="RS256", headers={"kid": "one"})
 
 
 def port_of(broker: Broker, listener: int) -> int:
@@ -165,38 +149,6 @@ async def test_our_client_renews_its_session_before_the_token_ends(tmp_path: Pat
         assert len(tokens) > 2
         (connection,) = broker.listener.connections
         assert str(connection.principal) == "User:alice"
-
-
-class IdentityProvider:
-    """An authorization server over https: `/token` gives a token for the secret of a client, `/keys` verifies it."""
-
-    def __init__(self) -> None:
-        self.url, self.asked = "", list[str]()
-
-    @asynccontextmanager
-    async def running(self, tls: ssl.SSLContext) -> AsyncIterator[IdentityProvider]:
-        app = web.Application()
-        app.router.add_post("/token", self._token)
-        app.router.add_get("/keys", self._keys)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
-        self.url = f"https://localhost:{runner.addresses[0][1]}"
-        try:
-            yield self
-        finally:
-            await runner.cleanup()
-
-    async def _token(self, request: web.Request) -> web.StreamResponse:
-        login, form = BasicAuth.decode(request.headers["Authorization"]), await request.post()
-        self.asked.append(f"{login.login} {form['scope']}")
-        if (login.login, login.password, form["grant_type"]) != ("service", SECRET, "client_credentials"):
-            return web.json_response({"error": "invalid_client"}, status=401)
-        return web.json_response({"access_token": signed(sub="service"), "token_type": "Bearer", "expires_in": 60})
-
-    async def _keys(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append("keys")
-        return web.json_response(key_set())
 
 
 @asynccontextmanager

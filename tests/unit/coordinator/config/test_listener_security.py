@@ -109,8 +109,8 @@ BETWEEN = {
     [
         ({"sasl.mechanism.inter.broker.protocol": "GSSAPI"}, "is GSSAPI; on the listener SASL_SSL between brokers"),
         ({"sasl.mechanism.inter.broker.protocol": "PLAIN"}, "that sasl.enabled.mechanisms has"),
-        ({"sasl.mechanism.inter.broker.protocol": "OAUTHBEARER"}, "one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
-        ({"listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": None}, "the user and the password of this broker"),
+        ({"sasl.mechanism.inter.broker.protocol": "OAUTHBEARER"}, "oauthbearer.sasl.jaas.config is missing"),
+        ({"listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": None}, "the credentials of this broker"),
         ({"security.inter.broker.protocol": "SASL_SSL"}, "Only one of"),
         ({"inter.broker.listener.name": "SSL"}, "not one of the advertised listeners"),
         ({"inter.broker.listener.name": None, "security.inter.broker.protocol": "SSL"}, "No listener is named SSL"),

@@ -15,8 +15,8 @@ from urllib.parse import parse_qs
 import pytest
 from tests.unit.certificates import Certificates
 
-from rota.client.errors import AuthenticationFailed
-from rota.client.network.client_credentials import ANSWER_BYTES_MAX, ClientCredentials
+from rota.transport.errors import AuthenticationFailed
+from rota.transport.sasl.client_credentials import ANSWER_BYTES_MAX, ClientCredentials
 from rota.transport.tls import TlsSettings, client_context
 
 
