@@ -169,7 +169,14 @@ class Cluster:
 
     def coordinator(self, group: str) -> int:
         """The broker that coordinates the group; -1 while there is none."""
-        request = FindCoordinatorRequest(key_type=0, coordinator_keys=(group,))
+        return self._coordinator(0, group)
+
+    def transaction_coordinator(self, transactional_id: str) -> int:
+        """The broker that coordinates the transactional id; -1 while there is none."""
+        return self._coordinator(1, transactional_id)
+
+    def _coordinator(self, key_type: int, key: str) -> int:
+        request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,))
         response = self._ask(request, 4, FindCoordinatorResponse)
         return response.coordinators[0].node_id
 
