@@ -9,7 +9,6 @@ Laws
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import Final
 
 from rota.client.consumer.aborted import Aborted
@@ -23,13 +22,14 @@ from rota.protocol.records.batch import (
     MAGIC,
     BatchHeader,
     check_batch,
+    fields,
     read_header,
 )
 from rota.protocol.records.codecs import decompress
 from rota.protocol.records.consumed import decode_consumed
 from rota.protocol.records.errors import CorruptBatch
 
-_OUTLINE: Final = Struct(">qiib6xi")  # base offset, size, leader epoch, magic, last offset delta
+_OUTLINE: Final = fields("base_offset", "last_offset_delta", skipped=("crc", "attributes"))
 
 
 class CompletedFetch:

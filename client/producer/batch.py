@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from struct import Struct
 from typing import Any, Final
 
 from rota.client.errors import KafkaError
 from rota.client.producer.sequences import Numbering, ProducerId
 from rota.client.types import TopicPartition
-from rota.protocol.crc import crc32c
-from rota.protocol.records.batch import BATCH_HEADER_BYTES, SEQUENCE_MAX, Codec
+from rota.protocol.records.batch import BATCH_HEADER_BYTES, SEQUENCE_MAX, Codec, read_producer, with_producer
 from rota.protocol.records.fast import Headers
 from rota.protocol.records.produced import RECORD_OVERHEAD_BYTES_MAX
 from rota.protocol.records.record import BatchBuilder, read_records
@@ -27,12 +25,6 @@ HEADER_OVERHEAD_BYTES_MAX: Final = 10
 
 Listener = Callable[[], bool]  # called once, at the outcome; returns whether a caller got it
 Callback = tuple[int, Callable[[Any], object], object]  # index of the record, function, its argument
-
-_PRODUCER: Final = Struct(">qhi")
-_CRC: Final = Struct(">I")
-_CRC_AT: Final = 17
-_ATTRIBUTES_AT: Final = 21
-_PRODUCER_AT: Final = 43
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +134,8 @@ class Batch(BatchBuilder):
             )
             self.raw_bytes = self.size_bytes
             self.records.release()
-        elif _PRODUCER.unpack_from(self.raw, _PRODUCER_AT) != (*self.producer, self.sequence):
-            self.raw = _stamped(self.raw, self.producer, self.sequence)
+        elif read_producer(self.raw) != (*self.producer, self.sequence):
+            self.raw = with_producer(self.raw, *self.producer, self.sequence)
 
     def end(self, outcome: Written | Failed) -> None:
         """Set the outcome, release the records, call the listeners; the callbacks run in one turn of the loop."""
@@ -241,15 +233,6 @@ def record_bytes(key: bytes | None, value: bytes | None, headers: Headers) -> in
         size += HEADER_OVERHEAD_BYTES_MAX + len(name.encode("utf-8", "surrogateescape"))
         size += len(content) if content is not None else 0
     return size
-
-
-def _stamped(raw: bytes, producer: ProducerId, sequence: int) -> bytes:
-    changed = bytearray(raw)
-    _PRODUCER.pack_into(changed, _PRODUCER_AT, *producer, sequence)
-    with memoryview(changed) as view:
-        checksum = crc32c(view[_ATTRIBUTES_AT:])
-    _CRC.pack_into(changed, _CRC_AT, checksum)
-    return bytes(changed)
 
 
 def _call_all(callbacks: deque[Callback], call_soon: Callable[..., object]) -> None:

@@ -4,25 +4,50 @@ Laws
     The CRC32C covers the bytes from `attributes` on. Base offset, size, leader epoch, magic and the CRC itself are not
     covered, so a broker assigns offsets without a new checksum.
     This module never decodes records.
-
-Layout (big endian), KIP-98: base offset i64, length i32 (of what follows it), leader epoch i32, magic i8, crc u32,
-attributes i16, last offset delta i32, base timestamp i64, max timestamp i64, producer id i64, producer epoch i16,
-base sequence i32, count i32, records.
+    The layout (KIP-98) is declared once, as FIELDS. The records follow it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from struct import Struct
+from struct import Struct, calcsize
 from typing import Final
 
 from rota.protocol.crc import crc32c
 from rota.protocol.records.errors import CorruptBatch, InvalidBatch, UnsupportedMagic
 
-BATCH_HEADER_BYTES: Final = 61
-LOG_OVERHEAD: Final = 12  # base offset and length, which the length does not include
+FIELDS: Final = {  # big endian
+    "base_offset": "q",
+    "length": "i",  # of the bytes that follow it
+    "leader_epoch": "i",
+    "magic": "b",
+    "crc": "I",
+    "attributes": "h",
+    "last_offset_delta": "i",
+    "base_timestamp": "q",
+    "max_timestamp": "q",
+    "producer_id": "q",
+    "producer_epoch": "h",
+    "base_sequence": "i",
+    "count": "i",
+}
+_NAMES: Final = list(FIELDS)
+
+
+def fields(first: str, last: str, *, skipped: Collection[str] = ()) -> Struct:
+    """Return the layout of the fields from `first` to `last`; those that are skipped have no value."""
+    names = _NAMES[_NAMES.index(first) : _NAMES.index(last) + 1]
+    codes = [f"{calcsize('>' + FIELDS[name])}x" if name in skipped else FIELDS[name] for name in names]
+    return Struct(">" + "".join(codes))
+
+
+def field_at(name: str) -> int:
+    """Return the position of a field, in bytes from the begin of the batch."""
+    return calcsize(">" + "".join([FIELDS[earlier] for earlier in _NAMES[: _NAMES.index(name)]]))
+
+
 MAGIC: Final = 2
 NO_TIMESTAMP: Final = -1
 
@@ -34,18 +59,24 @@ DELETE_HORIZON_BIT: Final = 0x40
 
 SEQUENCE_MAX: Final = 0x7FFF_FFFF
 
-_HEADER: Final = Struct(">qiibIhiqqqhii")
-_PEEK: Final = Struct(">qiib")
-_OFFSET: Final = Struct(">q")
-_EPOCH: Final = Struct(">i")
-_LENGTH: Final = Struct(">i")
-_CRC: Final = Struct(">I")
-_ATTRIBUTES: Final = Struct(">h")
-_LENGTH_AT: Final = 8
-_EPOCH_AT: Final = 12
-_CRC_AT: Final = 17
-_ATTRIBUTES_AT: Final = 21
-_MAX_TIMESTAMP_AT: Final = 35
+_HEADER: Final = fields("base_offset", "count")
+_PEEK: Final = fields("base_offset", "magic")
+_OFFSET: Final = fields("base_offset", "base_offset")
+_EPOCH: Final = fields("leader_epoch", "leader_epoch")
+_LENGTH: Final = fields("length", "length")
+_CRC: Final = fields("crc", "crc")
+_ATTRIBUTES: Final = fields("attributes", "attributes")
+_MAX_TIMESTAMP: Final = fields("max_timestamp", "max_timestamp")
+_PRODUCER: Final = fields("producer_id", "base_sequence")
+_LENGTH_AT: Final = field_at("length")
+_EPOCH_AT: Final = field_at("leader_epoch")
+_CRC_AT: Final = field_at("crc")
+_ATTRIBUTES_AT: Final = field_at("attributes")
+_MAX_TIMESTAMP_AT: Final = field_at("max_timestamp")
+_PRODUCER_AT: Final = field_at("producer_id")
+
+BATCH_HEADER_BYTES: Final = _HEADER.size
+LOG_OVERHEAD: Final = _EPOCH_AT  # base offset and length, which the length does not include
 
 Buffer = bytes | bytearray | memoryview
 
@@ -65,7 +96,7 @@ _CODECS: Final = frozenset(int(codec) for codec in Codec)
 
 @dataclass(slots=True)
 class BatchHeader:
-    """The 61 bytes before the records. `size_bytes` is the whole batch, header included."""
+    """The fields before the records, in their order. `size_bytes` is the whole batch, header included."""
 
     base_offset: int
     size_bytes: int
@@ -154,8 +185,21 @@ def read_attributes(batch: Buffer) -> int:
 
 def read_max_timestamp(batch: Buffer) -> int:
     """The largest timestamp of a whole batch of magic 2, by its header."""
-    timestamp: int = _OFFSET.unpack_from(batch, _MAX_TIMESTAMP_AT)[0]
+    timestamp: int = _MAX_TIMESTAMP.unpack_from(batch, _MAX_TIMESTAMP_AT)[0]
     return timestamp
+
+
+def read_producer(batch: Buffer) -> tuple[int, int, int]:
+    """(producer id, producer epoch, base sequence) of a whole batch of magic 2."""
+    producer: tuple[int, int, int] = _PRODUCER.unpack_from(batch, _PRODUCER_AT)
+    return producer
+
+
+def with_producer(batch: Buffer, producer_id: int, producer_epoch: int, base_sequence: int) -> bytes:
+    """Return the batch as another producer, or with another sequence."""
+    changed = bytearray(batch)
+    _PRODUCER.pack_into(changed, _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
+    return _with_checksum(changed)
 
 
 def with_payload(batch: Buffer, codec: Codec, payload: bytes) -> bytes:
@@ -163,6 +207,10 @@ def with_payload(batch: Buffer, codec: Codec, payload: bytes) -> bytes:
     changed = bytearray(batch[:BATCH_HEADER_BYTES]) + payload
     _LENGTH.pack_into(changed, _LENGTH_AT, len(changed) - LOG_OVERHEAD)
     _ATTRIBUTES.pack_into(changed, _ATTRIBUTES_AT, read_attributes(batch) & ~CODEC_BITS | codec)
+    return _with_checksum(changed)
+
+
+def _with_checksum(changed: bytearray) -> bytes:
     with memoryview(changed) as view:
         _CRC.pack_into(changed, _CRC_AT, crc32c(view[_ATTRIBUTES_AT:]))
     return bytes(changed)
@@ -214,7 +262,7 @@ def stamp_append_time(batch: bytearray | memoryview, position: int, *, append_ti
     """Set LogAppendTime: `max_timestamp` is the timestamp of all records. Computes a new checksum."""
     header = read_header(batch, position)
     _ATTRIBUTES.pack_into(batch, position + _ATTRIBUTES_AT, header.attributes | LOG_APPEND_TIME_BIT)
-    _OFFSET.pack_into(batch, position + _MAX_TIMESTAMP_AT, append_time_ms)
+    _MAX_TIMESTAMP.pack_into(batch, position + _MAX_TIMESTAMP_AT, append_time_ms)
     crc = crc32c(memoryview(batch)[position + _ATTRIBUTES_AT : position + header.size_bytes])
     _CRC.pack_into(batch, position + _CRC_AT, crc)
 

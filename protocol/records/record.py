@@ -9,7 +9,6 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Sequence
-from struct import Struct
 from typing import Final
 
 from rota.protocol.crc import crc32c
@@ -26,6 +25,7 @@ from rota.protocol.records.batch import (
     Buffer,
     Codec,
     check_batch,
+    fields,
     headers,
     read_header,
 )
@@ -45,8 +45,8 @@ __all__ = [
     "write_pairs",
 ]
 
-_HEAD: Final = Struct(">qiibI")
-_BODY: Final = Struct(">hiqqqhii")
+_HEAD: Final = fields("base_offset", "crc")
+_BODY: Final = fields("attributes", "count")  # what the checksum covers, with the records
 _UNCOUNTED_BYTES: Final = BATCH_HEADER_BYTES - LOG_OVERHEAD
 
 Pair = tuple[bytes | None, bytes | None]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from dataclasses import replace
+from pathlib import Path
 from struct import pack, pack_into
 from typing import Any
 
@@ -12,18 +15,23 @@ from aiokafka.record.util import calc_crc32c_py
 from rota.protocol.records.batch import (
     BATCH_HEADER_BYTES,
     DELETE_HORIZON_BIT,
+    FIELDS,
     LOG_OVERHEAD,
     BatchHeader,
     Codec,
     check_batch,
+    field_at,
+    fields,
     headers,
     read_attributes,
     read_header,
     read_max_timestamp,
+    read_producer,
     read_size_and_magic,
     stamp,
     stamp_append_time,
     with_payload,
+    with_producer,
 )
 from rota.protocol.records.errors import CorruptBatch, InvalidBatch, UnsupportedMagic
 from rota.protocol.records.record import Record, read_records, write_batch, write_pairs
@@ -238,3 +246,53 @@ def test_records_in_another_codec_make_a_batch_with_a_good_checksum() -> None:
     check_batch(changed, 0, header)
     assert (header.codec, header.size_bytes, header.count) == (Codec.GZIP, BATCH_HEADER_BYTES + 10, 3)
     assert with_payload(changed, Codec.NONE, raw[BATCH_HEADER_BYTES:]) == raw
+
+
+POSITIONS = {
+    "base_offset": 0,
+    "length": 8,
+    "leader_epoch": 12,
+    "magic": 16,
+    "crc": 17,
+    "attributes": 21,
+    "last_offset_delta": 23,
+    "base_timestamp": 27,
+    "max_timestamp": 35,
+    "producer_id": 43,
+    "producer_epoch": 51,
+    "base_sequence": 53,
+    "count": 57,
+}
+
+
+def test_the_fields_are_where_the_specification_has_them() -> None:
+    """P2. By hand from KIP-98."""
+    assert {name: field_at(name) for name in FIELDS} == POSITIONS
+    assert (BATCH_HEADER_BYTES, LOG_OVERHEAD) == (61, 12)
+    named = ["size_bytes" if name == "length" else name for name in FIELDS]
+    assert named == [field.name for field in dataclasses.fields(BatchHeader)]
+
+
+def test_a_part_of_the_header_has_its_fields_and_room_for_those_that_are_skipped() -> None:
+    part = fields("leader_epoch", "last_offset_delta", skipped=("crc", "attributes"))
+    header = fields("base_offset", "count").pack(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
+    assert part.unpack_from(header, field_at("leader_epoch")) == (3, 4, 7)
+    assert part.size == field_at("base_timestamp") - field_at("leader_epoch")
+
+
+def test_the_layout_is_declared_once() -> None:
+    """P2. Nothing else has a format with the first fields of a batch, those of its producer, or its timestamps."""
+    declares = re.compile(r"""["']>(qiib?\w*|qi\d*x\d*b\w*|qhi|h?iqqq\w*)["']""")
+    root = Path(__file__).parents[4]
+    sources = [path for name in ("client", "coordinator", "protocol", "cli") for path in (root / name).rglob("*.py")]
+    assert len(sources) > 500
+    assert [path.name for path in sources if declares.search(path.read_text())] == []
+
+
+def test_the_producer_of_a_batch_is_replaced() -> None:
+    records = [Record(0, 1000, b"k", b"v")]
+    sent = write_batch(records, producer_id=5, producer_epoch=1, base_sequence=7)
+    assert read_producer(sent) == (5, 1, 7)
+    again = with_producer(sent, 6, 0, 2)
+    assert again == write_batch(records, producer_id=6, producer_epoch=0, base_sequence=2)
+    assert read_records(again) == read_records(sent)
