@@ -3,9 +3,9 @@
 ROTA_COMPILE=0 does not compile, ROTA_COMPILE=1 raises when the compilation fails; unset, a failure is a warning.
 ROTA_OPTIMIZE is the compiler's level of optimization, 0 to 3 (default 3).
 
-With SOURCE_DATE_EPOCH, two builds of one commit with one Python are the same bytes: the sdist, and the wheel without
-compiled files. setuptools takes that time for the entries of a wheel alone: owners, modes and the times in an sdist are
-those of the machine, and the commands below replace them.
+With SOURCE_DATE_EPOCH, two builds of one commit with one Python, compiler and mypyc are the same bytes: the sdist and
+the wheels, compiled files included. setuptools takes that time for the entries of a wheel alone: owners, modes and the
+times in an sdist are those of the machine, and the commands below replace them.
 """
 
 from __future__ import annotations
@@ -83,9 +83,19 @@ def extensions() -> list[Extension]:
         # a warning of an unknown compiler must not fail the build; the loops count on int64 arithmetic that wraps
         extension.extra_compile_args = [flag for flag in extension.extra_compile_args if flag != "-Werror"]
         if os.name == "posix":
-            extension.extra_compile_args.append("-fwrapv")
+            extension.extra_compile_args += ["-fwrapv", *path_independence()]
     extensions[0].sources.append(write_source_hash())
     return extensions
+
+
+def path_independence() -> list[str]:
+    """Return the options that keep the folders of the build out of the compiled files' debug information."""
+    if SOURCE_DATE_EPOCH is None:
+        return []
+    import mypyc
+
+    folders = {os.getcwd(): "rota", str(Path(mypyc.__file__).parent): "mypyc"}
+    return [f"-ffile-prefix-map={folder}={name}" for folder, name in folders.items()]
 
 
 def remove_old_builds() -> None:

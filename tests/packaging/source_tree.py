@@ -63,8 +63,13 @@ def build(hook: str, tree: Path, umask: int = 0o022, **variables: str) -> Path:
 
 
 def wheel_of(sdist: Path, folder: Path, python: str, **variables: str) -> Path:
-    """Have pip build a wheel for that Python, with the packages that a build requires; returns it."""
+    """Have pip build a wheel for that Python, in an environment of the packages that a build requires; returns it.
+
+    Those are the versions of constraints.txt: another mypyc writes other C code.
+    """
     command = [sys.executable, "-m", "pip", "--python", python, "wheel", "-q", "--no-deps", "-w", str(folder)]
-    subprocess.run([*command, str(sdist)], check=True, env=outside() | variables)
+    pinned = dict.fromkeys(("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT"), str(CONSTRAINTS))
+    given = {"SOURCE_DATE_EPOCH": str(EPOCH)} | pinned | variables
+    subprocess.run([*command, str(sdist)], check=True, env=outside() | given)
     (wheel,) = folder.glob("*.whl")
     return wheel

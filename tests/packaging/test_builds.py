@@ -65,6 +65,19 @@ def test_two_wheels_and_that_of_the_sdist_are_the_same_bytes(
         assert pure.testzip() is None
 
 
+@pytest.mark.skipif(shutil.which("cc") is None, reason="a C compiler is not installed")
+def test_two_compiled_wheels_are_the_same_bytes(wheel: Path, other_tree: Path) -> None:
+    """One from the sdist in pip's own environment, one in another folder with the packages of this environment."""
+    other = build(BUILD_WHEEL, other_tree, 0o077, **ELSEWHERE, ROTA_COMPILE="1")
+    assert other.name == wheel.name
+    with zipfile.ZipFile(wheel) as ours, zipfile.ZipFile(other) as theirs:
+        names = ours.namelist()
+        assert any(name.endswith(".so") for name in names)
+        assert names == theirs.namelist()
+        assert [name for name in names if ours.read(name) != theirs.read(name)] == []
+    assert other.read_bytes() == wheel.read_bytes()
+
+
 def test_without_the_variable_the_times_are_those_of_the_files(tree: Path) -> None:
     environment = outside() | {"ROTA_COMPILE": "0"}
     out = tree.parent / "plain"
