@@ -14,12 +14,15 @@ import asyncio
 from collections.abc import Iterable, Iterator
 
 from rota.coordinator.broker import Broker
+from rota.coordinator.consumer_group import steps as consumer_steps
+from rota.coordinator.consumer_group.state import ConsumerGroup
 from rota.coordinator.group.machine import Group
 from rota.coordinator.group.members import Member, pending_timer
 from rota.coordinator.group.rebalance import JOIN, SYNC
 from rota.coordinator.upkeep import ROUND_MS, ROUND_PARTITIONS_MAX
 from rota.testing.hosted_broker import HostedBroker
 
+OF_A_REBALANCE = (consumer_steps.REBALANCE, consumer_steps.JOIN, consumer_steps.SYNC)  # timers of the consumer protocol
 TICKS_PER_STEP = 3  # of the loop: what timers began is under way afterwards
 
 
@@ -72,14 +75,19 @@ def _extend_sessions(hosted: HostedBroker, by_ms: int) -> None:
     """KT1."""
     for group in hosted.broker.groups.machines():
         if group.consumer is not None:
-            for member_id in group.consumer.deadlines:
-                if hosted.faults.is_connected(group.group_id, member_id):
-                    group.consumer.deadlines[member_id] += by_ms
+            _extend_consumer(hosted, group, group.consumer, by_ms)
         live = [member for member in group.members if _is_live(hosted, group, member)]
         for member in live:
             member.deadline_ms += by_ms  # its timer fires earlier and is set again
         if live or group.members.pending:
             _postpone(hosted.broker, group, (JOIN, SYNC, *map(pending_timer, group.members.pending)), by_ms)
+
+
+def _extend_consumer(hosted: HostedBroker, group: Group, members: ConsumerGroup, by_ms: int) -> None:
+    for member_id in members.deadlines:
+        if hosted.faults.is_connected(group.group_id, member_id):
+            members.deadlines[member_id] += by_ms
+            _postpone(hosted.broker, group, [timer + member_id for timer in OF_A_REBALANCE], by_ms)
 
 
 def _is_live(hosted: HostedBroker, group: Group, member: Member) -> bool:

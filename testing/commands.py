@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rota.coordinator.consumer_group.machine import HostedGroup
 from rota.coordinator.consumer_group.state import ConsumerGroup
-from rota.coordinator.consumer_group.steps import SESSION
+from rota.coordinator.consumer_group.steps import SESSION, bump_epoch
 from rota.coordinator.group import rebalance
 from rota.coordinator.group.effects import Step
 from rota.coordinator.group.members import Member
@@ -180,12 +180,15 @@ class Commands:
         return list(sentences(found[-1])) if found else []
 
     async def rebalance(self, group: str) -> None:
-        """Begin a rebalance of a group: its members join again."""
+        """Begin a rebalance of a group: its members join again, or get a new target in the next group epoch."""
         hosted, shard, machine = self._machine(group)
-        if machine.consumer is not None:
-            raise CommandRefused(f"group {group!r} is of the consumer protocol: its members never join again")
+        if not machine.summary.member_count:
+            raise CommandRefused(f"group {group!r} has no members")
         step = Step(hosted.broker.now_ms(), hosted.broker.wall_ms())
-        rebalance.prepare_or_complete(machine, step, REASON, trigger="test", members=())
+        if machine.consumer is None:
+            rebalance.prepare_or_complete(machine, step, REASON, trigger="test", members=())
+        else:
+            bump_epoch(machine.consumer, step, f"{REASON}.", "test")
         shard.perform(machine, step.effects)
 
     async def expire_member(self, group: str, member: str) -> None:

@@ -39,6 +39,25 @@ def consumer(
         member.close()
 
 
+@contextmanager
+def epoch_member(
+    bootstrap: str, group: str, *topics: str, client_id: str = "reader", revokes_in_poll: bool = False, **settings: Any
+) -> Iterator[Consumer]:
+    """A member with `group.protocol=consumer`; the broker sets its heartbeats and its session.
+
+    Without a callback librdkafka revokes in a thread of its own; with one, in `poll`.
+    """
+    config = {"enable.auto.commit": False, "auto.offset.reset": "earliest", "group.protocol": "consumer", **QUIET}
+    of_test = {"bootstrap.servers": bootstrap, "group.id": group, "client.id": client_id}
+    member = Consumer({**config, **of_test, **{name.replace("_", "."): value for name, value in settings.items()}})
+    callbacks = {"on_revoke": lambda _member, _partitions: None} if revokes_in_poll else {}
+    member.subscribe(list(topics), **callbacks)
+    try:
+        yield member
+    finally:
+        member.close()
+
+
 def take(member: Consumer, count: int) -> list[Any]:
     """The next records."""
     records: list[Any] = []
