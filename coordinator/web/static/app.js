@@ -3,6 +3,7 @@
 import { logIn, logOut, session } from "./api.js";
 import { ask } from "./dialogs.js";
 import { h, replace } from "./dom.js";
+import { client, clients } from "./pages/clients.js";
 import { cluster } from "./pages/cluster.js";
 import { topic } from "./pages/topic.js";
 import { topics } from "./pages/topics.js";
@@ -10,8 +11,8 @@ import { groups } from "./pages/groups.js";
 import { group } from "./pages/group.js";
 
 const POLL_MS = 5000, SETTLE_MS = 150;
-const PAGES = { "": cluster, topics, topic, groups, group };
-const SECTION = { "": "cluster", topics: "topics", topic: "topics", groups: "groups", group: "groups" };
+const PAGES = { "": cluster, topics, topic, groups, group, clients, client };
+const SECTION = { "": "cluster", topics: "topics", topic: "topics", groups: "groups", group: "groups", clients: "clients", client: "clients" };
 
 const main = document.getElementById("main");
 let started = false, page = null, waiting = null, loading = false, again = false;
