@@ -1,6 +1,6 @@
 """Three brokers as processes whose machines all lose power, and whose ZooKeeper loses its data until it is restored.
 
-As `test_cluster_faults`, in the soak only. A power cut is imitated: the processes are killed, the ends of logs that no
+As `test_cluster_faults`. A power cut is imitated: the processes are killed, the ends of logs that no
 client was told of are cut off anywhere, and each folder names another start of its machine. Every acknowledged record
 has been flushed (`log.flush.interval.messages=1`), so that a disk would have kept it.
 """
@@ -22,7 +22,7 @@ from tools.zookeeper import ZooKeeperServer, missing
 from rota.coordinator.log.boot import BOOT_FILE
 from rota.protocol.records.batch import headers
 
-pytestmark = [pytest.mark.java, soak_only]
+pytestmark = pytest.mark.java
 
 LOSSES = 3
 DELIVERED_SECONDS = 2  # acknowledgements that the kernel still had when the brokers were killed
@@ -75,6 +75,7 @@ def test_a_power_cut_of_all_machines_loses_nothing_that_was_acknowledged(cluster
     in_spite_of(cluster, [cut_power], random)
 
 
+@soak_only
 def test_a_zookeeper_that_loses_its_data_until_it_is_restored(cluster: NetworkedCluster, seed: int) -> None:
     """CI1. On an empty ZooKeeper the brokers keep their logs and wait; with its data they go on."""
     random = Random(seed)

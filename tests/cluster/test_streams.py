@@ -16,6 +16,7 @@ from tools.zookeeper import missing
 pytestmark = [*needs_java, pytest.mark.skipif(missing() is not None, reason=f"no ZooKeeper: {missing()}")]
 PROGRAM = str(Path(__file__).parents[1] / "interop" / "java" / "WordCount.java")
 PARTITIONS, WORDS, EACH, WAIT_SECONDS = 2, 6, 100, 60
+STATES = ("REBALANCING", "RUNNING", "PENDING_SHUTDOWN", "PENDING_ERROR", "ERROR", "NOT_RUNNING")
 
 
 class Counts:
@@ -61,13 +62,51 @@ def test_a_count_continues_when_a_broker_and_an_instance_are_killed(cluster: Clu
     with programs[0], programs[1]:
         send(cluster)
         until(lambda: counts.reached(EACH), "the first counts", seconds=WAIT_SECONDS)
-        until(lambda: all(program.lines[-1:] == ["RUNNING"] for program in programs), "both", seconds=WAIT_SECONDS)
+        until(lambda: all(map(is_running, programs)), "both", seconds=WAIT_SECONDS)
         cluster.kill(cluster.leader("in"))
         send(cluster)
         until(lambda: counts.reached(2 * EACH), "counts after the broker's death", seconds=WAIT_SECONDS)
         assert all("ERROR" not in program.lines for program in programs)
-        programs[0].kill()
+        until(lambda: any(map(standbys, programs)), "a standby", seconds=WAIT_SECONDS)
+        survivor = next(program for program in programs if standbys(program))
+        ends = changelog_ends(cluster)
+        waiting = sorted(standbys(survivor))
+        until(lambda: all(standbys(survivor)[i] >= ends[i] - 1 for i in waiting), f"{ends}", seconds=WAIT_SECONDS)
+        programs[1 - programs.index(survivor)].kill()
         send(cluster)
         until(lambda: counts.reached(3 * EACH), "counts of the standby", seconds=2 * WAIT_SECONDS)
-        assert programs[1].stop() == 143, "it ends by SIGTERM"
+        check_promoted(survivor, waiting, ends)
+        assert survivor.stop() == 143, "it ends by SIGTERM"
     counts.close()
+
+
+def is_running(program: JavaProgram) -> bool:
+    states = [line for line in program.lines if line in STATES]
+    return states[-1:] == ["RUNNING"]
+
+
+def said(program: JavaProgram, what: str) -> list[list[int]]:
+    """The numbers of its lines of that kind; the partition comes first."""
+    return [[int(number) for number in line.split()[1:]] for line in program.lines if line.startswith(what + " ")]
+
+
+def standbys(program: JavaProgram) -> dict[int, int]:
+    """By partition: the last offset of the changelog that its standby has."""
+    return dict(said(program, "STANDBY"))
+
+
+def changelog_ends(cluster: Cluster) -> list[int]:
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "ends", "log_level": 0})
+    partitions = [TopicPartition("count-counts-changelog", index) for index in range(PARTITIONS)]
+    ends = [consumer.get_watermark_offsets(partition, timeout=WAIT_SECONDS)[1] for partition in partitions]
+    consumer.close()
+    return ends
+
+
+def check_promoted(survivor: JavaProgram, partitions: list[int], ends: list[int]) -> None:
+    """The standbys became active with what they had: hardly a record of the changelog was read for it."""
+    promoted = {partition: offset for partition, offset, _ in said(survivor, "PROMOTED")}
+    restored = dict(said(survivor, "RESTORED"))
+    for partition in partitions:
+        assert promoted[partition] >= ends[partition] - 1, (promoted, ends)
+        assert restored[partition] <= 1 < ends[partition], (restored, ends)
