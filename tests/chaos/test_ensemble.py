@@ -28,7 +28,7 @@ from tools.zookeeper import ZooKeeperEnsemble, missing
 pytestmark = pytest.mark.java
 MORE_RECORDS = 200
 READ, ALL = 1, 31  # ZooKeeper's permissions
-USER = {"rota.zookeeper.digest": "rota:secret", "zookeeper.set.acl": "true"}
+USER = {"rota.zookeeper.digest": "rota:planted-secret", "zookeeper.set.acl": "true"}
 
 
 @pytest.fixture

@@ -31,8 +31,8 @@ async def test_brokers_that_start_together_create_their_chroot(world: ZooKeeperW
 
 
 async def test_nodes_of_a_user_are_readable_but_not_writable_by_others(world: ZooKeeperWorld) -> None:
-    owner = await world.open(digest="rota:secret", set_acl=True)
-    same_user = await world.open(digest="rota:secret")
+    owner = await world.open(digest="rota:planted-secret", set_acl=True)
+    same_user = await world.open(digest="rota:planted-secret")
     stranger = await world.open(digest="rota:guessed")
     await owner.create("/a", b"1")
     assert await same_user.set("/a", b"2") == 1
