@@ -250,11 +250,12 @@ def leave(group: ConsumerGroup, event: Leave, step: Step, remove: Remove) -> Non
     """Remove the members that the request names; one answer for each."""
     removed: dict[str, Member] = {}
     answers = tuple(_leaver(group, leaver, removed) for leaver in event.leavers)
+    client_reason = "; ".join(dict.fromkeys(leaver.reason for leaver in event.leavers if leaver.reason)) or None
     for member in removed.values():
-        notes.left(group, member, step)
+        notes.left(group, member, step, client_reason)
     if removed:
         reason = f"explicit `LeaveGroup` request for ({', '.join(removed)}) members."
-        remove(Removal(tuple(removed.values()), reason, Trigger.MEMBER_LEFT), step)
+        remove(Removal(tuple(removed.values()), reason, Trigger.MEMBER_LEFT, client_reason), step)
     step.reply(event.token, Left(ErrorCode.NONE, answers))
 
 

@@ -33,11 +33,12 @@ from rota.protocol.group_timeline import Trigger
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Members that leave at once. `reason` and `trigger` are those of the rebalance."""
+    """Members that leave at once. The reasons and `trigger` are those of the rebalance."""
 
     members: tuple[Member, ...]
     reason: str
     trigger: str
+    client_reason: str | None = None
 
 
 Remove = Callable[[Removal, Step], None]  # removes members; the group may become a classic one by it
@@ -90,7 +91,7 @@ def remove_members(group: ConsumerGroup, removal: Removal, step: Step) -> None:
     for expression in dict.fromkeys(member.regex for member in removed if member.regex):
         if expression not in group.expressions:
             record(group, records.removed_regex(group.group_id, expression), step)
-    bump_epoch(group, step, removal.reason, removal.trigger, removed)
+    bump_epoch(group, step, removal.reason, removal.trigger, removed, removal.client_reason)
     if not group.members:
         notes.empty(group, step)
     notes.progressed(group, step)

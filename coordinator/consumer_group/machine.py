@@ -263,7 +263,7 @@ class HostedGroup(Group):
         assert group is not None
         if downgrade.is_due(group, removal.members, self.config.group_size_max):
             reason = f"Downgrade group {self.group_id} from consumer to classic for member leaving."
-            with_reason = leave.Removal(removal.members, reason, removal.trigger)
+            with_reason = leave.Removal(removal.members, reason, removal.trigger, removal.client_reason)
             if self._downgrade(group, with_reason, step, has_to_rebalance=True):
                 return
         leave.remove_members(group, removal, step)
@@ -291,7 +291,8 @@ class HostedGroup(Group):
         step.note(group_notes.DOWNGRADED, self.fields(generation=generation, members=len(members)))
         if has_to_rebalance:
             named = tuple(member.as_event_member() for member in removal.members)
-            rebalance.prepare(self, step, removal.reason, trigger=removal.trigger, members=named)
+            reason, trigger = removal.reason, removal.trigger
+            rebalance.prepare(self, step, reason, removal.client_reason, trigger=trigger, members=named)
         return True
 
     # ---- offsets

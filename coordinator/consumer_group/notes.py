@@ -36,9 +36,13 @@ def bumped(
     trigger: str,
     members: Iterable[Member],
     step: Step,
+    client_reason: str | None = None,
 ) -> None:
     """A rebalance begins. `generation` is the epoch before, as of a classic group."""
-    fields = group.fields(reason=reason) | {"generation": group.epoch - 1, "members": len(group.members)}
+    fields = group.fields(reason=reason, client_reason=client_reason) | {
+        "generation": group.epoch - 1,
+        "members": len(group.members),
+    }
     named = tuple(member.as_event_member() for member in members)
     step.note(notes.PREPARING, fields, trigger=trigger, members=named, previous_state=previous.value)
 
@@ -115,8 +119,10 @@ def _have_to_revoke(group: ConsumerGroup) -> Iterator[Member]:
             yield member
 
 
-def left(group: ConsumerGroup, member: Member, step: Step) -> None:
-    step.note(notes.LEFT, group.fields(member=member.member_id), members=(member.as_event_member(),))
+def left(group: ConsumerGroup, member: Member, step: Step, client_reason: str | None = None) -> None:
+    """The member left, or was removed by an administrator; only LeaveGroup has a reason."""
+    fields = group.fields(member=member.member_id, client_reason=client_reason)
+    step.note(notes.LEFT, fields, members=(member.as_event_member(),))
 
 
 def removed(group: ConsumerGroup, event: str, member: Member, reason: str, step: Step) -> None:

@@ -35,7 +35,14 @@ def refuse(step: Step, token: Token, body: HeartbeatReply) -> None:
     step.effects.append(Reply(token, body, when_durable=False))
 
 
-def bump_epoch(group: ConsumerGroup, step: Step, reason: str, trigger: str, members: tuple[Member, ...] = ()) -> None:
+def bump_epoch(
+    group: ConsumerGroup,
+    step: Step,
+    reason: str,
+    trigger: str,
+    members: tuple[Member, ...] = (),
+    client_reason: str | None = None,
+) -> None:
     """Begin a rebalance: the next group epoch, with the hash of the topics that members subscribe to now."""
     refused_requests.finish(group, step)
     hash_now = metadata_hash(group.subscribed_topics(), group.topics)
@@ -43,7 +50,7 @@ def bump_epoch(group: ConsumerGroup, step: Step, reason: str, trigger: str, memb
     record(group, records.epoch(group.group_id, group.epoch + 1, hash_now), step)
     if previous is not group.state or group.epoch == group.target_epoch + 1:
         group.assigning_ms = step.now_ms
-    notes.bumped(group, previous, reason, trigger, members, step)
+    notes.bumped(group, previous, reason, trigger, members, step, client_reason)
 
 
 def refresh_session(group: ConsumerGroup, member_id: str, step: Step) -> None:

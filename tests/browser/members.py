@@ -47,12 +47,12 @@ class Members:
 
         self.run(produce())
 
-    def join(self, group: str, name: str, topic: str) -> None:
+    def join(self, group: str, name: str, topic: str, **settings: Any) -> None:
         """Let a member join; return when it has partitions."""
 
         async def join() -> None:
             ready, leaving = asyncio.Event(), asyncio.Event()
-            work = self._loop.create_task(self._consume(group, name, topic, ready, leaving))
+            work = self._loop.create_task(self._consume(group, name, topic, ready, leaving, settings))
             self._running[name] = work, leaving
             await ready.wait()
 
@@ -76,10 +76,11 @@ class Members:
         self._thread.join(SECONDS_MAX)
         self._loop.close()
 
-    async def _consume(self, group: str, name: str, topic: str, ready: asyncio.Event, leaving: asyncio.Event) -> None:
-        config = ConsumerConfig(
-            bootstrap_servers=self.address, group_id=group, client_id=name, auto_offset_reset="earliest"
-        )
+    async def _consume(
+        self, group: str, name: str, topic: str, ready: asyncio.Event, leaving: asyncio.Event, settings: dict[str, Any]
+    ) -> None:
+        fixed = {"bootstrap_servers": self.address, "group_id": group, "client_id": name}
+        config = ConsumerConfig(**fixed, auto_offset_reset="earliest", **settings)
         async with Consumer(config) as consumer:
             consumer.subscribe([topic])
             while not leaving.is_set():

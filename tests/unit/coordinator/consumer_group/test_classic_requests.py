@@ -357,3 +357,11 @@ def test_a_classic_member_commits_in_its_generation_in_any_version() -> None:
     assert talk.commit("c1", 2, version=8) is NONE
     assert talk.commit("c1", 3, version=8) is ErrorCode.ILLEGAL_GENERATION
     assert talk.commit("a", 2, version=8) is ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_the_reason_of_an_administrator_is_that_of_the_rebalance() -> None:
+    talk = two_members()
+    request = Leave(talk.token(), (Leaver(MemberId("a"), None, "removed in the console"),))
+    assert talk.send(request).members[0][2] is NONE
+    assert talk.noted(notes.LEFT)[-1]["client_reason"] == "removed in the console"
+    assert talk.noted(notes.PREPARING)[-1]["client_reason"] == "removed in the console"
