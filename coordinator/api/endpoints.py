@@ -40,9 +40,12 @@ def live_addresses(node: Node, call: Call) -> Iterator[BrokerAddress]:
 
 
 def listed_addresses(node: Node, call: Call) -> list[BrokerAddress]:
-    """Return the brokers that a client shall know: those that are alive, and for a moment those that have left."""
+    """Return the brokers that a client shall know: those that are alive, and for a moment those that have left.
+
+    Each is listed once: this broker is alive also while it is not registered, as after it was fenced.
+    """
     departed = {} if node.lost_brokers is None else node.lost_brokers.departed()
-    left = (_address(broker, call) for broker in departed.values())
+    left = (_address(broker, call) for broker_id, broker in departed.items() if broker_id != node.config.node_id)
     return sorted([*live_addresses(node, call), *(address for address in left if address is not None)])
 
 

@@ -99,6 +99,13 @@ def test_metadata_waits_until_the_leader_that_may_be_dead_is_replaced(cluster: C
     assert cluster.ask(request=MetadataRequest(topics=())).is_given, "an answer without leaders does not wait"
 
 
+def test_a_broker_that_was_fenced_lists_itself_once(cluster: Cluster) -> None:
+    """LB2. Java's clients fail at a broker that is listed twice."""
+    cluster.brokers(1, 2)
+    answer = cluster.ask(request=MetadataRequest(topics=()))
+    assert [broker.node_id for broker in answer.body.brokers] == [0, 1, 2]
+
+
 def test_the_broker_that_was_replaced_is_listed_for_a_while(cluster: Cluster) -> None:
     """LB2."""
     cluster.lost.suspect(1, 101)
