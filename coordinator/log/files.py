@@ -21,6 +21,8 @@ from typing import Any, Final
 
 PROBE_EVERY_BYTES: Final = 64 * 1024  # smaller than the kernel's read-ahead, which fills the page cache in such runs
 LOAD_BYTES: Final = 1 << 20  # read at once to bring a range into the page cache
+COPIED_BYTES_MAX: Final = 32 * 1024  # of a read that is not probed first
+_CANNOT_TELL: Final = (errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)  # the file system does not know such reads
 _NOWAIT: Final = getattr(os, "RWF_NOWAIT", None)
 _READ: Final = os.O_RDONLY | os.O_CLOEXEC
 _CACHESTAT: Final = 451  # the number of the system call, Linux 6.5 and later; no wrapper in Python or older C libraries
@@ -96,6 +98,24 @@ class FileSystem:
     def pread(self, fd: int, count: int, position: int) -> bytes:
         return os.pread(fd, count, position)
 
+    def pread_cached(self, fd: int, count: int, position: int) -> bytes | None:
+        """As `pread`; None where that would wait for the disk.
+
+        A read of few bytes is one call, which the kernel ends where a page is not in its cache. A read of many bytes
+        is probed first: into memory that has to be cleared and copied it would take longer.
+        """
+        if count <= COPIED_BYTES_MAX and _NOWAIT is not None:
+            buffer = bytearray(count)
+            try:
+                if os.preadv(fd, [buffer], position, _NOWAIT) == count:
+                    return bytes(buffer)
+            except BlockingIOError:
+                return None
+            except OSError as error:
+                if error.errno not in _CANNOT_TELL:
+                    raise
+        return self.pread(fd, count, position) if self.is_cached(fd, count, position) else None
+
     def ftruncate(self, fd: int, size_bytes: int) -> None:
         os.ftruncate(fd, size_bytes)
 
@@ -132,7 +152,7 @@ class FileSystem:
         except BlockingIOError:
             return False
         except OSError as error:
-            if error.errno not in (errno.ENOTSUP, errno.EINVAL, errno.ENOSYS):
+            if error.errno not in _CANNOT_TELL:
                 raise
         return True
 

@@ -209,8 +209,10 @@ class FileStore:
         count = min(count, self.size_bytes - position)
         try:
             fd = self._fd if self._fd >= 0 else self._files.get(self.path)
-            if wait or self._files.system.is_cached(fd, count, position):
-                return self._files.system.pread(fd, count, position)
+            system = self._files.system
+            data = system.pread(fd, count, position) if wait else system.pread_cached(fd, count, position)
+            if data is not None:
+                return data
         except OSError as error:
             raise self._failed("read", error) from error
         ahead_bytes = min(max(count, READ_AHEAD_BYTES), self.size_bytes - position)

@@ -118,6 +118,9 @@ class FaultyFiles(FileSystem):
     def is_cached(self, fd: int, count: int, position: int) -> bool:
         return not any(name in self._paths[fd] for name in self.uncached)
 
+    def pread_cached(self, fd: int, count: int, position: int) -> bytes | None:
+        return self.pread(fd, count, position) if self.is_cached(fd, count, position) else None
+
     def load(self, path: Path, count: int, position: int) -> None:
         super().load(path, count, position)
         if self.forgets_loads:

@@ -12,7 +12,14 @@ from tests.unit.coordinator.faulty_files import FaultyFiles
 
 import rota.coordinator.log
 from rota.coordinator.log import files as files_module
-from rota.coordinator.log.files import LOAD_BYTES, PROBE_EVERY_BYTES, FileSystem, cached_pages, pages
+from rota.coordinator.log.files import (
+    COPIED_BYTES_MAX,
+    LOAD_BYTES,
+    PROBE_EVERY_BYTES,
+    FileSystem,
+    cached_pages,
+    pages,
+)
 
 
 def test_a_short_write_is_continued(tmp_path: Path) -> None:
@@ -73,6 +80,66 @@ def test_two_probes_suffice_where_the_kernel_counts_every_page(
     files.close(fd)
     assert len(probed) == probes
     assert (probed[0], probed[-1]) == (1000, 1000 + LOAD_BYTES - 1)
+
+
+def test_f11_a_read_of_few_bytes_is_one_call_where_the_page_cache_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, path, reads, preadv = FileSystem(), tmp_path / "f", list[int](), os.preadv
+
+    def counted(fd: int, buffers: list[bytearray], at: int, flags: int = 0) -> int:
+        reads.append(len(buffers[0]))
+        return preadv(fd, buffers, at, flags)
+
+    path.write_bytes(bytes(range(256)) * 1000)
+    fd = files.open_read(path)
+    monkeypatch.setattr(os, "preadv", counted)
+    for count in (1, 61, COPIED_BYTES_MAX, COPIED_BYTES_MAX + 1, 200_000):
+        assert files.pread_cached(fd, count, 1003) == files.pread(fd, count, 1003)
+    assert reads[:3] == [1, 61, COPIED_BYTES_MAX]
+    assert set(reads[3:]) == {1}
+    assert files.pread_cached(fd, 100, 256_000 - 10) == files.pread(fd, 100, 256_000 - 10) == bytes(range(246, 256))
+    files.close(fd)
+
+
+@pytest.mark.parametrize("count", [10, 2 * COPIED_BYTES_MAX])
+@pytest.mark.parametrize("code", [errno.EAGAIN, errno.ENOTSUP, errno.EIO])
+def test_f11_a_read_does_not_wait_and_reads_where_the_file_system_cannot_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, code: int
+) -> None:
+    files, path = FileSystem(), tmp_path / "f"
+    path.write_bytes(bytes(4 * COPIED_BYTES_MAX))
+    fd = files.open_read(path)
+
+    def refused(*call: object) -> int:
+        raise OSError(code, "injected")
+
+    monkeypatch.setattr(os, "preadv", refused)
+    if code == errno.EIO:
+        with pytest.raises(OSError, match="injected"):
+            files.pread_cached(fd, count, 5)
+    else:
+        assert files.pread_cached(fd, count, 5) == (None if code == errno.EAGAIN else bytes(count))
+    files.close(fd)
+
+
+def test_f11_a_part_that_is_not_in_the_page_cache_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel reads up to there; the rest is probed, and not found."""
+    files, path, preadv = FileSystem(), tmp_path / "f", os.preadv
+
+    def cut(fd: int, buffers: list[bytearray], at: int, flags: int = 0) -> int:
+        if at + len(buffers[0]) > 4096:
+            if at >= 4096:
+                raise BlockingIOError
+            return preadv(fd, [bytearray(4096 - at)], at, flags)
+        return preadv(fd, buffers, at, flags)
+
+    path.write_bytes(bytes(8192))
+    fd = files.open_read(path)
+    monkeypatch.setattr(os, "preadv", cut)
+    assert files.pread_cached(fd, 4000, 0) == bytes(4000)
+    assert files.pread_cached(fd, 4000, 1000) is None
+    files.close(fd)
 
 
 def test_the_kernel_counts_the_cached_pages_of_a_range(tmp_path: Path) -> None:
