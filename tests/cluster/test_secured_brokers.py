@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from confluent_kafka.admin import (
 )
 from structlog.testing import capture_logs
 from tests.cluster.brokers import PATIENCE_SECONDS, Brokers, until
+from tests.unit.identity_provider import SECRET, IdentityProvider, signed
 from tools.peer.certificates import Authority
 
 MECHANISM = "SCRAM-SHA-512"
@@ -142,6 +144,77 @@ async def test_records_are_replicated_and_a_client_with_acls_reads_them(
         logs = [partition.log for b in brokers.by_id.values() if (partition := b.partitions.get("t", 0)) is not None]
         assert [log.log_end_offset for log in logs] == [1, 1, 1]
         assert [each.total for b in brokers.by_id.values() if (each := b.node.denials) is not None and each.total] == []
+
+
+def write_one(settings: dict[str, Any], replicas: Sequence[int]) -> None:
+    """Create the topic t with one partition, and write a record to it on all replicas."""
+    topic = NewTopic("t", num_partitions=1, replica_assignment=[list(replicas)])
+    admin = AdminClient(settings)  # it ends its requests with itself
+    for future in admin.create_topics([topic]).values():
+        future.result(PATIENCE_SECONDS)
+    producer = Producer({**settings, "acks": "all"})
+    delivered: list[object] = []
+    producer.produce("t", b"value", on_delivery=lambda error, _: delivered.append(error))
+    assert producer.flush(PATIENCE_SECONDS) == 0
+    assert delivered == [None]
+
+
+def check_copied(brokers: Brokers) -> None:
+    assert isr(brokers) == {1, 2}
+    logs = [partition.log for b in brokers.by_id.values() if (partition := b.partitions.get("t", 0)) is not None]
+    assert [log.log_end_offset for log in logs] == [1, 1]
+    assert [each.total for b in brokers.by_id.values() if (each := b.node.denials) is not None and each.total] == []
+
+
+async def test_brokers_know_each_other_by_certificates_alone(authority: Authority, secured: dict[str, str]) -> None:
+    """TLS without SASL: the certificate of a broker is its principal at the others; one without any is refused."""
+    broker = authority.issue("by-certificate", hosts=("127.0.0.1",), subject="/O=Rota tests/CN=broker")
+    given = {
+        **{name: text for name, text in secured.items() if "sasl" not in name and "scram" not in name},
+        "listeners": "SSL://127.0.0.1:0",
+        "security.inter.broker.protocol": "SSL",
+        "ssl.keystore.location": str(broker.keystore),
+        "ssl.client.auth": "required",
+        "super.users": "User:CN=broker,O=Rota tests",
+    }
+    async with Brokers(2, given) as brokers:
+        settings = {
+            "bootstrap.servers": brokers.bootstrap(1),
+            "security.protocol": "SSL",
+            "ssl.ca.location": str(authority.certificate),
+            "ssl.certificate.location": str(broker.certificate),
+            "ssl.key.location": str(broker.key),
+        }
+        await asyncio.to_thread(write_one, settings, (1, 2))
+        check_copied(brokers)
+        assert {str(each.principal) for each in brokers.by_id[1].listener.connections} == {
+            "User:CN=broker,O=Rota tests"
+        }
+
+
+async def test_brokers_know_each_other_by_tokens(authority: Authority, secured: dict[str, str]) -> None:
+    """OAUTHBEARER: each token is for the secret of the brokers."""
+    listener = "listener.name.sasl_ssl.oauthbearer"
+    async with IdentityProvider().running() as provider:
+        module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+        given = {
+            **{name: text for name, text in secured.items() if "scram" not in name},
+            "sasl.enabled.mechanisms": "OAUTHBEARER",
+            "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+            "sasl.oauthbearer.jwks.endpoint.url": f"{provider.url}/keys",
+            "sasl.oauthbearer.expected.audience": "rota",
+            "sasl.oauthbearer.token.endpoint.url": f"{provider.url}/token",
+            f"{listener}.sasl.jaas.config": f'{module} required clientId="broker" clientSecret="{SECRET}";',
+        }
+        async with Brokers(2, given) as brokers:
+            settings = client(brokers, authority, "broker") | {
+                "sasl.mechanism": "OAUTHBEARER",
+                "oauth_cb": lambda _: (signed(sub="broker"), time.time() + 60),
+            }
+            with captured_log():
+                await asyncio.to_thread(write_one, settings, (1, 2))
+            check_copied(brokers)
+            assert "broker None" in provider.asked
 
 
 async def test_a_broker_with_a_wrong_password_says_so_once_and_copies_nothing(
