@@ -1,8 +1,9 @@
 """InitProducerId with a transactional id: a new epoch, which fences the producers before it.
 
 Laws
-    TXC2 A producer that another InitProducerId has fenced, or the timeout, gets no epoch for its old one (KIP-360),
-         and aborts no transaction of the producer that has the current one.
+    TXC2 A producer gets no epoch for its old one (KIP-360) once the producer that replaced it has its own, and aborts
+         no transaction of that one. Before, when its transaction was aborted for another producer that has not asked
+         again yet, it gets the next epoch, as in Kafka: the other one then fences it.
     A retry, whose epoch is the one before the current one, gets the current one again.
 """
 

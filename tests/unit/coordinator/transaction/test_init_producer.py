@@ -72,6 +72,25 @@ def test_the_producer_whose_own_request_aborted_its_transaction_gets_the_epoch_o
     assert script.init(old) == given(FIRST_ID, 1)
 
 
+@pytest.mark.parametrize("has_epoch", [False, True])
+def test_txc2_a_replaced_producer_is_refused_once_the_other_one_has_its_epoch(has_epoch: bool) -> None:
+    """As Apache Kafka answers: tests/interop/transaction_apis/zombies.py."""
+    script = began(version=2)
+    old = script.producer
+    assert script.init() == ProducerReply(CONFLICT), "another producer, which asks again"
+    script.written(DATA)
+    if has_epoch:
+        assert script.init() == given(FIRST_ID, 2)
+        assert script.init(old) == FENCED
+        assert script.end(False, old, version=2) == FENCED
+        return
+    assert script.end(False, old, version=2) == given(FIRST_ID, 1)
+    assert script.end(True, old, version=2) == ProducerReply(ErrorCode.INVALID_TXN_STATE)
+    assert script.init(old) == given(FIRST_ID, 1)
+    assert script.init() == given(FIRST_ID, 2), "the other producer fences it"
+    assert script.init(old) == FENCED
+
+
 def test_a_zombie_aborts_no_transaction_of_the_producer_that_replaced_it() -> None:
     """TXC2. Apache Kafka aborts it, fences both producers, and refuses the zombie when it repeats its request."""
     script = Script()
