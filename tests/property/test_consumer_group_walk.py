@@ -15,6 +15,7 @@ from itertools import product
 import pytest
 from tests.property.consumer_group_places import (
     OK,
+    PARTITIONS,
     TOPIC,
     Classic,
     Client,
@@ -35,7 +36,7 @@ from rota.coordinator.group.transitions import GroupState
 
 ROUNDS_MAX = 15
 NEVER = 1_000_000  # an epoch
-STATES_MAX = 200_000 if SOAK else 12
+STATES_MAX = 200_000 if SOAK else 250
 
 
 def check_step(before: Place, after: Place) -> None:
@@ -104,7 +105,9 @@ def check_progress(place: Place) -> None:
     if not present or (group is not None and set(group.members) != set(present)):
         return  # somebody went silently, or comes back
     owned = sorted(index for who in present for index in place.clients[who].owned)
-    assert owned == list(range(topic.partition_count)), place.path
+    # in a group of classic members alone their leader looks for new partitions, and these clients do not
+    count = max(len(owned), PARTITIONS) if group is None else topic.partition_count
+    assert owned == list(range(count)), place.path
     if group is None:
         assert place.talk.hosted.state is GroupState.STABLE, place.path
     else:
@@ -162,4 +165,4 @@ WALKS: dict[str, dict[str, Client]] = {
 
 @pytest.mark.parametrize("clients", WALKS.values(), ids=WALKS)
 def test_all_that_two_members_can_do(clients: dict[str, Client]) -> None:
-    assert walk(dict(clients), without="grows" if SOAK else "nothing") >= 12
+    assert walk(dict(clients), without="grows" if SOAK else "nothing") >= 150

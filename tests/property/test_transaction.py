@@ -12,7 +12,7 @@ from tests.unit.coordinator.transaction.script import Script
 
 from rota.coordinator.transaction.events import Producer, TopicPartition
 from rota.coordinator.transaction.machine import Transaction
-from rota.coordinator.transaction.state import EPOCHS_END
+from rota.coordinator.transaction.state import EPOCHS_END, ProducerReply
 from rota.coordinator.transaction.transitions import ENDING, TRANSITIONS, TransactionState
 from rota.protocol.errors import ErrorCode
 
@@ -97,6 +97,39 @@ class Transactions(RuleBasedStateMachine):
         if before.state in ENDING:
             assert self.script.sent[-1].partitions == before.partitions, "a decision is sent again"
 
+    @rule(data=st.data(), steps=st.integers(1, 4))
+    def it_crashes_before_its_records_are_committed(self, data: st.DataObject, steps: int) -> None:
+        """The last records are lost. What waited for them was not answered and not sent."""
+        script, before = self.script, len(self.script.log)
+        given: list[tuple[int, Producer]] = []  # with the number of records that the reply waits for
+        for _ in range(steps):
+            reply = self.anything(data, before)
+            if isinstance(reply, ProducerReply) and reply.error is ErrorCode.NONE and reply.producer_id >= 0:
+                given.append((script.replied_after, Producer(reply.producer_id, reply.epoch)))
+        committed = data.draw(st.integers(before, len(script.log)))
+        durable = script.log[committed - 1].value
+        script.lose(committed)
+        assert script.value == durable
+        self.producers += [producer for after, producer in given if after <= committed]
+        self.records_seen = min(self.records_seen, committed - 1)
+
+    def anything(self, data: st.DataObject, committed: int) -> object:
+        """Take any step and return its reply. Markers are written only of messages that were sent."""
+        script, producer = self.script, self.pick(data.draw(st.integers(0, 2)))
+        sent = [each for each, after in zip(script.sent, script.sent_after, strict=True) if after <= committed]
+        match data.draw(st.sampled_from(["init", "init again", "add", "commit", "abort", "written", "time"])):
+            case "init":
+                return script.init()
+            case "init again":
+                return script.init(producer)
+            case "add":
+                return script.add(PARTITIONS[0], producer=producer, version=data.draw(VERSIONS))
+            case "commit" | "abort" as how:
+                return script.end(how == "commit", producer, data.draw(VERSIONS))
+            case "written" if sent:
+                return script.written(*sent[-1].partitions, producer=sent[-1].producer)
+        return script.after(60_000)
+
     @invariant()
     def the_log_is_the_state(self) -> None:
         """TXC1: the log, and its last record alone, as compaction leaves it, give the durable state."""
@@ -118,6 +151,14 @@ class Transactions(RuleBasedStateMachine):
             is_same_id = old.value.producer_id == new.value.producer_id
             assert new.value.producer_epoch >= old.value.producer_epoch if is_same_id else new.value.producer_epoch == 0
         self.records_seen = max(0, len(self.script.log) - 1)
+
+    @invariant()
+    def each_message_is_a_committed_decision(self) -> None:
+        """TXC3: also after a crash that lost the last records."""
+        decided = {(record.value.producer, record.value.state) for record in self.script.log if record.value}
+        for message in self.script.sent:
+            state = TransactionState.PREPARE_COMMIT if message.is_commit else TransactionState.PREPARE_ABORT
+            assert (message.producer, state) in decided
 
     @invariant()
     def one_decision_for_each_epoch(self) -> None:

@@ -25,7 +25,7 @@ MACHINE_SEEDS = seeds(gate=600, soak=100_000)  # of worlds of the machines alone
 MACHINE_SLICE = 50  # that one test plays
 
 TRANSACTION_SEEDS_FILE = Path(__file__).with_name("transaction_seeds.txt")
-TRANSACTION_SEEDS = seeds(gate=1, soak=300)
+TRANSACTION_SEEDS = seeds(gate=3, soak=300)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

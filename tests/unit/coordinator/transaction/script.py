@@ -1,4 +1,7 @@
-"""A conversation with one transactional id: each call is an event, its result the reply; `sent` are the messages."""
+"""A conversation with one transactional id: each call is an event, its result the reply; `sent` are the messages.
+
+`sent_after` has for each message how many records of the log it waits for, `replied_after` the same for the last reply.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +47,8 @@ class Script:
         self.now_ms, self.next_id = 0, FIRST_ID
         self.log: list[TransactionRecord] = []
         self.sent: list[Markers] = []
+        self.sent_after: list[int] = []
+        self.replied_after = 0
         self.timer_ms: int | None = None
         self.replies: list[Any] = []
         self.notes: list[str] = []
@@ -78,8 +83,10 @@ class Script:
                     self.log.append(effect.record)
                 case Reply():
                     self.replies.append(effect.body)
+                    self.replied_after = len(self.log)
                 case Send():
                     self.sent.append(effect.message)
+                    self.sent_after.append(len(self.log))
                 case Arm():
                     self.timer_ms = effect.at_ms
                 case Note():
@@ -137,6 +144,13 @@ class Script:
         while self.timer_ms is not None and self.timer_ms <= self.now_ms:
             self.timer_ms = None
             self.step(TimerFired("timeout"))
+
+    def lose(self, records: int) -> None:
+        """Crash with only so many records committed: later ones are lost, and the messages that waited for them."""
+        del self.log[records:]
+        kept = [at for at, after in enumerate(self.sent_after) if after <= records]
+        self.sent, self.sent_after = [self.sent[at] for at in kept], [self.sent_after[at] for at in kept]
+        self.crash()
 
     def crash(self) -> None:
         """Load the records into a new machine, through their bytes, and let it serve."""
