@@ -201,13 +201,11 @@ class TransactionCoordinator(CoordinatorRuntime[Transaction]):
 
     def states(self) -> Iterator[tuple[str, TransactionValue]]:
         """Iterate over the transactional ids of this broker and their states, which may not be committed yet."""
-        for machine in self.machines():
-            if machine.hard is not None:
-                yield machine.transactional_id, machine.hard
+        return states_of(self.machines())
 
     def when_states_committed(self, body: T, refusal: Callable[[ErrorCode], T]) -> Reply[T]:
-        """Return a reply computed from `states` when they are committed; `refusal` of the error if those of a shard are
-        not."""
+        """Return `body`, which shows machines, when what it shows is committed; `refusal` of the error where a shard's
+        records are not written."""
         ready = [shard for shard in self.shards if shard.state is ShardState.READY]
         errors = [shard.when_committed(ErrorCode.NONE, lambda code: code) for shard in ready]
         return gather(errors, lambda codes: next((refusal(code) for code in codes if code), body))
@@ -285,6 +283,13 @@ class TransactionCoordinator(CoordinatorRuntime[Transaction]):
         machine = shard.machines.get(markers.transactional_id)
         if machine is not None and shard.term == term and shard.state is ShardState.READY:
             shard.step(machine, MarkersWritten(markers.producer, partitions))
+
+
+def states_of(machines: Iterable[Transaction]) -> Iterator[tuple[str, TransactionValue]]:
+    """Iterate over the transactional ids of these machines and their states."""
+    for machine in machines:
+        if machine.hard is not None:
+            yield machine.transactional_id, machine.hard
 
 
 def _id_of(record: Any) -> str:

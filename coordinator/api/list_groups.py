@@ -53,10 +53,10 @@ def list_groups(
         return _when_committed(node, listing)
     reply: DelayedReply[ListGroupsResponse] = DelayedReply(mutes=True)
     reply.on_abandon(work.close)
-    before = _loads(node)
+    before = node.groups.loads()
 
     def done() -> None:
-        committed = _when_committed(node, listing) if before == _loads(node) else _loading()
+        committed = _when_committed(node, listing) if before == node.groups.loads() else _loading()
         if isinstance(committed, DelayedReply):
             committed.then(reply.answer)
         else:
@@ -64,12 +64,6 @@ def list_groups(
 
     node.groups.in_slices(work, done)
     return reply
-
-
-def _loads(node: Node) -> tuple[object, ...]:
-    """What changes when a shard loads or is lost, so that a list has too few groups or groups that are not durable."""
-    groups = node.groups
-    return groups.is_loading, groups.loads_count, [shard.term for shard in groups.shards]
 
 
 def _when_committed(node: Node, listing: _Listing) -> ListGroupsResponse | DelayedReply[ListGroupsResponse]:

@@ -1,4 +1,4 @@
-"""Regular expressions of RE2's syntax, matched with whole topic names. ADR 10 says why they are our own.
+"""Regular expressions of RE2's syntax, matched with whole names. ADR 10 says why they are our own.
 
 Laws
     RX1 The time to match is at most a constant of the expression times the length of the name: states are simulated, as
@@ -6,7 +6,8 @@ Laws
         parser adds an instruction for each copy of it. A match is bounded by NAME_WORK_MAX.
     RX2 What RE2 refuses is refused: back references, lookaround, `**`, repetitions above 1,000. Unicode classes beyond
         those of ASCII letters, digits and punctuation are refused although RE2 has them.
-    A topic name has only characters of NAME_CHARACTERS, so that a class is a set of these.
+    A topic name has only characters of NAME_CHARACTERS, so that a class is a set of these; for other texts it is a test
+    of one character (`characters`), whose comparisons are counted as work.
 
 The file is longer than 400 lines because parser, program and matcher are read together.
 """
@@ -16,9 +17,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
-NAME_CHARACTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+from rota.coordinator.consumer_group.characters import (
+    NAMES,
+    PERL,
+    POSIX,
+    WORD,
+    Chars,
+    RegexCharacters,
+)
+
 INSTRUCTIONS_MAX: Final = 20_000
 NESTING_MAX: Final = 100
 REPEAT_MAX: Final = 1_000
@@ -27,44 +36,9 @@ NAME_WORK_MAX: Final = 100_000  # instructions that may be visited to match one 
 CACHED_INSTRUCTIONS_MAX: Final = 50_000  # in the remembered steps of an expression
 _COUNTS: Final = re.compile(r"\{(0|[1-9][0-9]*)(?:(,)(0|[1-9][0-9]*)?)?\}")
 
-Chars = frozenset[str]
-WORD: Final = frozenset(NAME_CHARACTERS - set(".-"))
-DIGITS: Final = frozenset("0123456789")
-_UPPER: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_LOWER: Final = frozenset("abcdefghijklmnopqrstuvwxyz")
-_NONE: Final[Chars] = frozenset()
-PERL: Final = {"d": DIGITS, "w": WORD, "s": _NONE}
-POSIX: Final = {
-    "alnum": _UPPER | _LOWER | DIGITS,
-    "alpha": _UPPER | _LOWER,
-    "ascii": NAME_CHARACTERS,
-    "blank": _NONE,
-    "cntrl": _NONE,
-    "digit": DIGITS,
-    "graph": NAME_CHARACTERS,
-    "lower": _LOWER,
-    "print": NAME_CHARACTERS,
-    "punct": frozenset("._-"),
-    "space": _NONE,
-    "upper": _UPPER,
-    "word": WORD,
-    "xdigit": frozenset("0123456789abcdefABCDEF"),
-}
-UNICODE: Final = {
-    "L": _UPPER | _LOWER,
-    "Lu": _UPPER,
-    "Ll": _LOWER,
-    "Latin": _UPPER | _LOWER,
-    "N": DIGITS,
-    "Nd": DIGITS,
-    "P": frozenset("._-"),
-    "Pd": frozenset("-"),
-    "Pc": frozenset("_"),
-    "Po": frozenset("."),
-    "Any": NAME_CHARACTERS,
-}
 CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "v": "\v", "a": "\a"}
 BEGIN, END, BOUNDARY, NO_BOUNDARY = "^", "$", "b", "B"  # assertions
+LINE: Final = "line"  # before BEGIN and END: also after and before a newline
 
 
 class InvalidExpression(Exception):
@@ -83,6 +57,7 @@ class _Instruction:
     chars: Chars | None = None  # None: it takes no character
     assertion: str = ""
     targets: list[int] = field(default_factory=list)
+    weight: int = 0  # work of a look into `chars`
 
 
 @dataclass(slots=True)
@@ -113,12 +88,13 @@ class Expression:
         return 0 in self._closure(states, before, "")
 
     def _step(self, states: frozenset[int], before: str, char: str) -> frozenset[int]:
-        kind = "" if not before else "w" if before in WORD else "."
+        kind = "" if not before else "w" if before in WORD else before if before == "\n" else "."
         found = self._steps.get((states, kind, char))
         self.work += 1
         if found is None:
             reached = self._closure(states, before, char)
             program = self._program
+            self.work += sum(program[at].weight for at in reached)
             found = frozenset(
                 target
                 for at in reached
@@ -157,21 +133,30 @@ def _holds(assertion: str, before: str, after: str) -> bool:
             return not before
         case "$":
             return not after
+        case "line^":
+            return before in ("", "\n")
+        case "line$":
+            return after in ("", "\n")
         case "b" | "B":
             return ((before in WORD) != (after in WORD)) == (assertion == BOUNDARY)
         case _:
             return True
 
 
-def compile_expression(text: str) -> Expression:
-    """Compile an expression. Raises InvalidExpression."""
-    return _Parser(text).parse()
+def compile_expression(text: str, characters: RegexCharacters = NAMES) -> Expression:
+    """Compile an expression for names of topics, or for texts of other characters. Raises InvalidExpression."""
+    return _Parser(text, characters).parse()
 
 
 # ---- the parser builds backwards: a node is a function from the next instruction to the first of its own
 
 Node = Callable[[int], int]
-_CHARS: Final = {char: frozenset(char) for char in NAME_CHARACTERS}
+
+
+class _Flags(NamedTuple):
+    ignores_case: bool = False
+    dot_takes_newline: bool = False
+    is_multiline: bool = False
 
 
 def _empty(after: int) -> int:
@@ -180,9 +165,9 @@ def _empty(after: int) -> int:
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, characters: RegexCharacters) -> None:
         self._text, self._at, self._depth = text, 0, 0
-        self._ignores_case = False
+        self._characters, self._flags, self._weight = characters, _Flags(), 0
         self._names = set[str]()  # of captures
         self._program = [_Instruction()]
 
@@ -198,7 +183,11 @@ class _Parser:
     def _add(self, chars: Chars | None, targets: list[int], assertion: str = "") -> int:
         if len(self._program) >= INSTRUCTIONS_MAX:
             raise self._invalid("expression too large")
-        self._program.append(_Instruction(chars, assertion, targets))
+        weight = 0 if chars is None else self._characters.weight(chars)
+        self._weight += weight
+        if self._weight > NAME_WORK_MAX:  # all may be looked into for one character
+            raise self._invalid("expression too large")
+        self._program.append(_Instruction(chars, assertion, targets, weight))
         return len(self._program) - 1
 
     def _peek(self, text: str) -> bool:
@@ -219,11 +208,11 @@ class _Parser:
     # ---- structure
 
     def _alternation(self) -> Node:
-        ignores_case = self._ignores_case
+        flags = self._flags
         branches = [self._sequence()]
         while self._take("|"):
             branches.append(self._sequence())
-        self._ignores_case = ignores_case
+        self._flags = flags
         if len(branches) == 1:
             return branches[0]
         return lambda after: self._add(None, [branch(after) for branch in branches])
@@ -247,22 +236,19 @@ class _Parser:
             case "[":
                 return self._chars(self._class())
             case ".":
-                return self._chars(NAME_CHARACTERS)
+                return self._chars(self._characters.dot(takes_newline=self._flags.dot_takes_newline))
             case "^" | "$":
-                return self._asserted(char)
+                return self._asserted(LINE + char if self._flags.is_multiline else char)
             case "\\":
                 return self._escape()
             case "*" | "+" | "?":
                 raise self._invalid(f"missing argument to repetition operator {char}")
             case _:
-                return self._chars(_CHARS.get(char) or frozenset(char))
+                return self._chars(self._characters.one(char))
 
     def _chars(self, chars: Chars) -> Node:
-        if self._ignores_case:
-            chars = frozenset(each for char in chars for each in (char.lower(), char.upper()))
-        if not chars <= NAME_CHARACTERS:
-            chars &= NAME_CHARACTERS
-        return lambda after: self._add(chars, [after])
+        known = self._characters.known(self._characters.fold(chars) if self._flags.ignores_case else chars)
+        return lambda after: self._add(known, [after])
 
     def _asserted(self, assertion: str) -> Node:
         return lambda after: self._add(None, [after], assertion)
@@ -271,7 +257,7 @@ class _Parser:
         end = self._text.find("\\E", self._at)
         text = self._text[self._at :] if end < 0 else self._text[self._at : end]
         self._at += len(text) if end < 0 else len(text) + 2
-        return _all_of([self._chars(frozenset(char)) for char in text])
+        return _all_of([self._chars(self._characters.one(char)) for char in text])
 
     # ---- groups
 
@@ -279,14 +265,14 @@ class _Parser:
         self._depth += 1
         if self._depth > NESTING_MAX:
             raise self._invalid("expression nests too deeply")
-        ignores_case = self._ignores_case
-        if self._take("?") and not self._named() and not self._flags():
+        flags = self._flags
+        if self._take("?") and not self._named() and not self._set_flags():
             self._depth -= 1
             return None  # flags for the rest of the group around
         node = self._alternation()
         if not self._take(")"):
             raise self._invalid("missing closing )")
-        self._ignores_case = ignores_case
+        self._flags = flags
         self._depth -= 1
         return node
 
@@ -305,20 +291,30 @@ class _Parser:
         self._at = end + 1
         return True
 
-    def _flags(self) -> bool:
+    def _set_flags(self) -> bool:
         """Read flags; return False where they end with `)` and not with `:`."""
         is_set, has_flag = True, False
         while True:
             char = self._next()
             if char in "imsU":
                 has_flag = True
-                self._ignores_case = is_set if char == "i" else self._ignores_case
+                self._set_flag(char, is_set=is_set)
             elif char == "-" and is_set:
                 is_set, has_flag = False, False
             elif char in ":)" and (is_set or has_flag):
                 return char == ":"
             else:
                 raise self._invalid("invalid or unsupported Perl syntax")
+
+    def _set_flag(self, char: str, *, is_set: bool) -> None:
+        """Set a flag; `U`, which of several matches is found, makes no difference to whether there is one."""
+        match char:
+            case "i":
+                self._flags = self._flags._replace(ignores_case=is_set)
+            case "s":
+                self._flags = self._flags._replace(dot_takes_newline=is_set)
+            case "m":
+                self._flags = self._flags._replace(is_multiline=is_set)
 
     # ---- repetition
 
@@ -387,10 +383,11 @@ class _Parser:
         """Read what stands after a backslash, in a class or outside."""
         char = self._next()
         if char.lower() in PERL:
-            return PERL[char] if char in PERL else NAME_CHARACTERS - PERL[char.lower()]
+            chars = self._characters.ascii(PERL[char.lower()])
+            return chars if char in PERL else self._characters.complement(chars)
         if char in "pP":
             return self._unicode(negated=char == "P")
-        return frozenset(self._escaped_char(char))
+        return self._characters.one(self._escaped_char(char))
 
     def _escaped_char(self, char: str) -> str:
         if char in CONTROLS:
@@ -428,20 +425,20 @@ class _Parser:
             self._at = end + 1
         if name.startswith("^"):
             name, negated = name[1:], not negated
-        if name not in UNICODE:
+        chars = self._characters.unicode(name)
+        if chars is None:
             raise self._invalid("invalid or unsupported character class")
-        return NAME_CHARACTERS - UNICODE[name] if negated else UNICODE[name]
+        return self._characters.complement(chars) if negated else chars
 
     def _class(self) -> Chars:
         negated = self._take("^")
-        chars: Chars = frozenset()
-        is_first = True
-        while is_first or not self._take("]"):
-            is_first = False
-            chars |= self._class_item()
-        if self._ignores_case:
-            chars = frozenset(each for char in chars for each in (char.lower(), char.upper()))
-        return NAME_CHARACTERS - chars if negated else chars
+        items = [self._class_item()]
+        while not self._take("]"):
+            items.append(self._class_item())
+        chars = self._characters.union(items)
+        if self._flags.ignores_case:
+            chars = self._characters.fold(chars)
+        return self._characters.complement(chars) if negated else chars
 
     def _class_item(self) -> Chars:
         if self._at >= len(self._text):
@@ -454,12 +451,12 @@ class _Parser:
         low = self._class_char()
         is_range = self._peek("-") and self._text[self._at + 1 : self._at + 2] not in ("", "]")
         if not is_range:
-            return frozenset(low)
+            return self._characters.one(low)
         self._next()
         high = self._class_char()
         if high < low:
             raise self._invalid("invalid character class range")
-        return frozenset(char for char in NAME_CHARACTERS if low <= char <= high)
+        return self._characters.span(low, high)
 
     def _class_char(self) -> str:
         char = self._next()
@@ -471,7 +468,8 @@ class _Parser:
         if name.removeprefix("^") not in POSIX:
             raise self._invalid("invalid character class range")
         self._at = end + 2
-        return NAME_CHARACTERS - POSIX[name[1:]] if name.startswith("^") else POSIX[name]
+        chars = self._characters.ascii(POSIX[name.removeprefix("^")])
+        return self._characters.complement(chars) if name.startswith("^") else chars
 
 
 def _all_of(nodes: list[Node]) -> Node:

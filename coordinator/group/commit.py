@@ -73,8 +73,12 @@ def commit_in_transaction(group: ClassicGroup, event: TransactionalCommit, step:
 
 
 def _check_in_transaction(group: ClassicGroup, event: TransactionalCommit) -> ErrorCode:
-    """A zombie is fenced by its member id and generation; a producer of before KIP-447 sends neither."""
-    if event.generation < 0 and not event.member_id and event.instance_id is None:
+    """A zombie is fenced by its member id and generation; a producer of before KIP-447 sends neither.
+
+    Without a generation a group without members takes the offsets of any member id, as those of an OffsetCommit.
+    """
+    is_simple = group.state is _EMPTY or (not event.member_id and event.instance_id is None)
+    if event.generation < 0 and is_simple:
         return _NONE
     if group.is_vacant:
         return ErrorCode.ILLEGAL_GENERATION

@@ -166,6 +166,11 @@ class CoordinatorRuntime(Generic[M]):
             portion.append(machine)
         yield portion
 
+    def loads(self) -> tuple[object, ...]:
+        """Return what changes when a shard loads or is lost: machines that were collected before may be too few, or not
+        durable, when it is another value after that."""
+        return self.is_loading, self.loads_count, [shard.term for shard in self.shards]
+
     def in_slices(self, work: Iterator[None], done: Callable[[], None]) -> None:
         """Go on with `work` to its next `yield`, once at the end of this tick and of each later one; then call `done`.
 

@@ -209,6 +209,20 @@ def test_zombies_are_fenced(world: TransactionWorld) -> None:
     assert world.commit(5, epoch=0) is E.INVALID_PRODUCER_EPOCH
 
 
+@pytest.mark.parametrize(
+    "member", [{"member_id": "m"}, {"group_instance_id": "i"}, {"member_id": "m", "group_instance_id": "i"}]
+)
+def test_without_a_generation_a_group_without_members_takes_the_offsets_of_any_member(
+    world: TransactionWorld, member: dict[str, str]
+) -> None:
+    assert world.commit(5, **member) is E.NONE
+    assert world.commit(6, **member) is E.NONE
+    assert world.commit(7, **member, generation_id=1) is E.UNKNOWN_MEMBER_ID
+    world.member("g")
+    assert world.commit(8, **member) is E.UNKNOWN_MEMBER_ID
+    assert world.commit(9) is E.NONE, "a producer of before KIP-447"
+
+
 def test_partitions_that_do_not_exist_are_refused_alone(world: TransactionWorld) -> None:
     partitions = tuple(TxnOffsetCommitRequestPartition(partition_index=n, committed_offset=5) for n in (0, 99))
     wanted = request(5)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.coordinator.consumer_group.characters import TEXT
 from rota.coordinator.consumer_group.regular_expression import (
     CACHED_INSTRUCTIONS_MAX,
     NAME_WORK_MAX,
@@ -123,3 +124,62 @@ def test_where_python_has_the_same_syntax_the_result_is_the_same(expression: str
     ours = compile_expression(expression).matches(name)
     theirs = re.compile(expression, re.ASCII).fullmatch(name) is not None
     assert ours == theirs
+
+
+TEXTS = ("a b", "ä", "Ä", "k", "\N{KELVIN SIGN}", "a\nb", "tx:1", "{x}", "日本", "٣", "", "a", "1")
+
+
+@pytest.mark.parametrize(
+    ("expression", "matches"),
+    [
+        ("a.b", {"a b"}),
+        ("(?s)a.b", {"a b", "a\nb"}),
+        ("(?m)a$(?s:.)^b", {"a\nb"}),
+        ("a$(?s:.)^b", set()),
+        ("a[^x]b", {"a b", "a\nb"}),
+        (r"a\sb", {"a b", "a\nb"}),
+        (r"tx:\d+", {"tx:1"}),
+        (r"\{x\}", {"{x}"}),
+        ("{x}", {"{x}"}),
+        ("ä", {"ä"}),
+        ("(?i)ä", {"ä", "Ä"}),
+        ("(?i)[à-ö]", {"ä", "Ä"}),
+        ("(?i)K", {"k", "\N{KELVIN SIGN}"}),
+        ("[à-ö]", {"ä"}),
+        (r"\x{e4}", {"ä"}),
+        (r"\w", {"a", "k", "1"}),
+        (r"\W", {"ä", "Ä", "\N{KELVIN SIGN}", "٣"}),
+        (r"\pL", {"a", "ä", "Ä", "k", "\N{KELVIN SIGN}"}),
+        (r"\p{Lu}", {"Ä", "\N{KELVIN SIGN}"}),
+        (r"\p{Lo}+", {"日本"}),
+        (r"\p{Nd}", {"1", "٣"}),
+        (r"[\PL]", {"1", "٣"}),
+        ("[[:^ascii:]]+", {"ä", "Ä", "\N{KELVIN SIGN}", "日本", "٣"}),
+        (r"\Q{x}\E", {"{x}"}),
+    ],
+)
+def test_txc13_an_expression_for_texts_knows_all_characters(expression: str, matches: set[str]) -> None:
+    compiled = compile_expression(expression, TEXT)
+    assert {text for text in TEXTS if compiled.matches(text)} == matches
+
+
+@pytest.mark.parametrize("expression", [r"\p{Greek}", "a**", "(", "[z-a]", r"\1"])
+def test_an_expression_for_texts_that_is_not_valid_is_refused(expression: str) -> None:
+    with pytest.raises(InvalidExpression):
+        compile_expression(expression, TEXT)
+
+
+def test_rx1_the_comparisons_of_a_class_count() -> None:
+    """A class of many characters, a thousand times: none is looked into by one instruction alone."""
+    items = "".join(chr(0x4E00 + 2 * number) for number in range(5_000))
+    with pytest.raises(InvalidExpression, match="too large"):
+        compile_expression(f"[{items}]{{1000}}", TEXT)
+    compiled = compile_expression(f"[{items}]*", TEXT)
+    with pytest.raises(TooExpensive):
+        compiled.matches(items)
+
+
+@given(st.recursive(pieces, combined, max_leaves=8), st.text("ab1_-.Aä:€ ", max_size=8))
+def test_where_python_has_the_same_syntax_texts_match_the_same(expression: str, text: str) -> None:
+    ours = compile_expression(expression, TEXT).matches(text)
+    assert ours == (re.compile(expression, re.ASCII).fullmatch(text) is not None)
