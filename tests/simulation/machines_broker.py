@@ -60,6 +60,16 @@ class Disk:
             for segment, before in zip(log._segments, synced, strict=True):
                 segment.store.synced_bytes = before  # type: ignore[attr-defined]
 
+    def end_truncations(self, random: Random) -> None:
+        """What a process leaves in the middle of a truncation is truncated when it is opened again, or is not."""
+        for log in self.logs.values():
+            if log.truncation is None:
+                continue
+            if log.truncation.is_full or random.random() < 0.5:
+                log.finish_truncate()
+            else:
+                log.cancel_truncate()
+
 
 class Life:
     """One process, from its start until it is killed or stopped."""

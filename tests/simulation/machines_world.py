@@ -165,6 +165,7 @@ class MachinesWorld:
         if life.is_dead:
             return
         life.tasks.stop()
+        life.disk.end_truncations(self.random)
         self.lives[life.broker_id] = None
         life.store.disconnect()
         hang_ups, life.hang_ups = life.hang_ups, {}
