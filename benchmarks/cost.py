@@ -38,6 +38,7 @@ PROPERTIES = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.d
 # name, row, frames that arrive at once on each of its connections
 WORK: tuple[tuple[str, Callable[[str], float], int], ...] = (
     ("heartbeat, 32 connections x 1", rows.heartbeats(32, 1), 1),
+    ("ConsumerGroupHeartbeat, 32 connections x 1", group_rows.consumer_heartbeats(32, 1), 1),
     ("OffsetCommit of 1 partition, 2 x 16", rows.commits(2, 16, 1), 16),
     ("OffsetCommit of 50 partitions, 2 x 16", rows.commits(2, 16, 50), 16),
     ("OffsetFetch of 1,000 partitions, 4 x 4", group_rows.offset_fetches(4, 4, 1000), 4),
@@ -187,13 +188,13 @@ async def measure(folder: str) -> None:
         peers = [Peer(shared[0], lane, at_once) for lane in lanes]
         gc.collect()
         rounds = [await round_us(broker, peers, at_once) for _ in range(ROUNDS)]
-        print(f"{name:40} {min(rounds):7.2f} us")
+        print(f"{name:42} {min(rounds):7.2f} us")
         for peer in peers:
             peer.connection.connection_lost(None)
     topic = rows.unique("produced")
     await asyncio.get_running_loop().run_in_executor(None, rows.create, f"{host}:{port}", topic, 1)
-    print(f"{'Produce of a batch of 64 KB':40} {await produce_us(broker, shared[0], topic):7.2f} us")
-    print(f"{'Fetch of 1 MB':40} {await fetch_us(broker, shared[0], topic):7.2f} us")
+    print(f"{'Produce of a batch of 64 KB':42} {await produce_us(broker, shared[0], topic):7.2f} us")
+    print(f"{'Fetch of 1 MB':42} {await fetch_us(broker, shared[0], topic):7.2f} us")
     await broker.stop()
 
 
