@@ -2,7 +2,8 @@
 
 One or two records, a wait for each, a flush that lags, followers that fetch from any offset, fall silent and come back,
 ISR changes that are taken or refused. A state is what matters of it: of times, whether they are within the lag.
-A state seen before is not walked again, and the walk ends when there is nothing new.
+A state seen before is not walked again, and the walk ends when there is nothing new. A second walk, over one record,
+has the changes from outside, too: elections, logs that are opened again, truncations of a follower, new settings.
 """
 
 from __future__ import annotations
@@ -34,9 +35,18 @@ class Place:
     state: State
     now_ms: int = START_MS
     requested: frozenset[int] | None = None
-    waiting: frozenset[int] = frozenset()  # offsets
+    waiting: frozenset[int] = frozenset()  # offsets; negative ones wait for the flush alone
+    is_changed: bool = False  # from outside, too: then the leader has one follower
     path: tuple[str, ...] = ()
     effects: list[object] = field(default_factory=list)
+
+    @property
+    def followers(self) -> tuple[int, ...]:
+        return FOLLOWERS[:1] if self.is_changed else FOLLOWERS
+
+    @property
+    def replicas(self) -> tuple[int, ...]:
+        return LEADER, *self.followers
 
     def after(self, event: Event) -> Place:
         name, do = event
@@ -54,12 +64,15 @@ class Place:
                 case Complete(offset, error):
                     assert offset in self.waiting, (self.path, "completed twice")
                     self.waiting -= {offset}
-                    assert error is not ErrorCode.NONE or offset <= self.state.high_watermark, self.path
+                    if error is ErrorCode.NONE and offset < 0:
+                        assert -offset <= self.state.flushed_offset or not self.state.flushes, self.path
+                    elif error is ErrorCode.NONE:
+                        assert offset <= self.state.high_watermark, self.path
 
     def shape(self) -> tuple[object, ...]:
         state = self.state
         followers = []
-        for name in FOLLOWERS:
+        for name in self.followers:
             fetched = state.fetch_state(name)
             if fetched is not None:
                 caught_up = self.now_ms - fetched.last_caught_up_ms <= LAG_MS
@@ -67,7 +80,8 @@ class Place:
                 ends = (fetched.log_end_offset, fetched.last_fetch_leader_end_offset)
                 followers.append((name, *ends, caught_up, recent))
         offsets = (state.log_end_offset, state.high_watermark, state.flushed_offset, state.leader_epoch_start_offset)
-        return (state.role, offsets, state.isr, self.requested, self.waiting, tuple(followers))
+        outside = (state.flushes, state._min_insync, state.has_min_isr, state.elr)
+        return (state.role, offsets, state.isr, self.requested, self.waiting, tuple(followers), outside)
 
 
 def wait(place: Place) -> Effects[int]:
@@ -106,8 +120,70 @@ def flush(place: Place) -> Effects[int]:
     return place.state.flushed(place.state.flushed_offset + 1)
 
 
+def wait_for_flush(place: Place) -> Effects[int]:
+    offset = place.state.log_end_offset
+    assert place.state.flushed_error(offset) is None
+    place.state.await_flushed(offset, place.now_ms + LAG_MS, -offset)
+    place.waiting |= {-offset}
+    return ()
+
+
+def lead(isr: frozenset[int], elr: frozenset[int] = frozenset()) -> Event:
+    def do(place: Place) -> Effects[int]:
+        place.requested = None  # what the former leader has asked for is refused
+        return place.state.become_leader(place.state.leader_epoch + 1, place.replicas, isr, place.now_ms, elr)
+
+    return f"leads with {sorted(isr)}, ELR {sorted(elr)}", do
+
+
+def announced(place: Place) -> Effects[int]:
+    """The topic's node has the new ISR before the request for it is answered."""
+    assert place.requested is not None
+    return place.state.become_leader(place.state.leader_epoch, place.replicas, place.requested, place.now_ms)
+
+
+def reopen(end: int) -> Event:
+    def do(place: Place) -> Effects[int]:
+        place.state.reopen(0, end, end)
+        return ()
+
+    return f"reopened at {end}", do
+
+
+def truncate(place: Place) -> Effects[int]:
+    place.state.truncated(0, place.state.high_watermark)
+    return ()
+
+
+def configure(flushes: bool, minimum: int) -> Event:
+    return f"flushes {flushes}, min {minimum}", lambda place: place.state.configure(
+        flushes=flushes, min_insync_replicas=minimum
+    )
+
+
+def changes(place: Place) -> Iterator[Event]:
+    """What others do to the replica."""
+    state = place.state
+    yield configure(not state.flushes, state._min_insync)
+    yield configure(state.flushes, 3 - state._min_insync)
+    if state.role is Role.OFFLINE:
+        yield from (reopen(end) for end in {state.flushed_offset, state.log_end_offset})
+        return
+    yield lead(frozenset(place.replicas))
+    yield lead(frozenset({LEADER}), frozenset({2}))
+    if state.role is Role.FOLLOWER:
+        yield "truncate", truncate
+        yield "leader committed", lambda place: place.state.leader_committed(place.state.log_end_offset)
+    elif state.flushed_error(state.log_end_offset) is None and -state.log_end_offset not in place.waiting:
+        yield "wait for the flush", wait_for_flush
+    if place.requested is not None and state.role is Role.LEADER:
+        yield "announced", announced
+
+
 def choices(place: Place, records: int) -> Iterator[Event]:
     state = place.state
+    if place.is_changed:
+        yield from changes(place)
     if state.role is not Role.LEADER:
         return
     end = state.log_end_offset
@@ -117,7 +193,7 @@ def choices(place: Place, records: int) -> Iterator[Event]:
         yield "wait", wait
     if state.flushes and state.flushed_offset < end:
         yield "flush", flush
-    for name in FOLLOWERS:
+    for name in place.followers:
         for offset in range(end + 1):
             yield fetch(name, offset)
     if place.requested is not None:
@@ -130,10 +206,16 @@ def choices(place: Place, records: int) -> Iterator[Event]:
 
 def check(place: Place, before: Place) -> None:
     state, old, trail = place.state, before.state, place.path
+    if old.role is Role.OFFLINE and state.role is Role.FOLLOWER:  # reopened
+        assert state.high_watermark == min(old.high_watermark, state.log_end_offset), trail
+        return
     assert state.high_watermark >= old.high_watermark, trail  # L1
     moved = state.high_watermark > old.high_watermark
     assert moved == (HighWatermarkMoved() in place.effects), trail
-    if moved:
+    if moved and state.role is Role.FOLLOWER:
+        assert state.high_watermark <= state.log_end_offset, trail
+    elif moved:
+        assert not state.elr, trail  # L4
         assert state.role is Role.LEADER, trail
         assert state.has_min_isr, trail  # L4
         assert state.high_watermark <= state.log_end_offset, trail  # L3
@@ -143,20 +225,39 @@ def check(place: Place, before: Place) -> None:
             assert fetched is not None, trail
             assert fetched.log_end_offset >= state.high_watermark, trail
     if state.role is Role.LEADER:
-        assert all(offset > state.high_watermark for offset in place.waiting), trail  # L5: who can be answered is
+        assert all(offset > state.high_watermark for offset in place.waiting if offset > 0), trail  # L5: done is done
+        assert not state.flushes or all(-offset > state.flushed_offset for offset in place.waiting if offset < 0), trail
+        assert state.flushes or all(offset > 0 for offset in place.waiting), trail
         assert LEADER in state.isr, trail
+        assert state._pending_isr == place.requested, trail  # else no request would be answered, or followed by another
     else:
         assert not place.waiting, trail
     completed = [effect.token for effect in place.effects if isinstance(effect, Complete) and not effect.error]
-    assert completed == sorted(completed), trail
+    for kind in ([token for token in completed if token > 0], [-token for token in completed if token < 0]):
+        assert kind == sorted(kind), trail
 
 
 @pytest.mark.parametrize(("minimum", "flushes", "records"), [(1, False, 2), (2, False, 1), (2, True, 1)])
 def test_all_that_a_leader_with_two_followers_can_do(minimum: int, flushes: bool, records: int) -> None:
     state = State(LEADER, flushes=flushes, min_insync_replicas=minimum, lag_ms_max=LAG_MS)
     state.become_leader(0, ALL, ALL, START_MS)
-    start = Place(state)
-    queue, seen, isrs = deque([start]), {start.shape()}, set()
+    isrs, seen = walk(Place(state), records)
+    assert seen > 100
+    assert {frozenset({1}), frozenset({1, 2}), frozenset({1, 3}), frozenset(ALL)} <= isrs
+
+
+def test_all_that_is_done_to_a_leader_with_a_follower() -> None:
+    """Elections, reopened logs and new settings, at any moment."""
+    state = State(LEADER, lag_ms_max=LAG_MS)
+    state.become_leader(0, (1, 2), (1, 2), START_MS)
+    isrs, seen = walk(Place(state, is_changed=True), 1)
+    assert seen > 1_000
+    assert {frozenset(), frozenset({1}), frozenset({1, 2})} == isrs
+
+
+def walk(start: Place, records: int) -> tuple[set[frozenset[int]], int]:
+    """Return the ISRs that were met, and the number of states."""
+    queue, seen, isrs = deque([start]), {start.shape()}, set[frozenset[int]]()
     while queue:
         place = queue.popleft()
         isrs.add(place.state.isr)
@@ -168,5 +269,4 @@ def test_all_that_a_leader_with_two_followers_can_do(minimum: int, flushes: bool
                 assert len(seen) < STATES_MAX
                 seen.add(shape)
                 queue.append(there)
-    assert len(seen) > 100
-    assert {frozenset({1}), frozenset({1, 2}), frozenset({1, 3}), frozenset(ALL)} <= isrs
+    return isrs, len(seen)
