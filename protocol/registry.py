@@ -112,7 +112,7 @@ _APIS: Final = (
     Api(60, "DescribeCluster", range(3), 0),
     Api(61, "DescribeProducers", range(1), 0),
     Api(65, "DescribeTransactions", range(1), 0),
-    Api(66, "ListTransactions", range(2), 0),
+    Api(66, "ListTransactions", range(3), 0),
     Api(68, "ConsumerGroupHeartbeat", range(2), 0),
     Api(69, "ConsumerGroupDescribe", range(2), 0),
     Api(71, "GetTelemetrySubscriptions", range(1), 0),
