@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rota.cli.arguments import iso_time, subcommands, whole
-from rota.cli.decoded import internal_record
 from rota.cli.formats import FORMATS, decode
+from rota.cli.internal_records import internal_record
 from rota.cli.log_indexes import show_indexes
 from rota.cli.progress import Progress
 from rota.cli.segment_files import PARTITION, Batch, batches, partition_folders, required_segments, segment_files

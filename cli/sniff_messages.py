@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final
 
-from rota.cli.decoded import plain
+from rota.cli.internal_records import plain
 from rota.protocol.compiler import codec
 from rota.protocol.errors import ErrorCode
 from rota.protocol.header import RequestHeader, read_request_header, read_response_header, response_header

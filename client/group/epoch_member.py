@@ -11,7 +11,7 @@ Laws
     E4  A topic that was deleted and created again is another topic: its partitions are lost and assigned anew.
     E5  Only the coordinator takes partitions away: metadata that do not have an owned topic change nothing.
     E6  With group_protocol=auto a coordinator that refuses the protocol, or this group in it, makes the member a
-        classic one (automatic.py), which owns nothing. Without auto `poll` raises the refusal.
+        classic one (protocol_selection.py), which owns nothing. Without auto `poll` raises the refusal.
     E7  While it is not known what the coordinator made of the last heartbeat, no assignment is taken over: a heartbeat
         with all fields may have given up what was not taken over yet, and others may have it.
 

@@ -9,7 +9,7 @@ Laws
     M5  After CLOSED no timer is armed, and no event does anything.
 
 The state is in state.py. The branches: join (giving up, discovery, JoinGroup), leader_assignment and sync (SyncGroup),
-assigning (taking over), heartbeat (heartbeats, sessions, lost coordinators), metadata_watch (topics), leave (poll
+assign (taking over), heartbeat (heartbeats, sessions, lost coordinators), metadata_watch (topics), leave (poll
 timeout, close).
 """
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from rota.client.errors import KafkaError
-from rota.client.group import assigning, heartbeat, join, leave, metadata_watch, sync
+from rota.client.group import assign, heartbeat, join, leave, metadata_watch, sync
 from rota.client.group.effects import Effect, Wake
 from rota.client.group.events import (
     Close,
@@ -94,7 +94,7 @@ def _advance(m: Member) -> None:
         leave.proceed(m)
         return
     if m.polling and m.hook is None and m.state is S.ASSIGNING:
-        assigning.proceed(m)
+        assign.proceed(m)
     if m.hook is None and (m.polling or m.state is S.REVOKING):
         join.begin(m)
     if m.state in (S.DISCOVERING, S.JOINING):
@@ -138,7 +138,7 @@ def _hook_done(m: Member, event: HookDone) -> None:
     (_, hook), m.hook = m.hook, None
     m.disarm("hook")
     error, m.after_hook = event.error or m.after_hook, None
-    assigning.done(m, hook)
+    assign.done(m, hook)
     if error is not None:
         m.fail(error)
 

@@ -1,5 +1,5 @@
 """The membership of a consumer: performs the effects of the pure machine on a Cluster (machine.py for the classic
-protocol, epoch_member.py for the consumer protocol of KIP-848, automatic.py for the choice between them).
+protocol, epoch_member.py for the consumer protocol of KIP-848, protocol_selection.py for the choice between them).
 
 Laws
     Partitions are revoked and assigned only inside `poll` and `close`, never while the user works on records.
@@ -24,9 +24,9 @@ from rota.client.errors import IllegalUse, KafkaError, Unreachable
 from rota.client.group import effects as out
 from rota.client.group import events, notes
 from rota.client.group.assignors.base import Assignor
-from rota.client.group.automatic import classic_successor, first_member, step, why_classic
 from rota.client.group.epoch_member import EpochMember
 from rota.client.group.hooks import BeforeLeaving, Hooks, call_hook
+from rota.client.group.protocol_selection import classic_successor, first_member, step, why_classic
 from rota.client.group.states import MemberState
 from rota.client.log import logger
 from rota.client.network.cluster import Cluster

@@ -27,10 +27,10 @@ from rota.coordinator.replica.follower import TryLater, after_bounds
 from rota.coordinator.replica.follower_log import Cut
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.replication_throttle import ReplicationThrottle
-from rota.coordinator.replication.answers import Outcome, act, finish, take
 from rota.coordinator.replication.bounds import leader_bounds
+from rota.coordinator.replication.fetch_responses import Outcome, act, finish, take
 from rota.coordinator.replication.fetch_session import FollowerSession, Key, SessionRequest
-from rota.coordinator.replication.followed import Followed
+from rota.coordinator.replication.fetch_states import FetchStates
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionData, ReplicaState
 from rota.transport.connection import Connection
@@ -84,7 +84,7 @@ class Fetcher:
         self._settings, self._on_unreachable = settings, on_unreachable
         self._throttle = throttle
         self._loop = asyncio.get_running_loop()
-        self._followed = Followed(settings.backoff_ms_max)
+        self._followed = FetchStates(settings.backoff_ms_max)
         self._session = FollowerSession()
         self._requests = 0
         self._resumes: dict[Key, asyncio.TimerHandle] = {}

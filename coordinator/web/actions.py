@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from rota.coordinator.web.api_groups import group as described
-from rota.coordinator.web.asks import ApiError, Asks, check
+from rota.coordinator.web.broker_requests import ApiError, BrokerRequests, check
 from rota.coordinator.web.offsets import EARLIEST, UNKNOWN, Key, committed, ends, offsets_at, topic_named
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -49,7 +49,7 @@ def number(body: Body, name: str, default: int | None = None) -> int:
     return value
 
 
-async def create_topic(asks: Asks, body: Body) -> dict[str, Any]:
+async def create_topic(requests: BrokerRequests, body: Body) -> dict[str, Any]:
     """Create a topic; -1 means the broker's default. Raises ApiError."""
     configs = body.get("configs", {})
     if not isinstance(configs, dict) or not all(isinstance(value, str) for value in configs.values()):
@@ -64,7 +64,7 @@ async def create_topic(asks: Asks, body: Body) -> dict[str, Any]:
         configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in configs.items()),
     )
     request = CreateTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
-    (result,) = (await asks.ask(asks.own_id, request, CREATE_VERSION)).topics
+    (result,) = (await requests.ask(requests.own_id, request, CREATE_VERSION)).topics
     if result.error_code and result.error_message:
         status = 409 if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS else 400
         raise ApiError(status, result.error_message)
@@ -72,21 +72,21 @@ async def create_topic(asks: Asks, body: Body) -> dict[str, Any]:
     return {"topic": topic.name, "partitions": result.num_partitions}
 
 
-async def delete_group(asks: Asks, body: Body) -> dict[str, Any]:
+async def delete_group(requests: BrokerRequests, body: Body) -> dict[str, Any]:
     """Delete a group without members. Raises ApiError."""
     group_id = text(body, "group")
-    answer = await asks.ask_coordinator(group_id, DeleteGroupsRequest(groups_names=(group_id,)), DELETE_VERSION)
+    answer = await requests.ask_coordinator(group_id, DeleteGroupsRequest(groups_names=(group_id,)), DELETE_VERSION)
     check(answer.results[0].error_code, f"group {group_id!r}")
     return {"group": group_id}
 
 
-async def remove_member(asks: Asks, body: Body) -> dict[str, Any]:
+async def remove_member(requests: BrokerRequests, body: Body) -> dict[str, Any]:
     """Remove a member: the group rebalances without it, until it joins again. Raises ApiError."""
     group_id, member_id = text(body, "group"), text(body, "member_id")
-    members = (await described(asks, group_id))["members"]
+    members = (await described(requests, group_id))["members"]
     instance = next((member["instance_id"] for member in members if member["member_id"] == member_id), None)
     identity = MemberIdentity(member_id=member_id, group_instance_id=instance, reason="removed in the console")
-    answer = await asks.ask_coordinator(
+    answer = await requests.ask_coordinator(
         group_id, LeaveGroupRequest(group_id=group_id, members=(identity,)), LEAVE_VERSION
     )
     check(answer.error_code or answer.members[0].error_code, f"member {member_id!r}")
@@ -96,13 +96,13 @@ async def remove_member(asks: Asks, body: Body) -> dict[str, Any]:
 # ---- offsets
 
 
-async def reset_offsets(asks: Asks, body: Body) -> dict[str, Any]:
+async def reset_offsets(requests: BrokerRequests, body: Body) -> dict[str, Any]:
     """Commit other offsets for a topic of a group without members, or show them (`dry_run`). Raises ApiError."""
     group_id, topic, to = text(body, "group"), text(body, "topic"), text(body, "to")
-    keys = [(topic, state.index) for state in topic_named(asks, topic).partitions if _is_wanted(body, state.index)]
+    keys = [(topic, state.index) for state in topic_named(requests, topic).partitions if _is_wanted(body, state.index)]
     if not keys:
         raise ApiError(400, "no partition of the topic is named")
-    before, targets = await committed(asks, group_id), await _targets(asks, body, keys, to)
+    before, targets = await committed(requests, group_id), await _targets(requests, body, keys, to)
     changes = [
         {
             "topic": key[0],
@@ -114,8 +114,8 @@ async def reset_offsets(asks: Asks, body: Body) -> dict[str, Any]:
     ]
     is_dry_run = body.get("dry_run", True) is not False
     if not is_dry_run:
-        await _refuse_members(asks, group_id)
-        await _commit(asks, group_id, targets)
+        await _refuse_members(requests, group_id)
+        await _commit(requests, group_id, targets)
     return {"group": group_id, "dry_run": is_dry_run, "changes": changes}
 
 
@@ -128,8 +128,8 @@ def _is_wanted(body: Body, index: int) -> bool:
     return index in partitions
 
 
-async def _targets(asks: Asks, body: Body, keys: list[Key], to: str) -> dict[Key, int]:
-    starts, last = await offsets_at(asks, dict.fromkeys(keys, EARLIEST)), await ends(asks, keys)
+async def _targets(requests: BrokerRequests, body: Body, keys: list[Key], to: str) -> dict[Key, int]:
+    starts, last = await offsets_at(requests, dict.fromkeys(keys, EARLIEST)), await ends(requests, keys)
     if UNKNOWN in (*starts.values(), *last.values()):
         raise ApiError(503, "not every leader answers")
     if to == "earliest":
@@ -137,21 +137,21 @@ async def _targets(asks: Asks, body: Body, keys: list[Key], to: str) -> dict[Key
     elif to == "latest":
         targets = last
     elif to == "time":
-        found = await offsets_at(asks, dict.fromkeys(keys, number(body, "time_ms")))
+        found = await offsets_at(requests, dict.fromkeys(keys, number(body, "time_ms")))
         targets = {key: last[key] if offset == UNKNOWN else offset for key, offset in found.items()}
     elif to == "offset":
         targets = dict.fromkeys(keys, number(body, "offset"))
     elif to == "shift":
-        before, by = await committed(asks, text(body, "group")), number(body, "by")
+        before, by = await committed(requests, text(body, "group")), number(body, "by")
         targets = {key: before[key].offset + by for key in keys if key in before}
     else:
         raise ApiError(400, "to must be earliest, latest, time, offset or shift")
     return {key: min(max(offset, starts[key]), last[key]) for key, offset in targets.items()}
 
 
-async def _refuse_members(asks: Asks, group_id: str) -> None:
+async def _refuse_members(requests: BrokerRequests, group_id: str) -> None:
     try:
-        state = (await described(asks, group_id))["state"]
+        state = (await described(requests, group_id))["state"]
     except ApiError as error:
         if error.status != 404:
             raise
@@ -160,7 +160,7 @@ async def _refuse_members(asks: Asks, group_id: str) -> None:
         raise ApiError(409, f"group {group_id!r} is {state}: stop its members before its offsets are changed")
 
 
-async def _commit(asks: Asks, group_id: str, targets: Mapping[Key, int]) -> None:
+async def _commit(requests: BrokerRequests, group_id: str, targets: Mapping[Key, int]) -> None:
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for (topic, index), offset in targets.items():
         partition = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset)
@@ -169,7 +169,7 @@ async def _commit(asks: Asks, group_id: str, targets: Mapping[Key, int]) -> None
         group_id=group_id,
         topics=tuple(OffsetCommitRequestTopic(name=name, partitions=tuple(each)) for name, each in topics.items()),
     )
-    answer = await asks.ask_coordinator(group_id, request, COMMIT_VERSION)
+    answer = await requests.ask_coordinator(group_id, request, COMMIT_VERSION)
     for topic in answer.topics:
         for partition in topic.partitions:
             check(partition.error_code, f"{topic.name}-{partition.partition_index}")

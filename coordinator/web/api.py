@@ -20,7 +20,7 @@ from rota.coordinator.observe.explain import as_json
 from rota.coordinator.observe.lag_service import Lag
 from rota.coordinator.web import actions, api_cluster, api_groups, api_topics
 from rota.coordinator.web.api_client_metrics import client_metrics, client_values
-from rota.coordinator.web.asks import ApiError, Asks
+from rota.coordinator.web.broker_requests import ApiError, BrokerRequests
 from rota.coordinator.web.events import Events
 from rota.coordinator.web.guard import BODY_SECONDS_MAX, SESSION, host_of
 from rota.coordinator.web.site import Site
@@ -45,34 +45,36 @@ RECORDS_HIDDEN: Final = (
 )
 
 Read = Callable[["Request"], Awaitable[dict[str, Any]]]
-Action = Callable[[Asks, actions.Body], Awaitable[dict[str, Any]]]
+Action = Callable[[BrokerRequests, actions.Body], Awaitable[dict[str, Any]]]
 
 
 class Api:
     """The API of one broker."""
 
-    def __init__(self, site: Site, asks: Asks, events: Events, lag: Lag, login: Login | None = None) -> None:
+    def __init__(
+        self, site: Site, requests: BrokerRequests, events: Events, lag: Lag, login: Login | None = None
+    ) -> None:
         self._login = login
-        self._site, self._asks, self._events, self._lags = site, asks, events, lag
+        self._site, self._requests, self._events, self._lags = site, requests, events, lag
 
     def routes(self) -> list[Route]:
         """Return the table of paths."""
-        asks = self._asks
+        requests = self._requests
         reads: dict[str, Read] = {
             "cluster": self._cluster,
-            "topics": lambda request: api_topics.topics(asks),
-            "topic": lambda request: api_topics.topic(asks, parameter(request, "topic")),
+            "topics": lambda request: api_topics.topics(requests),
+            "topic": lambda request: api_topics.topic(requests, parameter(request, "topic")),
             "records": self._records,
-            "groups": lambda request: api_groups.groups(asks),
-            "group": lambda request: api_groups.group(asks, parameter(request, "group")),
+            "groups": lambda request: api_groups.groups(requests),
+            "group": lambda request: api_groups.group(requests, parameter(request, "group")),
             "group/lag": self._lag,
-            "group/timeline": lambda request: api_groups.timeline(asks, parameter(request, "group")),
-            "group/why": lambda request: api_groups.why(asks, parameter(request, "group")),
+            "group/timeline": lambda request: api_groups.timeline(requests, parameter(request, "group")),
+            "group/why": lambda request: api_groups.why(requests, parameter(request, "group")),
             "client-metrics": lambda request: client_metrics(self._site),
             "client-metrics/values": lambda request: client_values(
                 self._site.node.telemetry, parameter(request, "instance")
             ),
-            "group/health": lambda request: api_groups.findings(asks, self._lags, parameter(request, "group")),
+            "group/health": lambda request: api_groups.findings(requests, self._lags, parameter(request, "group")),
         }
         changes: dict[str, Action] = {
             "create-topic": actions.create_topic,
@@ -88,7 +90,7 @@ class Api:
         ]
 
     async def _cluster(self, request: Request) -> dict[str, Any]:
-        document = await api_cluster.cluster(self._site, self._asks)
+        document = await api_cluster.cluster(self._site, self._requests)
         session = request.scope.get(SESSION)
         if self._login is not None and session is not None:
             is_operator = self._login.role(session, host_of(request.scope)).value == "operator"
@@ -113,7 +115,7 @@ class Api:
     async def _records(self, request: Request) -> dict[str, Any]:
         self._check_may_read(request)
         return await api_topics.records(
-            self._asks,
+            self._requests,
             parameter(request, "topic"),
             integer(request, "partition", 0) or 0,
             offset=integer(request, "offset", None),
@@ -132,7 +134,7 @@ class Api:
         async def serve(request: Request) -> Response:
             try:
                 body = await body_of(request)
-                result = await do(self._asks, body)
+                result = await do(self._requests, body)
             except (ApiError, KafkaError) as error:
                 return failed(error)
             session = request.scope.get(SESSION)

@@ -8,7 +8,7 @@ from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.metadata.znodes import uuid_bytes
 from rota.coordinator.observe.client_telemetry import ClientTelemetry, shown
 from rota.coordinator.observe.otlp import decode
-from rota.coordinator.web.asks import ApiError
+from rota.coordinator.web.broker_requests import ApiError
 from rota.coordinator.web.site import Site
 
 

@@ -7,7 +7,7 @@ from sys import float_info
 from typing import Any, Final
 
 from rota.coordinator.metadata.client_quotas import all_quotas
-from rota.coordinator.web.asks import Asks
+from rota.coordinator.web.broker_requests import BrokerRequests
 from rota.coordinator.web.site import Site, not_ready
 from rota.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from rota.transport.handshake import software_version
@@ -16,10 +16,10 @@ LOG_DIRS_VERSION: Final = 4
 QUOTAS_MAX: Final = 500
 
 
-async def cluster(site: Site, asks: Asks) -> dict[str, Any]:
+async def cluster(site: Site, requests: BrokerRequests) -> dict[str, Any]:
     """Return the cluster as this broker sees it."""
     topics = site.node.topics
-    disks = {broker: _disk(answer) for broker, answer in await asks.ask_all(_ALL_DIRS, LOG_DIRS_VERSION)}
+    disks = {broker: _disk(answer) for broker, answer in await requests.ask_all(_ALL_DIRS, LOG_DIRS_VERSION)}
     states = [state for topic in topics for state in topic.partitions]
     live = topics.brokers
     return {

@@ -11,7 +11,7 @@ from rota.coordinator.observe.explain import as_json
 from rota.coordinator.observe.lag import GroupLag
 from rota.coordinator.observe.lag_service import Lag
 from rota.coordinator.observe.rebalances import rebalances
-from rota.coordinator.web.asks import ApiError, Asks
+from rota.coordinator.web.broker_requests import ApiError, BrokerRequests
 from rota.coordinator.web.lag_source import assigned, describe
 from rota.coordinator.web.timelines import events_of
 from rota.protocol.messages.list_groups import ListGroupsRequest
@@ -20,9 +20,9 @@ LIST_VERSION: Final = 4
 REBALANCES_MAX: Final = 50  # of one answer: the last ones
 
 
-async def groups(asks: Asks) -> dict[str, Any]:
+async def groups(requests: BrokerRequests) -> dict[str, Any]:
     """Return all groups of all coordinators, by id."""
-    answers = await asks.ask_all(ListGroupsRequest(), LIST_VERSION)
+    answers = await requests.ask_all(ListGroupsRequest(), LIST_VERSION)
     return {"groups": await asyncio.to_thread(_listed, answers)}  # thousands take longer than the loop may stand still
 
 
@@ -41,15 +41,15 @@ def _listed(answers: Sequence[tuple[int, Any]]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda group: str(group["group"]))
 
 
-async def group(asks: Asks, group_id: str) -> dict[str, Any]:
+async def group(requests: BrokerRequests, group_id: str) -> dict[str, Any]:
     """Return state and members of a group. Raises ApiError."""
-    described = await describe(asks, group_id)
+    described = await describe(requests, group_id)
     return {
         "group": group_id,
         "state": described.group_state,
         "protocol_type": described.protocol_type,
         "assignor": described.protocol_data,
-        "coordinator": asks.coordinator(group_id),
+        "coordinator": requests.coordinator(group_id),
         "members": [
             {
                 "member_id": member.member_id,
@@ -65,9 +65,9 @@ async def group(asks: Asks, group_id: str) -> dict[str, Any]:
     }
 
 
-async def timeline(asks: Asks, group_id: str) -> dict[str, Any]:
+async def timeline(requests: BrokerRequests, group_id: str) -> dict[str, Any]:
     """Return the events of a group, oldest first, and its rebalances, the last ones first. Raises ApiError."""
-    events = await events_of(asks, group_id)
+    events = await events_of(requests, group_id)
     found = rebalances(events)[-REBALANCES_MAX:]
     return {
         "group": group_id,
@@ -76,9 +76,9 @@ async def timeline(asks: Asks, group_id: str) -> dict[str, Any]:
     }
 
 
-async def why(asks: Asks, group_id: str) -> dict[str, Any]:
+async def why(requests: BrokerRequests, group_id: str) -> dict[str, Any]:
     """Return the last rebalances in sentences, the last one first. Raises ApiError."""
-    answer = await timeline(asks, group_id)
+    answer = await timeline(requests, group_id)
     kept = ("started_ms", "ended_ms", "generation", "outcome", "trigger", "sentences")
     return {
         "group": group_id,
@@ -86,10 +86,10 @@ async def why(asks: Asks, group_id: str) -> dict[str, Any]:
     }
 
 
-async def findings(asks: Asks, lags: Lag, group_id: str) -> dict[str, Any]:
+async def findings(requests: BrokerRequests, lags: Lag, group_id: str) -> dict[str, Any]:
     """Return the findings for a group, the worst first. Raises ApiError."""
-    events = await events_of(asks, group_id)
-    found = health.findings(events, await _lag_or_none(lags, group_id), asks.node.wall_ms())
+    events = await events_of(requests, group_id)
+    found = health.findings(events, await _lag_or_none(lags, group_id), requests.node.wall_ms())
     return {"group": group_id, "findings": [as_json(finding) for finding in found]}
 
 

@@ -8,7 +8,7 @@ import json
 from typing import Any, Final
 
 from rota.coordinator.metadata.topic import Topic
-from rota.coordinator.web.asks import ApiError, Asks, check
+from rota.coordinator.web.broker_requests import ApiError, BrokerRequests, check
 from rota.coordinator.web.offsets import EARLIEST, LATEST, UNKNOWN, offsets_at, topic_named
 from rota.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from rota.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
@@ -28,10 +28,10 @@ VALUE_BYTES_MAX: Final = 64 * 1024  # of a key, a value or a header that is show
 SOURCES: Final = {1: "topic", 2: "broker", 3: "cluster", 4: "static", 5: "default", 6: "logger", 8: "group"}
 
 
-async def topics(asks: Asks) -> dict[str, Any]:
+async def topics(requests: BrokerRequests) -> dict[str, Any]:
     """Return all topics, by name."""
-    sizes = await _sizes(asks)
-    return {"topics": [_summary(topic, sizes) for topic in sorted(asks.node.topics, key=lambda topic: topic.name)]}
+    sizes = await _sizes(requests)
+    return {"topics": [_summary(topic, sizes) for topic in sorted(requests.node.topics, key=lambda topic: topic.name)]}
 
 
 def _summary(topic: Topic, sizes: dict[tuple[str, int], int]) -> dict[str, Any]:
@@ -46,15 +46,15 @@ def _summary(topic: Topic, sizes: dict[tuple[str, int], int]) -> dict[str, Any]:
     }
 
 
-async def topic(asks: Asks, name: str) -> dict[str, Any]:
+async def topic(requests: BrokerRequests, name: str) -> dict[str, Any]:
     """Return the partitions and configs of a topic. Raises ApiError."""
-    found = topic_named(asks, name)
+    found = topic_named(requests, name)
     keys = [(name, state.index) for state in found.partitions]
     starts, ends, sizes, configs = await asyncio.gather(
-        offsets_at(asks, dict.fromkeys(keys, EARLIEST)),
-        offsets_at(asks, dict.fromkeys(keys, LATEST)),
-        _sizes(asks),
-        _configs(asks, name),
+        offsets_at(requests, dict.fromkeys(keys, EARLIEST)),
+        offsets_at(requests, dict.fromkeys(keys, LATEST)),
+        _sizes(requests),
+        _configs(requests, name),
     )
     return {
         **_summary(found, sizes),
@@ -76,22 +76,22 @@ async def topic(asks: Asks, name: str) -> dict[str, Any]:
     }
 
 
-async def _sizes(asks: Asks) -> dict[tuple[str, int], int]:
+async def _sizes(requests: BrokerRequests) -> dict[tuple[str, int], int]:
     """Return the size of each partition's log on its leader."""
     found: dict[tuple[str, int], int] = {}
-    for broker_id, answer in await asks.ask_all(DescribeLogDirsRequest(topics=None), LOG_DIRS_VERSION):
+    for broker_id, answer in await requests.ask_all(DescribeLogDirsRequest(topics=None), LOG_DIRS_VERSION):
         for entry in (topic for each in answer.results for topic in each.topics):
             for partition in entry.partitions:
-                state = asks.node.topics.partition(entry.name, partition.partition_index)
+                state = requests.node.topics.partition(entry.name, partition.partition_index)
                 if state is not None and state.leader == broker_id:
                     found[entry.name, partition.partition_index] = partition.partition_size
     return found
 
 
-async def _configs(asks: Asks, name: str) -> list[dict[str, Any]]:
+async def _configs(requests: BrokerRequests, name: str) -> list[dict[str, Any]]:
     resource = DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None)
     request = DescribeConfigsRequest(resources=(resource,), include_documentation=True)
-    answer = await asks.ask(asks.own_id, request, CONFIGS_VERSION)
+    answer = await requests.ask(requests.own_id, request, CONFIGS_VERSION)
     (result,) = answer.results
     check(result.error_code, f"topic {name!r}")
     return [
@@ -110,23 +110,23 @@ async def _configs(asks: Asks, name: str) -> list[dict[str, Any]]:
 
 
 async def records(
-    asks: Asks, name: str, index: int, *, offset: int | None, time_ms: int | None, limit: int
+    requests: BrokerRequests, name: str, index: int, *, offset: int | None, time_ms: int | None, limit: int
 ) -> dict[str, Any]:
     """Return records from an offset or a time on; by default the last ones. Raises ApiError."""
-    state = next((state for state in topic_named(asks, name).partitions if state.index == index), None)
+    state = next((state for state in topic_named(requests, name).partitions if state.index == index), None)
     if state is None:
         raise ApiError(404, f"topic {name!r} has no partition {index}")
     key, limit = (name, index), max(1, min(limit, RECORDS_MAX))
-    start = (await offsets_at(asks, {key: EARLIEST}))[key]
-    end = (await offsets_at(asks, {key: LATEST}))[key]
+    start = (await offsets_at(requests, {key: EARLIEST}))[key]
+    end = (await offsets_at(requests, {key: LATEST}))[key]
     if UNKNOWN in (start, end):
         raise ApiError(503, f"the leader of {name}-{index} does not answer")
     if time_ms is not None:
-        found = (await offsets_at(asks, {key: time_ms}))[key]
+        found = (await offsets_at(requests, {key: time_ms}))[key]
         offset = end if found == UNKNOWN else found
     first = max(start, end - limit) if offset is None else offset
     first = min(max(first, start), end)
-    page, next_offset = await _page(asks, state.leader, key, first, limit)
+    page, next_offset = await _page(requests, state.leader, key, first, limit)
     return {
         "topic": name,
         "partition": index,
@@ -137,7 +137,9 @@ async def records(
     }
 
 
-async def _page(asks: Asks, leader: int, key: tuple[str, int], first: int, limit: int) -> tuple[list[Record], int]:
+async def _page(
+    requests: BrokerRequests, leader: int, key: tuple[str, int], first: int, limit: int
+) -> tuple[list[Record], int]:
     partition = FetchPartition(partition=key[1], fetch_offset=first, partition_max_bytes=FETCH_BYTES_MAX)
     request = FetchRequest(
         max_wait_ms=0,
@@ -145,7 +147,7 @@ async def _page(asks: Asks, leader: int, key: tuple[str, int], first: int, limit
         max_bytes=FETCH_BYTES_MAX,
         topics=(FetchTopic(topic=key[0], partitions=(partition,)),),
     )
-    answer = await asks.ask(leader, request, FETCH_VERSION)
+    answer = await requests.ask(leader, request, FETCH_VERSION)
     check(answer.error_code, f"{key[0]}-{key[1]}")
     (response,) = answer.responses[0].partitions
     check(response.error_code, f"{key[0]}-{key[1]}")

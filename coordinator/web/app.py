@@ -10,7 +10,7 @@ from starlette.routing import Route
 from rota.coordinator.observe.lag_service import Lag
 from rota.coordinator.web import console
 from rota.coordinator.web.api import Api
-from rota.coordinator.web.asks import Asks
+from rota.coordinator.web.broker_requests import BrokerRequests
 from rota.coordinator.web.events import Events
 from rota.coordinator.web.guard import Guard
 from rota.coordinator.web.health import Health
@@ -31,18 +31,18 @@ class App:
 
     def __init__(self, site: Site) -> None:
         config = site.node.config
-        self.asks, self.events = Asks(site.node), Events(site)
-        self.lag = Lag(LagSource(self.asks), now_ms=site.node.now_ms, wall_ms=site.node.wall_ms)
+        self.requests, self.events = BrokerRequests(site.node), Events(site)
+        self.lag = Lag(LagSource(self.requests), now_ms=site.node.now_ms, wall_ms=site.node.wall_ms)
         site.node.groups.lag_watch.known = lambda group_id: self.lag.known(group_id, LAG_KEPT_MS)
         self.login = login = open_login(site)
-        self.routes = _routes(site, self.asks, self.events, self.lag, login)
+        self.routes = _routes(site, self.requests, self.events, self.lag, login)
         hosts = {*config.rota_http_allowed_hosts, config.http.host if config.http is not None else ""}
         self.serve: ASGIApp = Guard(Starlette(routes=self.routes), hosts, is_read_only=site.is_read_only, login=login)
 
     def stop(self) -> None:
         """End the streams of events, and close connections to other brokers."""
         self.events.stop()
-        self.asks.stop()
+        self.requests.stop()
 
 
 def open_login(site: Site) -> Login | None:
@@ -54,13 +54,13 @@ def open_login(site: Site) -> Login | None:
     return Login(site.node, is_secure=site.node.config.rota_http_tls)
 
 
-def _routes(site: Site, asks: Asks, events: Events, lag: Lag, login: Login | None) -> list[Route]:
+def _routes(site: Site, requests: BrokerRequests, events: Events, lag: Lag, login: Login | None) -> list[Route]:
     health = Health(site)
     return [
         Route("/metrics", Metrics(site, lag).serve, methods=["GET"]),
         Route("/healthz", health.healthz, methods=["GET"]),
         Route("/readyz", health.readyz, methods=["GET"]),
-        *Api(site, asks, events, lag, login).routes(),
+        *Api(site, requests, events, lag, login).routes(),
         *SessionApi(login).routes(),
         *console.routes(),
     ]

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Final
 
-from rota.coordinator.web.asks import ApiError
+from rota.coordinator.web.broker_requests import ApiError
 from rota.coordinator.web.site import Site
 
 LOOK_SECONDS: Final = 0.5  # time between two checks for changes, while a browser is connected

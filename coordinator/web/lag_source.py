@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from rota.coordinator.observe.lag import Committed, GroupOffsets, Key
-from rota.coordinator.web.asks import ApiError, Asks, check
+from rota.coordinator.web.broker_requests import ApiError, BrokerRequests, check
 from rota.coordinator.web.offsets import committed, ends
 from rota.protocol.constructs import DecodeError
 from rota.protocol.consumer_protocol import Assignment, TopicPartition, decode_assignment, encode_assignment
@@ -29,14 +29,16 @@ DEAD: Final = "Dead"
 class LagSource:
     """The Kafka requests that read the offsets for a lag."""
 
-    def __init__(self, asks: Asks) -> None:
-        self._asks = asks
+    def __init__(self, requests: BrokerRequests) -> None:
+        self._requests = requests
 
     async def offsets(self, group_id: str) -> GroupOffsets:
         """Return state, offsets and owners of a group. Raises ApiError."""
-        described, offsets = await asyncio.gather(describe(self._asks, group_id), committed(self._asks, group_id))
+        described, offsets = await asyncio.gather(
+            describe(self._requests, group_id), committed(self._requests, group_id)
+        )
         owners = {key: member.member_id for member in described.members for key in assigned(member.member_assignment)}
-        retained = self._asks.node.groups.retained(group_id)  # empty where another broker coordinates the group
+        retained = self._requests.node.groups.retained(group_id)  # empty where another broker coordinates the group
         return GroupOffsets(
             described.group_state,
             {key: retained.get(key, Committed(found.offset)) for key, found in offsets.items()},
@@ -45,19 +47,19 @@ class LagSource:
 
     async def ends(self, keys: list[Key]) -> Mapping[Key, int]:
         """Return the high watermarks; UNKNOWN where the leader does not say."""
-        return await ends(self._asks, keys)
+        return await ends(self._requests, keys)
 
     async def append_times(self, offsets: Mapping[Key, int]) -> Mapping[Key, int]:
         """Fetch the batches with these offsets and return the timestamps of the records there."""
         by_leader: dict[int, dict[str, list[FetchPartition]]] = {}
-        topics = self._asks.node.topics
+        topics = self._requests.node.topics
         for (topic, index), offset in offsets.items():
             state = topics.partition(topic, index)
             if state is not None and state.leader in topics.brokers:
                 fetch = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=PARTITION_BYTES_MAX)
                 by_leader.setdefault(state.leader, {}).setdefault(topic, []).append(fetch)
         answers = await asyncio.gather(
-            *(self._asks.ask(leader, _fetch(each), FETCH_VERSION) for leader, each in by_leader.items()),
+            *(self._requests.ask(leader, _fetch(each), FETCH_VERSION) for leader, each in by_leader.items()),
             return_exceptions=True,
         )
         found: dict[Key, int] = {}
@@ -90,17 +92,17 @@ def _batches(answer: Any) -> Iterator[tuple[Key, bytes]]:
                 yield (topic.topic, partition.partition_index), bytes(partition.records or b"")
 
 
-async def describe(asks: Asks, group_id: str) -> Any:
+async def describe(requests: BrokerRequests, group_id: str) -> Any:
     """Return a group of either protocol as DescribeGroups has it. Raises ApiError, for an unknown one with 404."""
-    answer = await asks.ask_coordinator(group_id, DescribeGroupsRequest(groups=(group_id,)), DESCRIBE_VERSION)
+    answer = await requests.ask_coordinator(group_id, DescribeGroupsRequest(groups=(group_id,)), DESCRIBE_VERSION)
     (described,) = answer.groups
     check(described.error_code, f"group {group_id!r}")
-    return described if described.group_state != DEAD else await _describe_consumer(asks, group_id)
+    return described if described.group_state != DEAD else await _describe_consumer(requests, group_id)
 
 
-async def _describe_consumer(asks: Asks, group_id: str) -> DescribedGroup:
+async def _describe_consumer(requests: BrokerRequests, group_id: str) -> DescribedGroup:
     request = ConsumerGroupDescribeRequest(group_ids=(group_id,))
-    (described,) = (await asks.ask_coordinator(group_id, request, CONSUMER_VERSION)).groups
+    (described,) = (await requests.ask_coordinator(group_id, request, CONSUMER_VERSION)).groups
     if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
         raise ApiError(404, f"there is no group {group_id!r}")
     check(described.error_code, f"group {group_id!r}")

@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from rota.coordinator.observe.counters import ApiCounters, bucket_ends_seconds
 from rota.coordinator.observe.lag_service import Lag
-from rota.coordinator.web.asks import ApiError
+from rota.coordinator.web.broker_requests import ApiError
 from rota.coordinator.web.families import FAMILIES, Family, Kind
 from rota.coordinator.web.samples import Sample, Samples
 from rota.coordinator.web.site import Site

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from rota.coordinator.metadata.topic import Topic
-from rota.coordinator.web.asks import ApiError, Asks, check
+from rota.coordinator.web.broker_requests import ApiError, BrokerRequests, check
 from rota.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from rota.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
@@ -26,15 +26,15 @@ class Committed(NamedTuple):
     metadata: str
 
 
-def topic_named(asks: Asks, name: str) -> Topic:
+def topic_named(requests: BrokerRequests, name: str) -> Topic:
     """Return a topic. Raises ApiError."""
-    topic = asks.node.topics.get(name)
+    topic = requests.node.topics.get(name)
     if topic is None:
         raise ApiError(404, f"there is no topic {name!r}")
     return topic
 
 
-async def offsets_at(asks: Asks, times: Mapping[Key, int]) -> dict[Key, int]:
+async def offsets_at(requests: BrokerRequests, times: Mapping[Key, int]) -> dict[Key, int]:
     """Return the offset at a time (ms since the epoch, LATEST or EARLIEST) for each partition.
 
     UNKNOWN when its leader does not say, or when no record is that young.
@@ -42,11 +42,11 @@ async def offsets_at(asks: Asks, times: Mapping[Key, int]) -> dict[Key, int]:
     found = dict.fromkeys(times, UNKNOWN)
     by_leader: dict[int, list[Key]] = {}
     for key in times:
-        state = asks.node.topics.partition(*key)
-        if state is not None and state.leader in asks.node.topics.brokers:
+        state = requests.node.topics.partition(*key)
+        if state is not None and state.leader in requests.node.topics.brokers:
             by_leader.setdefault(state.leader, []).append(key)
     answers = await asyncio.gather(
-        *(asks.ask(leader, _list_offsets(keys, times), LIST_OFFSETS_VERSION) for leader, keys in by_leader.items()),
+        *(requests.ask(leader, _list_offsets(keys, times), LIST_OFFSETS_VERSION) for leader, keys in by_leader.items()),
         return_exceptions=True,
     )
     for answer in answers:
@@ -70,15 +70,15 @@ def _list_offsets(keys: Iterable[Key], times: Mapping[Key, int]) -> ListOffsetsR
     )
 
 
-async def ends(asks: Asks, keys: Iterable[Key]) -> dict[Key, int]:
+async def ends(requests: BrokerRequests, keys: Iterable[Key]) -> dict[Key, int]:
     """Return the high watermark of each partition; UNKNOWN when its leader does not say."""
-    return await offsets_at(asks, dict.fromkeys(keys, LATEST))
+    return await offsets_at(requests, dict.fromkeys(keys, LATEST))
 
 
-async def committed(asks: Asks, group_id: str) -> dict[Key, Committed]:
+async def committed(requests: BrokerRequests, group_id: str) -> dict[Key, Committed]:
     """Return the committed offsets of a group. Raises ApiError."""
     request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=None),))
-    answer = await asks.ask_coordinator(group_id, request, OFFSET_FETCH_VERSION)
+    answer = await requests.ask_coordinator(group_id, request, OFFSET_FETCH_VERSION)
     (group,) = answer.groups
     check(group.error_code, f"group {group_id!r}")
     return {

@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from rota.coordinator.web.actions import text
 from rota.coordinator.web.api import NO_STORE, body_of, failed
-from rota.coordinator.web.asks import ApiError
+from rota.coordinator.web.broker_requests import ApiError
 from rota.coordinator.web.guard import host_of
 
 if TYPE_CHECKING:

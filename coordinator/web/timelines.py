@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 from rota.coordinator.runtime.routing import shard_of
-from rota.coordinator.web.asks import Asks, check
+from rota.coordinator.web.broker_requests import BrokerRequests, check
 from rota.protocol.constructs import DecodeError
 from rota.protocol.group_timeline import TOPIC, GroupEvent, decode_key, decode_value
 from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -18,11 +18,11 @@ FETCH_BYTES_MAX: Final = 4 * 1024 * 1024
 FETCHES_MAX: Final = 64  # of one partition: its compacted size is bounded far below that
 
 
-async def events_of(asks: Asks, group_id: str) -> tuple[GroupEvent, ...]:
+async def events_of(requests: BrokerRequests, group_id: str) -> tuple[GroupEvent, ...]:
     """Return the events of a group, oldest first; none for an unknown one. Raises ApiError."""
-    if asks.coordinator(group_id) == asks.own_id:
-        return asks.node.groups.timelines.of(group_id)
-    topic = asks.node.topics.get(TOPIC)
+    if requests.coordinator(group_id) == requests.own_id:
+        return requests.node.groups.timelines.of(group_id)
+    topic = requests.node.topics.get(TOPIC)
     if topic is None:
         return ()
     state = topic.partitions[shard_of(group_id, len(topic.partitions))]
@@ -31,7 +31,7 @@ async def events_of(asks: Asks, group_id: str) -> tuple[GroupEvent, ...]:
     for _ in range(FETCHES_MAX):
         partition = FetchPartition(partition=state.index, fetch_offset=offset, partition_max_bytes=FETCH_BYTES_MAX)
         request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=(FetchTopic(topic=TOPIC, partitions=(partition,)),))
-        answer = await asks.ask(state.leader, request, FETCH_VERSION)
+        answer = await requests.ask(state.leader, request, FETCH_VERSION)
         (response,) = answer.responses[0].partitions
         check(response.error_code, f"{TOPIC}-{state.index}")
         offset = max(replay(slots, group_id, bytes(response.records or b"")), offset, response.log_start_offset)

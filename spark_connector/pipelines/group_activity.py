@@ -32,7 +32,6 @@ from rota.client.other_clients import ALIASES
 from rota.protocol.group_timeline import TOPIC as TIMELINE_TOPIC
 from rota.spark_connector.pipelines import tables
 from rota.spark_connector.pipelines.arguments import checkpoint_path, common_parser, parse_common, source_options
-from rota.spark_connector.pipelines.ends import end_offsets, record_times
 from rota.spark_connector.pipelines.lag import (
     GroupPosition,
     Lag,
@@ -42,6 +41,7 @@ from rota.spark_connector.pipelines.lag import (
     with_lags,
     with_seconds,
 )
+from rota.spark_connector.pipelines.log_ends import end_offsets, record_times
 from rota.spark_connector.pipelines.maintenance import maintain
 from rota.spark_connector.pipelines.reading import TABLES, merged, schema
 from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, check_checkpoint

@@ -8,7 +8,7 @@ from tests.cluster.brokers import Brokers, until
 
 from rota.client import Consumer, ConsumerConfig, Producer, ProducerConfig, TopicPartition
 from rota.coordinator.observe.lag_service import Lag
-from rota.coordinator.web.asks import Asks
+from rota.coordinator.web.broker_requests import BrokerRequests
 from rota.coordinator.web.lag_source import LagSource
 
 TIMES_MS = (1_700_000_000_000, 1_700_000_001_000)  # of the records, as their producer sends them
@@ -26,9 +26,9 @@ async def test_gl1_every_broker_returns_the_same_lag_of_a_group() -> None:
             consumer.assign([TopicPartition("t", 0), TopicPartition("t", 1)])
             await consumer.commit({TopicPartition("t", 0): 0, TopicPartition("t", 1): 1})
         for broker in brokers.by_id.values():
-            asks = Asks(broker.node)
-            lag = await Lag(LagSource(asks), now_ms=broker.now_ms, wall_ms=broker.wall_ms).of("g")
-            asks.stop()
+            requests = BrokerRequests(broker.node)
+            lag = await Lag(LagSource(requests), now_ms=broker.now_ms, wall_ms=broker.wall_ms).of("g")
+            requests.stop()
             await asyncio.sleep(0)  # the connections close
             first, second = lag.partitions
             assert (first.committed, first.end, first.records) == (0, 2, 2)

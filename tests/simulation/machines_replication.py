@@ -14,7 +14,7 @@ from rota.coordinator.replica.follower_log import Cut
 from rota.coordinator.replica.leader_epochs import fence_leader
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.state import Role
-from rota.coordinator.replication.answers import Outcome, act, take
+from rota.coordinator.replication.fetch_responses import Outcome, act, take
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import FetchPartition, PartitionData
 

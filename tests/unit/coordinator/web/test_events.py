@@ -11,7 +11,7 @@ from tests.chaos.requests import commit, create_topic
 from tests.unit.coordinator.web.conftest import World, closed
 
 from rota.coordinator.web import events
-from rota.coordinator.web.asks import ApiError
+from rota.coordinator.web.broker_requests import ApiError
 from rota.coordinator.web.events import Events
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 

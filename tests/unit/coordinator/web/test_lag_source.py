@@ -7,13 +7,13 @@ from tests.chaos.requests import batch, commit, create_topic, produce
 from tests.unit.coordinator.web.conftest import World, members
 
 from rota.coordinator.observe.lag_service import Lag
-from rota.coordinator.web.asks import ApiError, Asks
+from rota.coordinator.web.broker_requests import ApiError, BrokerRequests
 from rota.coordinator.web.lag_source import LagSource, assigned
 
 
 def lag_of(world: World) -> Lag:
     node = world.broker.node
-    return Lag(LagSource(Asks(node)), now_ms=node.now_ms, wall_ms=node.wall_ms)
+    return Lag(LagSource(BrokerRequests(node)), now_ms=node.now_ms, wall_ms=node.wall_ms)
 
 
 async def test_the_lag_of_members_that_committed(world: World) -> None:

@@ -13,8 +13,8 @@ from rota.client.errors import BrokerError, Unsupported
 from rota.client.group import effects as out
 from rota.client.group import events, notes
 from rota.client.group.assignors.strategies import resolve
-from rota.client.group.automatic import classic_successor, first_member, step, why_classic
 from rota.client.group.epoch_member import EpochMember
+from rota.client.group.protocol_selection import classic_successor, first_member, step, why_classic
 from rota.client.group.state import Member
 from rota.client.group.states import MemberState
 from rota.protocol.errors import ErrorCode

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.cli.decoded import internal_record, plain
+from rota.cli.internal_records import internal_record, plain
 from rota.coordinator.transaction.transitions import CODES, TransactionState
 from rota.protocol import consumer_group_records, group_timeline, transaction_records
 from rota.protocol.consumer_protocol import Subscription, encode_subscription

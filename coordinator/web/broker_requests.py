@@ -39,7 +39,7 @@ class ApiError(Exception):
         self.status = status
 
 
-class Asks:
+class BrokerRequests:
     """Requests to the brokers of the cluster. Connections are kept, one for each broker."""
 
     def __init__(self, node: Node) -> None:

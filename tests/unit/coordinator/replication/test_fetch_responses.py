@@ -13,7 +13,7 @@ from rota.coordinator.log.directory import LogDirectory
 from rota.coordinator.replica.follower import StartAfresh, Truncate, TryLater
 from rota.coordinator.replica.follower_log import Cut
 from rota.coordinator.replica.partition import Partition
-from rota.coordinator.replication.answers import Outcome, act, finish, take
+from rota.coordinator.replication.fetch_responses import Outcome, act, finish, take
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import EpochEndOffset, PartitionData
 

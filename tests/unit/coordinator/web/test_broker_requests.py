@@ -13,8 +13,8 @@ from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata.brokers import BrokerRegistration
-from rota.coordinator.web import asks as asks_module
-from rota.coordinator.web.asks import ApiError, Asks, check
+from rota.coordinator.web import broker_requests as asks_module
+from rota.coordinator.web.broker_requests import ApiError, BrokerRequests, check
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.list_groups import ListGroupsRequest
 from rota.protocol.messages.metadata import MetadataRequest
@@ -31,25 +31,25 @@ async def other(world: World) -> AsyncIterator[Broker]:
 
 
 async def test_requests_to_another_broker_share_one_connection(world: World, other: Broker) -> None:
-    asks = Asks(world.broker.node)
+    requests = BrokerRequests(world.broker.node)
     for _ in range(2):
-        answer = await asks.ask(7, MetadataRequest(topics=()), 9)
+        answer = await requests.ask(7, MetadataRequest(topics=()), 9)
         assert answer.controller_id == 7
-    assert len(asks._connections) == 1
-    assert [broker for broker, _ in await asks.ask_all(ListGroupsRequest(), 4)] == [0, 7]
-    asks.stop()
+    assert len(requests._connections) == 1
+    assert [broker for broker, _ in await requests.ask_all(ListGroupsRequest(), 4)] == [0, 7]
+    requests.stop()
 
 
 async def test_a_broker_that_does_not_answer_is_left_out(world: World) -> None:
     topics = world.broker.node.topics
     gone = replace(topics.brokers[0], broker_id=7, endpoints=(Endpoint("PLAINTEXT", "127.0.0.1", 1),))
     topics.apply_brokers({**topics.brokers, 7: gone})
-    asks = Asks(world.broker.node)
-    assert [broker for broker, _ in await asks.ask_all(ListGroupsRequest(), 4)] == [0]
+    requests = BrokerRequests(world.broker.node)
+    assert [broker for broker, _ in await requests.ask_all(ListGroupsRequest(), 4)] == [0]
     with pytest.raises(ApiError, match="broker 7 did not answer ListGroups"):
-        await asks.ask(7, ListGroupsRequest(), 4)
+        await requests.ask(7, ListGroupsRequest(), 4)
     with pytest.raises(ApiError, match="broker 9 is not alive"):
-        await asks.ask(9, ListGroupsRequest(), 4)
+        await requests.ask(9, ListGroupsRequest(), 4)
 
 
 async def test_wb15_requests_to_a_broker_that_does_not_answer_share_one_attempt(
@@ -61,12 +61,12 @@ async def test_wb15_requests_to_a_broker_that_does_not_answer_share_one_attempt(
     topics = world.broker.node.topics
     endpoint = Endpoint("PLAINTEXT", "127.0.0.1", silent.sockets[0].getsockname()[1])
     topics.apply_brokers({**topics.brokers, 7: replace(topics.brokers[0], broker_id=7, endpoints=(endpoint,))})
-    asks = Asks(world.broker.node)
-    answers = await asyncio.gather(*(asks.ask(7, ListGroupsRequest(), 4) for _ in range(5)), return_exceptions=True)
+    requests = BrokerRequests(world.broker.node)
+    answers = await asyncio.gather(*(requests.ask(7, ListGroupsRequest(), 4) for _ in range(5)), return_exceptions=True)
     assert all(isinstance(answer, ApiError) for answer in answers)
     assert len(attempts) == 1
     with pytest.raises(ApiError):
-        await asks.ask(7, ListGroupsRequest(), 4)
+        await requests.ask(7, ListGroupsRequest(), 4)
     assert len(attempts) == 2, "a later request tries again"
     for writer in attempts:
         writer.close()
@@ -74,12 +74,12 @@ async def test_wb15_requests_to_a_broker_that_does_not_answer_share_one_attempt(
 
 
 async def test_wb15_a_request_that_is_cancelled_ends_no_attempt_of_others(world: World, other: Broker) -> None:
-    asks = Asks(world.broker.node)
-    first, second = (asyncio.ensure_future(asks.ask(7, MetadataRequest(topics=()), 9)) for _ in range(2))
+    requests = BrokerRequests(world.broker.node)
+    first, second = (asyncio.ensure_future(requests.ask(7, MetadataRequest(topics=()), 9)) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
     assert (await second).controller_id == 7
-    asks.stop()
+    requests.stop()
 
 
 def test_a_code_of_kafka_becomes_a_status() -> None:

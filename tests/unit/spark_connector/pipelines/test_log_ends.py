@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.unit.spark_connector.conftest import Write
 
 from rota.client import TopicPartition
-from rota.spark_connector.pipelines.ends import end_offsets, record_times
+from rota.spark_connector.pipelines.log_ends import end_offsets, record_times
 
 LATER_MS = 1 << 45  # not yet
 

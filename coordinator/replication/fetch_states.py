@@ -17,7 +17,7 @@ from rota.coordinator.replication.fetch_session import Key
 PAUSE_MS_MIN: Final = 20
 
 
-class Followed:
+class FetchStates:
     """`pause_ms_max` is replica.fetch.backoff.ms."""
 
     __slots__ = (

@@ -4,7 +4,7 @@ from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replication.fetch_session import Key
-from rota.coordinator.replication.followed import PAUSE_MS_MIN, Followed
+from rota.coordinator.replication.fetch_states import PAUSE_MS_MIN, FetchStates
 
 PAUSE_MS_MAX = 100
 
@@ -18,8 +18,8 @@ def key(index: int) -> Key:
     return bytes(16), index
 
 
-def make_followed(*indexes: int) -> Followed:
-    followed = Followed(PAUSE_MS_MAX)
+def make_followed(*indexes: int) -> FetchStates:
+    followed = FetchStates(PAUSE_MS_MAX)
     for index in indexes:
         followed.follow(partition(index), 1)
     return followed
@@ -72,7 +72,7 @@ def test_a_partition_that_pauses_is_left_out_of_the_session_and_its_answers_do_n
 
 def test_a_response_is_used_only_if_it_was_requested_in_the_leader_epoch_of_the_partition() -> None:
     """RF1. Between the two requests another broker may have led, and this log may have been cut."""
-    followed, led_partition = Followed(PAUSE_MS_MAX), partition(0)
+    followed, led_partition = FetchStates(PAUSE_MS_MAX), partition(0)
     assert followed.follow(led_partition, 3)
     assert not followed.follow(led_partition, 9)
     assert [followed.answered(key(0), number) for number in (2, 3)] == [None, led_partition]
@@ -84,7 +84,7 @@ def test_a_response_is_used_only_if_it_was_requested_in_the_leader_epoch_of_the_
 
 
 def test_partitions_that_are_offline_or_led_here_are_not_fetched() -> None:
-    followed, offline, led = Followed(PAUSE_MS_MAX), partition(0), partition(1)
+    followed, offline, led = FetchStates(PAUSE_MS_MAX), partition(0), partition(1)
     for replica in (offline, led):
         followed.follow(replica, 1)
     assert followed.unfit() == []
