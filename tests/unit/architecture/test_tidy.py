@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 MODULE_LINES_MAX, FUNCTION_LINES_MAX = 400, 40
 PACKAGES = ("protocol", "transport", "coordinator", "client", "demo", "spark_connector", "cli", "testing")
 PURE = (
-    *(f"cli/{name}.py" for name in ("decoded", "formats", "sniff_messages", "text")),
+    *(f"cli/{name}.py" for name in ("internal_records", "formats", "sniff_messages", "text")),
     "protocol",
     "coordinator/controller/",
     "coordinator/group/",
@@ -62,7 +62,7 @@ PURE = (
     *(
         f"client/group/{name}.py"
         for name in (
-            "assigning",
+            "assign",
             "effects",
             "events",
             "heartbeat",
