@@ -11,21 +11,23 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.interop.java_classes import command
+from tools.peer.jars import lib
 
 import rota.client as rota
 
-TOPIC, PARTITIONS = "t", 3
+TOPIC = "t"
 JAVA_GROUP = "java"
 HEALED_SECONDS = 30
 BEGIN_SECONDS = 120  # a Java on a busy machine
 GIVE_UP_MS = 120_000
 UNACKNOWLEDGED_MAX = 2_000
+GENERATION_AFTER, NO_GENERATION = b"CGMDv2:", -1
 
 
 class Writer:
@@ -169,7 +171,9 @@ class RotaWriter(Writer):
 
 
 WRITERS: tuple[type[Writer], ...] = (ConfluentWriter, PythonWriter, RotaWriter)  # for one partition each
-WRITERS_AND_JAVA = (*WRITERS, JavaWriter)
+if lib() is not None:  # the jars that `tools.peer` fetches
+    WRITERS = (*WRITERS, JavaWriter)
+PARTITIONS = len(WRITERS)
 
 
 class Committer:
@@ -219,12 +223,21 @@ class Committer:
 
 
 class Member(Writer):
-    """A member of a group, with Rota's client. `claims` is shared by all: who had a partition in a generation (G1)."""
+    """A member of a group. `claims` is shared by all: who had a partition in a generation (G1)."""
 
     def __init__(self, bootstrap: str, name: str, claims: dict[tuple[int, int], str]) -> None:
         self.name, self.claims, self.polls = name, claims, 0
         super().__init__(bootstrap, -1)
 
+    def _claim(self, generation: int, partitions: Iterable[int]) -> None:
+        """It has these partitions in that generation."""
+        for partition in partitions:
+            owner = self.claims.setdefault((generation, partition), self.name)
+            if owner != self.name:
+                self.errors.append(f"{(generation, partition)} belongs to {owner} and to {self.name}")
+
+
+class RotaMember(Member):
     def _run(self) -> None:
         asyncio.run(self._read())
 
@@ -235,12 +248,33 @@ class Member(Writer):
             while not self._stopping.is_set():
                 await consumer.getmany(timeout_ms=50)
                 self.polls += bool(consumer.assignment)
-                generation = consumer.group.generation_id
-                for partition in consumer.assignment:
-                    key = generation, partition.partition
-                    owner = self.claims.setdefault(key, self.name)
-                    if owner != self.name:
-                        self.errors.append(f"{key} belongs to {owner} and to {self.name}")
+                self._claim(consumer.group.generation_id, [partition.partition for partition in consumer.assignment])
+
+
+class ConfluentMember(Member):
+    """librdkafka's. It joins a generation only after it has given up what it had in the one before."""
+
+    def _run(self) -> None:
+        group = {"group.id": "members", "session.timeout.ms": 6_000, "auto.offset.reset": "earliest"}
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "log_level": 0, **group})
+        consumer.subscribe([TOPIC])
+        while not self._stopping.is_set():
+            consumer.poll(0.05)
+            generation, assignment = self._generation(consumer), consumer.assignment()
+            if assignment and generation == self._generation(consumer) != NO_GENERATION:
+                self.polls += 1
+                self._claim(generation, [partition.partition for partition in assignment])
+        consumer.close()
+
+    @staticmethod
+    def _generation(consumer: Consumer) -> int:
+        """In the bytes that a transactional producer would be given: `CGMDv2:`, the generation, the member's ids."""
+        metadata = cast(bytes, consumer.consumer_group_metadata())
+        assert metadata.startswith(GENERATION_AFTER), metadata
+        return int.from_bytes(metadata[len(GENERATION_AFTER) :][:4], sys.byteorder, signed=True)
+
+
+MEMBERS: tuple[type[Member], ...] = (RotaMember, RotaMember, ConfluentMember)
 
 
 def until(condition: Callable[[], bool], why: str, seconds: float = HEALED_SECONDS) -> None:

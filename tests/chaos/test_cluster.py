@@ -18,9 +18,9 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from tests.chaos.cluster_clients import (
     BEGIN_SECONDS,
     HEALED_SECONDS,
+    PARTITIONS,
     TOPIC,
     WRITERS,
-    WRITERS_AND_JAVA,
     Committer,
     JavaWriter,
     check,
@@ -30,14 +30,11 @@ from tests.chaos.cluster_clients import (
 )
 from tests.soak import SOAK
 from tools.cluster import Cluster
-from tools.peer.jars import lib
 from tools.zookeeper import missing
 
 pytestmark = pytest.mark.java
 
 TROUBLES = 12 if SOAK else 5
-CLIENTS = WRITERS_AND_JAVA if lib() is not None else WRITERS  # Java's from the jars that `tools.peer` fetches
-PARTITIONS = len(CLIENTS)
 PROPERTIES = {"replica.lag.time.max.ms": "3000", "rota.drain.timeout.ms": "1000"}
 
 
@@ -88,7 +85,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 def test_no_acknowledged_record_is_lost_under_broker_faults(cluster: Cluster, seed: int) -> None:
     random, troubles = Random(seed), list[str]()
-    writers = [writer(cluster.bootstrap, partition) for partition, writer in enumerate(CLIENTS)]
+    writers = [writer(cluster.bootstrap, partition) for partition, writer in enumerate(WRITERS)]
     committer = Committer(cluster.bootstrap, "g")
     try:
         until(lambda: all(writer.acknowledged for writer in writers), "the writers do not begin", BEGIN_SECONDS)
