@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, Final
 
 Row = dict[str, Any]
@@ -117,7 +118,8 @@ def member_bars(members: Rows, marks: Iterable[Row], ends: Mapping[str, int]) ->
     at = {(mark["group"], mark["generation"]): mark["at"] for mark in marks}
     following = {
         key: at[other] if other is not None and other[0] == key[0] else ends.get(key[0], at[key])
-        for key, other in zip(sorted(at), [*sorted(at)[1:], None], strict=True)
+        for key, other in pairwise([*sorted(at), None])
+        if key is not None
     }
     bars = {}
     for row in members:

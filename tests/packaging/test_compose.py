@@ -25,7 +25,7 @@ from tests.interop.kit import until
 from tests.soak import soak_only
 from tools.zookeeper import ZooKeeperServer, missing
 
-from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, NewTopic, Producer, ProducerConfig
+from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, NewTopic, Producer, ProducerConfig, TopicPartition
 from rota.coordinator.admin.options import environment_properties
 from rota.coordinator.config.broker import BrokerConfig
 
@@ -261,6 +261,8 @@ async def write_orders(bootstrap: str) -> None:
         while len((await admin.describe_cluster()).nodes) < len(BROKERS):
             await asyncio.sleep(0.05)
         await admin.create_topics([NewTopic("orders", 3)])
+        # creates __consumer_offsets, which needs three brokers, and without which group_activity ends
+        await admin.alter_group_offsets("first", {TopicPartition("orders", 0): 0})
     async with Producer(ProducerConfig(bootstrap_servers=bootstrap, acks="all")) as producer:
         for number in range(RECORDS):
             await producer.send("orders", b'{"id": %d, "name": "n"}' % number, partition=number % 3)

@@ -112,10 +112,10 @@ def test_local_masters(servers: str, tmp_path: Path, where: str) -> None:
 
 
 @contextmanager
-def process(command: list[str | Path], log: Path, started: str) -> Iterator[re.Match[str]]:
+def process(command: list[str | Path], log: Path, started: str, **more: str) -> Iterator[re.Match[str]]:
     """A process that runs until the end of the block; the match of `started` in its log."""
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    variables |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(HOME), "SPARK_LOCAL_DIRS": f"{log}-local"}
+    variables |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(HOME), "SPARK_LOCAL_DIRS": f"{log}-local", **more}
     with log.open("wb") as out:
         running = subprocess.Popen(
             [str(word) for word in command], stdout=out, stderr=out, env=variables, cwd=log.parent
@@ -165,7 +165,7 @@ def test_a_standalone_cluster_gets_the_package_as_an_archive(servers: str, maste
     check(run(["bash", "-c", program], tmp_path, PATH=path, SPARK_HOME=str(HOME)))
 
     (tmp_path / "bare").mkdir()
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare" / "e")], check=True)
+    environment(tmp_path / "bare" / "e", "pyarrow")  # without it Spark itself cannot load what it ships
     subprocess.run(["tar", "-czf", str(tmp_path / "bare.tar.gz"), "-C", str(tmp_path / "bare" / "e"), "."], check=True)
     bare = program.replace("environment.tar.gz#", "bare.tar.gz#")
     done = execute(["bash", "-c", bare], tmp_path, PATH=path, SPARK_HOME=str(HOME))
@@ -178,11 +178,11 @@ def test_spark_connect(servers: str, tmp_path: Path) -> None:
     python = environment(tmp_path / "environment", f"{ROOT}[spark]", f"pyspark[connect]=={pyspark.__version__}")
     (port,) = free_ports(1)
     server = {**SETTINGS, "spark.master": "local[2]", "spark.connect.grpc.binding.port": str(port)}
-    server |= {"spark.connect.grpc.binding.address": "127.0.0.1", "spark.pyspark.python": str(python)}
-    server |= {"spark.log.level": "INFO"}
+    server |= {"spark.connect.grpc.binding.address": "127.0.0.1", "spark.log.level": "INFO"}
     confs = [word for name, value in server.items() for word in ("--conf", f"{name}={value}")]
     kind = "org.apache.spark.sql.connect.service.SparkConnectServer"
     submit = [CLASS, "org.apache.spark.deploy.SparkSubmit", *confs, "--class", kind, "spark-internal"]
-    with process(submit, tmp_path / "server.log", "Spark Connect server started at"):
+    own = {"PYSPARK_PYTHON": str(python)}  # plans and runs tasks
+    with process(submit, tmp_path / "server.log", "Spark Connect server started at", **own):
         remote = f"remote=sc://127.0.0.1:{port}"
         check(run([python, PROGRAM, servers, tmp_path, remote], tmp_path))

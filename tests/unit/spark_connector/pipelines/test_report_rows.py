@@ -139,3 +139,7 @@ def test_an_event_is_a_mark_at_its_own_time() -> None:
     assert timeline_marks([given, given]) == [
         {"group": "g", "at": at(2), "type": "member-left", "members": "a, b", "reason": "rolling restart"}
     ]
+
+
+def test_members_without_a_rebalance_in_the_period_have_no_bars() -> None:
+    assert member_bars([member(1, "a")], [], {"g": at(9)}) == []
