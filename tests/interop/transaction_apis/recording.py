@@ -10,7 +10,8 @@ from __future__ import annotations
 import sys
 
 from tests.interop.recorded_story import DATA, read, write
-from tests.interop.transaction_apis.story import Line, tell
+from tests.interop.transaction_apis.story import tell
+from tests.interop.transaction_apis.teller import Line
 
 RECORDED = DATA / "kafka-4.3.1-transaction-apis.jsonl.gz"
 
