@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.interop.java_kit import needs_java
 from tests.interop.kit import create_topic
-from tests.interop.test_kafka_transactions import tool
-from tests.interop.test_transactions import begin, transactional, values
+from tests.interop.test_kafka_transactions import begin, tool, transactional
+from tests.interop.test_transactions import values
 from tests.unit.coordinator.api.data_world import batch
 
 from rota.testing.host import Host
