@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT: Final = Path(__file__).parents[1]
-EXTRAS: Final = ("broker", "demo", "oauth", "pyspark", "report", "spark", "telemetry", "testing", "tracing")
+EXTRAS: Final = ("broker", "demo", "oauth", "protobuf", "pyspark", "report", "spark", "telemetry", "testing", "tracing")
 CORE: Final = "rota"
 # every Python that Rota supports gives the same file: the oldest one needs the most packages
 ENVIRONMENT: Final = {
