@@ -19,7 +19,7 @@ from collections.abc import Callable
 from copy import copy
 from functools import partial
 from time import perf_counter_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rota.coordinator.api.node import Node
 from rota.coordinator.metadata.client_quotas import (
@@ -34,8 +34,10 @@ from rota.coordinator.network.dispatch import ApiHandler
 from rota.coordinator.replica.client_throttle import ClientThrottle
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages.fetch import FetchRequest
-from rota.protocol.messages.produce import ProduceRequest, ProduceResponse
+
+if TYPE_CHECKING:  # the broker loads an API's messages at its first request
+    from rota.protocol.messages.fetch import FetchRequest
+    from rota.protocol.messages.produce import ProduceRequest, ProduceResponse
 
 
 def throttle_produce(
