@@ -11,7 +11,7 @@ from collections import Counter
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.security.scram_credentials import credentials_of, users_with_credentials
-from rota.protocol.errors import ErrorCode
+from rota.protocol.errors import ErrorCode, message
 from rota.protocol.messages.describe_user_scram_credentials import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
@@ -36,12 +36,12 @@ def describe_user_scram_credentials(
 def _describe(node: Node, user: str, *, is_named_once: bool) -> Result:
     if not is_named_once:
         why = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
-        return Result(user=user, error_code=ErrorCode.DUPLICATE_RESOURCE, error_message=why)
+        return Result(user=user, error_code=ErrorCode.DUPLICATE_RESOURCE, error_message=message(why))
     infos = tuple(
         CredentialInfo(mechanism=mechanism.type, iterations=credential.iterations)
         for mechanism, credential in credentials_of(node.topics, user)
     )
     if not infos:
         why = f"Attempt to describe a user credential that does not exist: {user}"
-        return Result(user=user, error_code=ErrorCode.RESOURCE_NOT_FOUND, error_message=why)
+        return Result(user=user, error_code=ErrorCode.RESOURCE_NOT_FOUND, error_message=message(why))
     return Result(user=user, credential_infos=infos)

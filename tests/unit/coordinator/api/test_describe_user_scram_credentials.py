@@ -5,7 +5,13 @@ from tests.unit.coordinator.api.data_world import World
 from rota.coordinator.api.describe_user_scram_credentials import describe_user_scram_credentials
 from rota.coordinator.metadata import eager
 from rota.coordinator.security.scram_credentials import create_bootstrap_users
-from rota.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
+from rota.protocol.compiler import codec
+from rota.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    UserName,
+)
+from rota.protocol.varint import TEXT_BYTES_MAX
 
 
 def describe(*names: str) -> list[tuple[str, int, list[tuple[int, int]]]]:
@@ -28,3 +34,12 @@ def test_all_users_are_described() -> None:
 
 def test_named_users_are_described_and_an_unknown_or_repeated_one_refused() -> None:
     assert describe("bob", "nobody", "alice", "alice") == [("bob", 0, BOTH), ("nobody", 91, []), ("alice", 92, [])]
+
+
+def test_a_message_that_quotes_a_long_name_can_be_sent() -> None:
+    """P1. A name may be as long as a text of the protocol; a message with it would be longer."""
+    user = "y" * TEXT_BYTES_MAX
+    for users in ((UserName(name=user),), (UserName(name=user), UserName(name=user))):
+        reply = World().serve(describe_user_scram_credentials, DescribeUserScramCredentialsRequest(users=users), 0)
+        encoded = codec(DescribeUserScramCredentialsResponse, 0).encode(reply)
+        assert codec(DescribeUserScramCredentialsResponse, 0).decode(encoded, 0)[0].results == reply.results
