@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
+REDACTED_DEFAULT: Final = "(?i)url"  # Spark's own; a session of Spark Connect does not tell it
 REDACTED: Final = "spark.sql.redaction.options.regex"  # a plan of a write has the options of the sink
 
 
@@ -104,4 +105,4 @@ def register(spark: SparkSession) -> None:
     options that are secrets."""
     spark.dataSource.register(RotaDataSource)
     spark.conf.set(PUSHDOWN, "true")
-    spark.conf.set(REDACTED, redaction_pattern(spark.conf.get(REDACTED) or ""))
+    spark.conf.set(REDACTED, redaction_pattern(spark.conf.get(REDACTED, REDACTED_DEFAULT) or REDACTED_DEFAULT))

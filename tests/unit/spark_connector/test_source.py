@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -13,7 +14,7 @@ from rota.spark_connector.batch import RotaReader
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.schema import spark_schema
 from rota.spark_connector.sink import RotaStreamWriter, RotaWriter
-from rota.spark_connector.source import RotaDataSource
+from rota.spark_connector.source import REDACTED, RotaDataSource, register
 from rota.spark_connector.stream import RotaStreamReader
 
 SERVERS = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
@@ -86,10 +87,37 @@ def test_a_process_that_needs_the_name_or_the_schema_does_not_import_the_client(
     """Spark makes the data source anew in several processes for each query."""
     code = """
 import sys
-from rota.spark_connector.source import RotaDataSource
+from rota.spark_connector.source import REDACTED, RotaDataSource, register
 
 source = RotaDataSource({"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "t"})
 print(len(source.schema()), [name for name in ("asyncio", "structlog", "rota.client.network") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "7 []\n"
+
+
+class ConnectSession:
+    """What `register` uses of a session of Spark Connect, which has only the settings that were set."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, str] = {}
+        self.dataSource = self.conf = self
+
+    def register(self, source: type) -> None:
+        self.settings["source"] = source.__name__
+
+    def set(self, name: str, value: str) -> None:
+        self.settings[name] = value
+
+    def get(self, name: str, *default: str) -> str:
+        if name not in self.settings and not default:
+            raise LookupError(f"[SQL_CONF_NOT_FOUND] {name}")
+        return self.settings.get(name, *default)
+
+
+def test_a_session_without_the_redaction_setting_keeps_the_default_of_spark() -> None:
+    session = ConnectSession()
+    register(session)  # type: ignore[arg-type] # what it uses of one
+    assert session.settings["source"] == "RotaDataSource"
+    assert re.search(session.settings[REDACTED], "URL")
+    assert re.search(session.settings[REDACTED], "kafka.sasl.jaas.config")
