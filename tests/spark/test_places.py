@@ -170,8 +170,9 @@ def test_a_standalone_cluster_gets_the_package_as_an_archive(servers: str, maste
     bare = program.replace("environment.tar.gz#", "bare.tar.gz#")
     done = execute(["bash", "-c", bare], tmp_path, PATH=path, SPARK_HOME=str(HOME))
     assert done.returncode != 0
-    assert "format('rota') cannot run on this executor: No module named 'rota'" in done.stderr
-    assert 'pip install "rota[spark]" there' in done.stderr
+    printed = done.stdout + done.stderr  # spark-submit prints both streams of a Python program to its stdout
+    assert "format('rota') cannot run on this executor: No module named 'rota'" in printed
+    assert 'pip install "rota[spark]" there' in printed
 
 
 def test_spark_connect(servers: str, tmp_path: Path) -> None:
