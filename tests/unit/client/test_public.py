@@ -62,6 +62,8 @@ FACADES = {
         "commit_transaction",
         "flush",
         "from_properties",
+        "is_abort_pending",
+        "is_commit_pending",
         "partitions_for",
         "send",
         "send_rows",
