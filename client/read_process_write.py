@@ -84,19 +84,22 @@ async def _transact(
     consumer: Consumer, producer: Producer, process: Callable[[Records], Awaitable[object]], records: Records
 ) -> bool:
     """Process the records in one transaction. Returns False if it was aborted and the records are read again."""
+    is_ending = False
     try:
         try:
             async with producer.transaction():
                 await process(records)
                 await producer.send_offsets(consumer.delivered_offsets(), consumer.group)
+                is_ending = True
         except CommitOutcomeUnknown:
             await _commit_until_known(producer)
     except (TransactionAbortable, TimedOut) as why:
         _log.warning("a transaction was aborted; its records are processed again", reason=str(why))
         rewind(consumer, records)
         return False
-    except BaseException:
-        if producer.is_commit_pending:
+    except BaseException as why:
+        # cancelled while its commit had succeeded already, and this task had not run again yet: that is not pending
+        if producer.is_commit_pending or (is_ending and isinstance(why, asyncio.CancelledError)):
             _undecided[consumer] = records
         else:
             rewind(consumer, records)

@@ -70,7 +70,7 @@ class TransactionMarkers:
         self._retries: list[Entry] = []
         self._unknown: list[Entry] = []  # partitions that this broker has not read from the store
         self._requests: dict[int, asyncio.Task[None]] = {}  # to other brokers
-        self._is_scheduled = False
+        self._is_scheduled = self._is_stopped = False
 
     def submit(self, job: MarkerJob) -> None:
         """Begin a job: its markers are sent at the end of this tick of the loop."""
@@ -78,6 +78,7 @@ class TransactionMarkers:
 
     async def stop(self) -> None:
         """Send nothing more."""
+        self._is_stopped = True
         self._timers.cancel(_TIMER)
         self._queues, self._retries, self._unknown = {}, [], []
         requests = list(self._requests.values())
@@ -128,7 +129,10 @@ class TransactionMarkers:
             except StoreFailed as failure:
                 log.info("Topic of a marker was not read", topic=name, reason=str(failure))
                 unread.add(name)
-        for job, partitions in current:
+            except Exception as failure:  # noqa: BLE001  # TXC5: whatever it is, no marker is lost
+                log.error("Topic of a marker was not read; unexpected exception", topic=name, reason=repr(failure))
+                unread.add(name)
+        for job, partitions in () if self._is_stopped else current:
             known = tuple(partition for partition in partitions if self._topics.partition(*partition) is not None)
             again = tuple(partition for partition in partitions if partition[0] in unread and partition not in known)
             if known:

@@ -222,10 +222,22 @@ async def _get(url: str, tls: ssl.SSLContext | None) -> bytes:
     except TimeoutError:
         raise KeysUnavailable(f"there is no whole response within {REQUEST_SECONDS:.0f} s") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise KeysUnavailable(f"{type(error).__name__}: {error}") from None
+        raise KeysUnavailable(_problem(error)) from None
     if response.status != 200:
         raise KeysUnavailable(f"its status is {response.status}, where 200 is expected")
     return _bounded(body)
+
+
+def _problem(error: Exception) -> str:
+    """OA9. Return the text of an error of the request; aiohttp names the URL in some, in a spelling of its own."""
+    import aiohttp
+
+    name = type(error).__name__
+    if isinstance(error, aiohttp.InvalidURL):
+        return name
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"{name}: {error.status}, {error.message}"
+    return f"{name}: {error}"
 
 
 def _bounded(text: bytes) -> bytes:

@@ -212,6 +212,27 @@ async def test_tx9_a_loop_cancelled_in_a_commit_repeats_its_records_only_if_the_
     assert loop.calls == ([ALL[:3], ALL[:3], ALL[3:]] if code else [ALL[:3], ALL[3:]])
 
 
+async def test_tx9_a_loop_cancelled_when_its_commit_has_just_succeeded_repeats_no_records(loop: Loop) -> None:
+    """The answer of the commit is read, and the task that waits for it has not run yet."""
+    task = asyncio.create_task(read_process_write(loop.consumer, loop.producer, loop.process, max_records=3))
+    transactions = loop.producer._transactional()
+    ended = transactions.machine.ended
+
+    def end_and_cancel(producer: tuple[int, int] | None) -> None:
+        ended(producer)
+        task.cancel()
+
+    transactions.machine.ended = end_and_cancel  # type: ignore[method-assign]
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    transactions.machine.ended = ended  # type: ignore[method-assign]
+    assert results(loop.leader) == ALL[:3]
+    loop.group.committed |= {partition: offset for (_, partition), offset in loop.leader.offsets.items()}
+    await loop.until(lambda: loop.leader.offsets.get(P0) == 6)
+    assert results(loop.leader) == ALL
+    assert loop.calls == [ALL[:3], ALL[3:]]
+
+
 async def test_a_closed_consumer_ends_the_loop(loop: Loop) -> None:
     task = asyncio.create_task(read_process_write(loop.consumer, loop.producer, loop.process))
     await eventually(lambda: loop.leader.offsets.get(P0) == 6)

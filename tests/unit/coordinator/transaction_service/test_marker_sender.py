@@ -33,11 +33,14 @@ E = ErrorCode
 
 
 class UnreadableStore(EmbeddedStore):
-    """`failures`: of the next reads of topics."""
+    """`failures`: of the next reads of topics. `opened`: reads wait for it."""
 
     failures = 0
+    opened: asyncio.Event | None = None
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
+        if self.opened is not None:
+            await self.opened.wait()
         if self.failures and path.startswith(znodes.TOPICS + "/"):
             self.failures -= 1
             raise StoreFailed("no connection")
@@ -220,6 +223,19 @@ def test_txc6_a_topic_is_not_taken_as_deleted_while_the_store_cannot_be_read() -
     assert len(world.requests) == 1
 
 
+def test_txc5_a_topic_whose_node_is_damaged_loses_no_marker_and_delays_no_other() -> None:
+    world = SenderWorld()
+    created_elsewhere(world, "late")
+    path = znodes.topic_path("late")
+    whole, stat = eager.run_eagerly(world.store.get(path))
+    version = eager.run_eagerly(world.store.set(path, b"{", stat.version))
+    world.submit(("late", 0), ("deleted", 0), ("t", 0))
+    assert sorted(world.written) == [("deleted", 0), ("t", 0)]
+    eager.run_eagerly(world.store.set(path, whole, version))
+    world.retry()
+    assert sorted(world.written) == [("deleted", 0), ("late", 0), ("t", 0)]
+
+
 def test_a_partition_without_a_live_leader_waits_and_delays_no_other() -> None:
     world = SenderWorld()
     world.submit(("t", 0), ("t", 2))
@@ -301,3 +317,21 @@ def test_a_sender_that_stops_sends_nothing_more() -> None:
     asyncio.run(play())
     assert world.written == []
     eager.run_eagerly(world.node.topics.store.close())
+
+
+def test_a_sender_that_stops_while_it_reads_a_topic_sends_nothing_more() -> None:
+    world = SenderWorld()
+    created_elsewhere(world, "late")
+
+    async def play() -> None:
+        world.store.opened = asyncio.Event()
+        world.submit(("late", 0), ("deleted", 0))
+        await world.sender.stop()
+        world.store.opened.set()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        world.retry()
+
+    asyncio.run(play())
+    assert world.node.topics.partition("late", 0) is not None, "the read went on to its end"
+    assert (world.requests, world.written) == ([], [])

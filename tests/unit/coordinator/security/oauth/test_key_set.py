@@ -129,6 +129,32 @@ def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
     assert shown_url(url) == shown
 
 
+@pytest.mark.parametrize(
+    "query", ["?key=planted-secret", "?key=planted-secret%2Dx", "?key=planted secret", "?key='planted-secret'"]
+)
+@pytest.mark.parametrize("user", ["user:planted-secret@", ""])
+async def test_oa9_no_secret_is_logged_when_the_server_does_not_answer_with_http(user: str, query: str) -> None:
+    """The HTTP client's errors name the URL in a spelling of its own."""
+
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    served = await asyncio.start_server(speak, "127.0.0.1", 0)
+    async with served:
+        port = served.sockets[0].getsockname()[1]
+        keys = KeySet(f"http://{user}127.0.0.1:{port}/keys{query}", Intervals(), lambda: 0)
+        with capture_logs() as logs:
+            keys.begin()
+            await keys.first_read()
+            keys.close()
+    assert [each["event"] for each in logs] == ["Keys for OAUTHBEARER cannot be read"]
+    assert "planted" not in str(logs)
+    assert logs[0]["reason"].startswith("ClientResponseError: 400")
+
+
 async def test_no_secret_of_the_url_is_logged(signer: Signer) -> None:
     answers = [web.Response(body=signer.key_set("rsa"))]
 
