@@ -68,6 +68,7 @@ class Expression:
     _start: int
     work: int = 0
     _steps: dict[tuple[frozenset[int], str, str], frozenset[int]] = field(default_factory=dict)
+    _known: dict[frozenset[int], frozenset[int]] = field(default_factory=dict)  # equal states as one object: RX1
     _cached: int = 0  # instructions in `_steps`
 
     @property
@@ -102,15 +103,19 @@ class Expression:
                 if chars is not None and char in chars
                 for target in program[at].targets
             )
-            self._remember(states, kind, char, found)
+            return self._remember(states, kind, char, found)
         return found
 
-    def _remember(self, states: frozenset[int], kind: str, char: str, found: frozenset[int]) -> None:
+    def _remember(self, states: frozenset[int], kind: str, char: str, found: frozenset[int]) -> frozenset[int]:
+        """Return the states that are remembered: a look-up compares equal sets of many states element by element."""
         if self._cached > CACHED_INSTRUCTIONS_MAX:
             self._steps.clear()
+            self._known.clear()
             self._cached = 0
         self._cached += len(states) + len(found) + 1
+        states, found = self._known.setdefault(states, states), self._known.setdefault(found, found)
         self._steps[states, kind, char] = found
+        return found
 
     def _closure(self, states: Iterable[int], before: str, after: str) -> set[int]:
         """Return the instructions that are reached without a character, between these two."""

@@ -100,6 +100,16 @@ def test_a_match_that_takes_too_much_work_is_given_up(expression: str) -> None:
     assert compiled.work < NAME_WORK_MAX + 2 * compiled.size
 
 
+@pytest.mark.parametrize(("expression", "name"), [(".*" * 50, "x" * 20), (".*" * 6_000, "abc" * 20)])
+def test_rx1_equal_states_are_remembered_as_one_object(expression: str, name: str) -> None:
+    """A look-up of a step that is remembered compares equal sets element by element, and counts as one instruction."""
+    compiled = compile_expression(expression, TEXT)
+    assert compiled.matches(name)
+    remembered = [each for (states, _, _), found in compiled._steps.items() for each in (states, found)]
+    assert len({id(each) for each in remembered}) == len(set(remembered))
+    assert all(compiled._steps[key] is compiled._known[found] for key, found in compiled._steps.items())
+
+
 def test_remembered_steps_are_bounded() -> None:
     compiled = compile_expression("(?:" + "|".join(f".{{{n}}}a" for n in range(60)) + ")+")
     for seed in range(200):
