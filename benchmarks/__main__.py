@@ -1,7 +1,8 @@
 """`make bench`: every row on Rota and, where Java is, on Apache Kafka, in turn; prints the ratios.
 
-`python -m benchmarks [--rota-only] [--seconds S] [WORD …]` runs only the rows whose name contains one of the words.
-The tables of the clients (client_consume, client_produce) follow, on the same Rota broker; a word picks them, too.
+`python -m benchmarks [--rota-only] [--seconds S] [--rounds N] [WORD …]` runs only the rows whose name contains one of
+the words. Each figure is the best of the rounds, in which the brokers are measured in turn. The tables of the clients
+(client_consume, client_produce) follow, on the same Rota broker; a word picks them, too.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.brokers import Running, has_kafka, kafka, rota
-from benchmarks.group_rows import GROUP_ROWS
-from benchmarks.rows import ROWS, Row, settings
-from benchmarks.transaction_rows import TRANSACTION_ROWS
+from benchmarks.rows import Row, settings
+from benchmarks.selection import best_in_turn, chosen
 
 STARTS = 5
+ROUNDS = 3
+START_MS, IDLE_MB = 200, 30  # goals of Rota alone
 CLIENTS = ("client_consume", "client_produce")
 
 
@@ -29,9 +31,7 @@ def main() -> None:
     arguments = options()
     words = arguments.words
     settings.seconds = arguments.seconds
-    rows = [
-        row for row in (*ROWS, *GROUP_ROWS, *TRANSACTION_ROWS) if not words or any(word in row.name for word in words)
-    ]
+    rows = chosen(words)
     start_s = usual_start_s()  # before the JVM that warms up beside it
     with ExitStack() as stack:
         ours = stack.enter_context(rota())
@@ -40,11 +40,11 @@ def main() -> None:
             console.print("[yellow]Java or Maven is missing: no Apache Kafka beside Rota, no ratios[/]")
         table = Table("work", "unit", "Rota", "Apache Kafka", "ratio", "goal")
         start_ms = start_s * 1000, None if theirs is None else theirs.started_s * 1000
-        add(table, "start to the first answered ApiVersions", "ms", *start_ms, False, 1 / 8)
-        add(table, "memory, idle", "MB", ours.memory_mb(), weighed(theirs), False, 1 / 6)
+        add(table, "start to the first answered ApiVersions", "ms", *start_ms, False, START_MS, is_ratio=False)
+        add(table, "memory, idle", "MB", ours.memory_mb(), weighed(theirs), False, IDLE_MB, is_ratio=False)
         for row in rows:
             console.print(f"… {row.name}")
-            measured(table, row, ours, theirs)
+            measured(table, row, ours, theirs, arguments.rounds)
         add(table, "memory, after this load", "MB", ours.memory_mb(), weighed(theirs), False, 1 / 6)
         console.print(table)
         for name in CLIENTS:
@@ -57,24 +57,38 @@ def options() -> argparse.Namespace:
     parser.add_argument("words", nargs="*", help="rows whose name contains one of these; default all")
     parser.add_argument("--rota-only", action="store_true", help="do not start Apache Kafka: figures, no ratios")
     parser.add_argument("--seconds", type=float, default=settings.seconds, help="how long a row of requests runs")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often a row is measured on each broker")
     return parser.parse_args()
 
 
-def measured(table: Table, row: Row, ours: Running, theirs: Running | None) -> None:
-    mine = row.measure(ours.address)
-    other = row.measure(theirs.address) if theirs is not None else None
-    add(table, row.name, row.unit, mine, other, row.more, row.goal)
+def measured(table: Table, row: Row, ours: Running, theirs: Running | None, rounds: int) -> None:
+    best = best_in_turn(row, [ours.address] + ([] if theirs is None else [theirs.address]), rounds)
+    add(table, row.name, row.unit, best[0], best[1] if len(best) > 1 else None, row.more, row.goal)
 
 
-def add(table: Table, name: str, unit: str, mine: float, other: float | None, more: bool, goal: float) -> None:
-    """One line; the ratio is Rota to Kafka, green when the goal is reached."""
-    if other is None:
-        table.add_row(name, unit, shown(mine), "-", "-", goal_text(goal, more))
-        return
-    ratio = mine / other
-    reached = ratio >= goal if more else ratio <= goal
-    colour = "green" if reached else "red"
-    table.add_row(name, unit, shown(mine), shown(other), f"[{colour}]{ratio:.2f}[/]", goal_text(goal, more))
+def add(
+    table: Table,
+    name: str,
+    unit: str,
+    mine: float,
+    other: float | None,
+    more: bool,
+    goal: float,
+    *,
+    is_ratio: bool = True,
+) -> None:
+    """One line. `ratio` is Rota to Kafka; the goal is for the ratio or for Rota's own figure, green when reached."""
+    ratio = None if other is None else mine / other
+    judged = ratio if is_ratio else mine
+    colour = "default" if judged is None else "green" if is_reached(judged, goal, more) else "red"
+    figures = [shown(mine), "-" if other is None else shown(other), "-" if ratio is None else f"{ratio:.2f}"]
+    at = 2 if is_ratio else 0
+    figures[at] = f"[{colour}]{figures[at]}[/]"
+    table.add_row(name, unit, *figures, f"at {'least' if more else 'most'} {goal:.3g}{'' if is_ratio else f' {unit}'}")
+
+
+def is_reached(figure: float, goal: float, more: bool) -> bool:
+    return figure >= goal if more else figure <= goal
 
 
 def usual_start_s() -> float:
@@ -92,10 +106,6 @@ def weighed(broker: Running | None) -> float | None:
 
 def shown(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:,.1f}"
-
-
-def goal_text(goal: float, more: bool) -> str:
-    return f"at {'least' if more else 'most'} {goal:.2g}"
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.brokers import Running, rota
-from benchmarks.rows import ROWS, Row, settings
+from benchmarks.rows import Row, settings
+from benchmarks.selection import chosen
 
 WORSE_MAX = 0.1
 START = Row("start to the first answered ApiVersions", "ms", False, 1.0, lambda address: 0.0)
@@ -53,7 +54,7 @@ class Compared:
 def main() -> int:
     arguments = options()
     settings.seconds = arguments.seconds
-    rows = [row for row in ROWS if not arguments.words or any(word in row.name for word in arguments.words)]
+    rows = chosen(arguments.words)
     with tempfile.TemporaryDirectory(prefix="rota-check-") as folder:
         packages = unpacked(arguments.against, Path(folder))
         starts = not arguments.words or any(word in START.name for word in arguments.words)

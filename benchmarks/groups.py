@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.wire import Wire
@@ -119,13 +119,21 @@ def gather(members: Sequence[Member]) -> None:
             if final < 0 and number not in waiting:
                 member.ask_to_join()
                 waiting.add(number)
-        ready, _, _ = select.select([members[number].wire.socket for number in waiting], [], [], RETRY_S)
-        for number in [number for number in waiting if members[number].wire.socket in ready]:
+        for number in _readable(members, waiting):
             waiting.discard(number)
             member = members[number]
             if member.joined() and member.leads and len(member.others) == len(members):
                 final = member.generation
     assert {member.generation for member in members} == {final}
+
+
+def _readable(members: Sequence[Member], waiting: Iterable[int]) -> list[int]:
+    """Which of them have an answer; `select` would end at 1,024 sockets."""
+    poller, numbers = select.poll(), {}
+    for number in waiting:
+        numbers[members[number].wire.socket.fileno()] = number
+        poller.register(members[number].wire.socket, select.POLLIN)
+    return [numbers[descriptor] for descriptor, _ in poller.poll(RETRY_S * 1000)]
 
 
 def rebalance(members: Sequence[Member]) -> float:
