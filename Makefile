@@ -71,6 +71,8 @@ interop: $(TESTED)
 
 bench: $(TESTED)
 	$(PY) -m benchmarks
+	$(PY) -m benchmarks.command_start
+	$(PY) -m benchmarks.memory
 	$(PY) -m benchmarks.tls
 	$(PY) -m benchmarks.spark
 
