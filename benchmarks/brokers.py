@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -60,6 +61,12 @@ def first_answer(address: str, began: float) -> float:
     raise TimeoutError(f"{address} did not answer")
 
 
+def allow_open_files() -> None:
+    """Raise this process's limit of open files as far as it may be; brokers that are started inherit it."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 @contextlib.contextmanager
 def rota(
     *options: str, packages: Path | None = None, address: str | None = None, listen: bool = True
@@ -68,6 +75,7 @@ def rota(
 
     Without `listen` the options name the listeners; one of them, in plain text, is at `address`.
     """
+    allow_open_files()
     with tempfile.TemporaryDirectory(prefix="rota-bench-") as folder:
         address = address or f"127.0.0.1:{free_port()}"
         command = [str(Path(sys.executable).with_name("rota")), "serve", "--data", folder]

@@ -119,7 +119,7 @@ def gather(members: Sequence[Member]) -> None:
             if final < 0 and number not in waiting:
                 member.ask_to_join()
                 waiting.add(number)
-        for number in _readable(members, waiting):
+        for number in answered(members, waiting):
             waiting.discard(number)
             member = members[number]
             if member.joined() and member.leads and len(member.others) == len(members):
@@ -127,8 +127,8 @@ def gather(members: Sequence[Member]) -> None:
     assert {member.generation for member in members} == {final}
 
 
-def _readable(members: Sequence[Member], waiting: Iterable[int]) -> list[int]:
-    """Which of them have an answer; `select` would end at 1,024 sockets."""
+def answered(members: Sequence[Member], waiting: Iterable[int]) -> list[int]:
+    """Which of the waiting ones have an answer; `select` would end at 1,024 sockets."""
     poller, numbers = select.poll(), {}
     for number in waiting:
         numbers[members[number].wire.socket.fileno()] = number

@@ -7,7 +7,6 @@ with one member each, joined and left standing, by pipelined requests. Printed i
 from __future__ import annotations
 
 import argparse
-import resource
 import time
 from collections.abc import Sequence
 
@@ -79,8 +78,6 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=5_000)
     parser.add_argument("--groups", type=int, default=100_000)
     options = parser.parse_args()
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with rota() as broker:
         idle_mb = broker.memory_mb()
         each = connection_kb(broker, options.connections)
