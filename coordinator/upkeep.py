@@ -227,7 +227,7 @@ class Upkeep:
     async def _compact(self, partition: Partition, of: Log) -> None:
         """One pass, slice by slice, as long as the partition has this log. Raises StorageFailed."""
         of.producers.committed(partition.state.high_watermark)
-        slices = of.compaction(self._wall_ms())
+        slices = of.compaction(self._wall_ms(), high_watermark=partition.state.high_watermark)
         try:
             for run in slices:
                 await asyncio.to_thread(run)

@@ -303,11 +303,19 @@ class Log(Protocol):
         Every method of the log may be called between two steps.
         """
 
-    def compact(self, now_ms: int, *, force: bool = False) -> int:
-        """Keep the last value of each key in the inactive segments; returns bytes freed. Offsets do not change."""
+    def compact(self, now_ms: int, *, force: bool = False, high_watermark: int | None = None) -> int:
+        """Keep the last value of each key in the inactive segments; returns bytes freed. Offsets do not change.
 
-    def compaction(self, now_ms: int, *, force: bool = False) -> Generator[Callable[[], None], None, None]:
+        Segments from the one with `high_watermark` on are left alone: a truncation may remove what is not committed,
+        and must not find the committed value before it gone. By default everything is committed.
+        """
+
+    def compaction(
+        self, now_ms: int, *, force: bool = False, high_watermark: int | None = None
+    ) -> Generator[Callable[[], None], None, None]:
         """The work of `compact` in slices: call each in any thread, one after the other, then resume the generator.
+
+        None while a truncation has begun and is not finished.
 
         A slice computes for a few milliseconds and may wait for the disk. Every method of the log may be called
         between slices. A slice that raises StorageFailed changes nothing, unless `failure` is set then: close the

@@ -309,6 +309,13 @@ class SegmentedLog:
         self._recovery_point = max(self._recovery_point, truncation.recovery_point_before)
         self.truncation = self._kept = None
 
+    def _end_truncation(self) -> None:
+        """Finish one of all records, because the medium may have the new log start; cancel another."""
+        self._check()
+        if self.truncation is not None and self.truncation.is_full:
+            self._truncate_now(self._write_truncation())
+        self.cancel_truncate()
+
     def begin_truncate(self, offset: int) -> Callable[[], None] | None:
         if offset >= self._end:
             return None
@@ -435,14 +442,20 @@ class SegmentedLog:
             if removed and at < self._bases[0]:
                 self._storage.snapshots.remove(at)
 
-    def compact(self, now_ms: int, *, force: bool = False) -> int:
+    def compact(self, now_ms: int, *, force: bool = False, high_watermark: int | None = None) -> int:
         before = self.size_bytes
-        for work in self.compaction(now_ms, force=force):
+        for work in self.compaction(now_ms, force=force, high_watermark=high_watermark):
             work()
         return before - self.size_bytes
 
-    def compaction(self, now_ms: int, *, force: bool = False) -> Generator[Callable[[], None], None, None]:
-        first_dirty, unstable = max(self._cleaned_until, self._start), self.producers.first_unstable_offset
+    def compaction(
+        self, now_ms: int, *, force: bool = False, high_watermark: int | None = None
+    ) -> Generator[Callable[[], None], None, None]:
+        if self.truncation is not None:  # what it has read of the segments must stay true until its end
+            return
+        first_dirty = max(self._cleaned_until, self._start)
+        ends = [self.producers.first_unstable_offset, high_watermark]
+        unstable = min((end for end in ends if end is not None), default=None)
         found = cleanable(self._segments, self.config, first_dirty, now_ms, force=force, unstable_offset=unstable)
         if found is None:
             return
@@ -511,6 +524,7 @@ class SegmentedLog:
         flush.finish()
 
     def close(self) -> None:
+        self._end_truncation()
         self.flush()
         self._snapshot()
         self._active.seal()

@@ -438,10 +438,10 @@ class Partition:
         last = self._placed
         if last is not None and (placed.leader_epoch, placed.version) < (last.leader_epoch, last.version):
             return
-        if self.pending_cut is not None:
-            self.pending_cut()
         self._placed, state = placed, self.state
         before = state.role, state.leader_epoch
+        if self.pending_cut is not None and (placed.leader == state.broker_id or placed.leader_epoch != before[1]):
+            self.pending_cut()  # another ISR in the same leader epoch leaves the truncation
         if placed.leader == state.broker_id:
             effects = state.become_leader(placed.leader_epoch, placed.replicas, placed.isr, now_ms, placed.elr)
             self._perform(effects)

@@ -13,6 +13,7 @@ from tests.unit.coordinator.api.data_world import World, batch
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.log.segment_storage import SEGMENTS_AT_ONCE_MAX
 from rota.coordinator.metadata import eager
+from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.storage import Memory
 from rota.coordinator.upkeep import CHECKPOINT_EVERY_MS, COMPACTION_PAUSE_MS, ROUND_MS, Upkeep
@@ -151,6 +152,28 @@ async def test_a_compaction_works_in_threads_and_pauses_between_its_slices() -> 
     assert partition.log.size_bytes == before_bytes
     await world.until(lambda: partition.log.size_bytes < before_bytes // 10, COMPACTION_PAUSE_MS)
     assert partition.high_watermark == 2_000
+    await world.end()
+
+
+async def test_records_that_are_not_committed_are_not_compacted() -> None:
+    """Law L1."""
+    world = Kept()
+    world.topic("t", 1, cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
+    partition = world.partition("t")
+    partition.log.config = replace(partition.log.config, segment_bytes=1 << 14)
+    broker_id, pausing = partition.state.broker_id, ("upkeep", "pause")
+    both = broker_id, broker_id + 1
+    epoch = partition.leader_epoch + 1
+    placed = PartitionState(index=0, leader=broker_id, replicas=both, isr=both, leader_epoch=epoch, version=0)
+    partition.apply(placed, world.now_ms)
+    for _ in range(200):
+        partition.append(batch(bytes(1_000), key=b"k"), world.now_ms)
+    for _ in range(4):
+        await world.rounds(1)
+        await world.until(lambda: not world.upkeep._tasks or pausing in world.node.timers._heap)
+        assert pausing not in world.node.timers._heap
+    partition.follower_fetched(broker_id + 1, 200, world.now_ms)
+    await world.until(lambda: pausing in world.node.timers._heap, ROUND_MS)
     await world.end()
 
 

@@ -14,7 +14,7 @@ from rota.coordinator.log.contract import LogConfig
 from rota.coordinator.log.memory import MemoryLog
 from rota.protocol.records.batch import BatchHeader, Codec
 
-from .log_kit import Pair, append_marker, append_transactional, batch, held, offsets
+from .log_kit import Pair, append_marker, append_transactional, batch, fill, held, offsets
 
 CONFIG = LogConfig(segment_bytes=1000, compact=True, delete=False, delete_retention_ms=500, retention_ms=None)
 K, L, M = b"k", b"l", b"m"
@@ -293,3 +293,12 @@ def test_the_log_may_be_used_between_slices(acts: list[str]) -> None:
         for run in slices:
             run()
     assert {record.key: record for record in held(log)} == last if acts else True
+
+
+def test_what_is_not_committed_hides_no_committed_value() -> None:
+    """Law L1. A truncation may remove it; Kafka compacts up to the last stable offset."""
+    log = MemoryLog(LogConfig(segment_bytes=300, compact=True, delete=False))
+    fill(log, 10, key=b"k")
+    log.compact(10, force=True, high_watermark=5)
+    log.truncate(5)
+    assert offsets(log)[-1] == 4

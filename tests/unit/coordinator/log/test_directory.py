@@ -455,6 +455,24 @@ def test_a_cancelled_truncation_of_all_records_is_finished_by_a_reopening(
     assert opened(tmp_path).open_log("t", 0, CONFIG).log_end_offset == max(offset, 30) + 2
 
 
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_clean_stop_during_a_truncation_vouches_for_synced_records_only(tmp_path: Path, is_full: bool) -> None:
+    """Law A5, L2. A stop cancels the task that runs the truncation."""
+    system = FaultyFiles()
+    directory = LogDirectory(tmp_path, node_id=1, cluster_id="c", system=system)
+    log = directory.open_log("t", 0, CONFIG)
+    fill(log, 30)
+    begin = log.begin_truncate_fully_and_start_at if is_full else log.begin_truncate
+    assert begin(13) is not None
+    directory.close()
+    again = opened(tmp_path)
+    assert again.was_clean
+    kept = again.open_log("t", 0, CONFIG)
+    synced = {Path(call.path).name for call in system.calls if call.call == "fsync"}
+    assert {file.name for file in kept.path.glob("*.log") if file.stat().st_size} <= synced
+    assert (kept.log_start_offset, kept.log_end_offset) == ((13, 13) if is_full else (0, 30))
+
+
 def test_retention_waits_for_the_end_of_a_truncation(tmp_path: Path) -> None:
     log = opened(tmp_path).open_log("t", 0, replace(CONFIG, retention_ms=1))
     fill(log, 30)

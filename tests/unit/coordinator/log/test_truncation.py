@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,22 @@ def test_damage_is_a_storage_failure(tmp_path: Path) -> None:
     assert read is not None
     with pytest.raises(StorageFailed, match="damaged"):
         read()
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_no_compaction_swaps_segments_between_the_beginning_and_the_end(tmp_path: Path, in_memory: bool) -> None:
+    """Law RF8. What was read of the segment that stays would describe other bytes."""
+    config = replace(CONFIG, compact=True, delete=False)
+    log = MemoryLog(config) if in_memory else DiskLog.open(tmp_path / "t-0", config)
+    for number in range(30):
+        log.append_pairs([(b"%d" % (number % 3), b"%d" % number)], leader_epoch=0, now_ms=number)
+    log.begin_truncate(13)
+    read = log.begin_read_kept()
+    assert read is not None
+    size_bytes = log.size_bytes
+    assert log.compact(100, force=True) == 0
+    assert log.size_bytes == size_bytes
+    read()
+    log.finish_truncate()
+    assert offsets(log) == list(range(13))
+    assert log.compact(100, force=True) > 0

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from tests.unit.coordinator.api.data_world import NOW_MS, batch
 
@@ -194,6 +196,17 @@ class TestCuts:
         assert follower.offline is not None
         cut.finish()
         assert follower.pending_cut is None
+
+    @pytest.mark.parametrize("begin", [follower_log.begin_truncate, follower_log.begin_start_afresh])
+    def test_another_isr_of_the_same_leader_epoch_cancels_nothing(
+        self, follower: Partition, begin: Callable[[Partition, int, int], follower_log.Cut]
+    ) -> None:
+        """RF5. A leader takes a follower that lags out of the ISR just then."""
+        cut = begin(follower, 1, EPOCH)
+        follower.apply(placed(1, version=1), NOW_MS)
+        assert follower.offline is None
+        cut.finish()
+        assert (follower.pending_cut, follower.log.log_end_offset) == (None, 1)
 
     def test_a_truncation_that_fails_takes_the_partition_offline(self, follower: Partition) -> None:
         cut = follower_log.begin_truncate(follower, 1, EPOCH)
