@@ -36,15 +36,16 @@ def main() -> None:
     with ExitStack() as stack:
         ours = stack.enter_context(rota())
         theirs = stack.enter_context(kafka()) if has_kafka() and not arguments.rota_only else None
-        if theirs is None:
+        if theirs is None and not arguments.rota_only:
             console.print("[yellow]Java or Maven is missing: no Apache Kafka beside Rota, no ratios[/]")
         table = Table("work", "unit", "Rota", "Apache Kafka", "ratio", "goal")
         start_ms = start_s * 1000, None if theirs is None else theirs.started_s * 1000
         add(table, "start to the first answered ApiVersions", "ms", *start_ms, False, START_MS, is_ratio=False)
         add(table, "memory, idle", "MB", ours.memory_mb(), weighed(theirs), False, IDLE_MB, is_ratio=False)
         for row in rows:
-            console.print(f"… {row.name}")
-            measured(table, row, ours, theirs, arguments.rounds)
+            console.print(f"… {row.name}", end=" ")
+            figures = measured(table, row, ours, theirs, arguments.rounds)
+            console.print(*(f"{shown(figure)} {row.unit}" for figure in figures), sep=", ")  # a run may be ended early
         add(table, "memory, after this load", "MB", ours.memory_mb(), weighed(theirs), False, 1 / 6)
         console.print(table)
         for name in CLIENTS:
@@ -61,9 +62,11 @@ def options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def measured(table: Table, row: Row, ours: Running, theirs: Running | None, rounds: int) -> None:
+def measured(table: Table, row: Row, ours: Running, theirs: Running | None, rounds: int) -> list[float]:
+    """Add the row's line; return the figures of Rota and, if it runs, of Kafka."""
     best = best_in_turn(row, [ours.address] + ([] if theirs is None else [theirs.address]), rounds)
     add(table, row.name, row.unit, best[0], best[1] if len(best) > 1 else None, row.more, row.goal)
+    return best
 
 
 def add(

@@ -21,19 +21,26 @@ from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequest
 JOIN_VERSION = 3  # the last in which a member without an id is not sent back for one
 SESSION_MS = 1_800_000  # nobody is removed meanwhile
 AT_ONCE = 64
+FIRST_CONNECTIONS = 50  # do not count
 CONNECTION_KB, GROUPS_GB = 5.0, 1.0  # the goals
 
 
 def connection_kb(broker: Running, count: int) -> float:
-    """KB of one of so many idle connections."""
+    """KB of one of so many idle connections, without what the first ones load and allocate."""
+    wires = idle_wires(broker.address, FIRST_CONNECTIONS)
     before = broker.memory_mb()
-    wires = [Wire(broker.address) for _ in range(count)]
-    for wire in wires:
-        wire.ask(ApiVersionsRequest(), 0, ApiVersionsResponse)
+    wires += idle_wires(broker.address, count)
     grown = broker.memory_mb() - before
     for wire in wires:
         wire.close()
     return grown * 1024 / count
+
+
+def idle_wires(address: str, count: int) -> list[Wire]:
+    wires = [Wire(address) for _ in range(count)]
+    for wire in wires:
+        wire.ask(ApiVersionsRequest(), 0, ApiVersionsResponse)
+    return wires
 
 
 def join_groups(address: str, count: int) -> None:
