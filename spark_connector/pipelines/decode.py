@@ -74,6 +74,7 @@ EVENT: Final = (
     .add("reason", StringType())
     .add("timeline", TIMELINE_EVENT)
 )
+_TIMES_MS: Final = (-62_135_596_800_000, 253_402_300_799_999)  # the years 1 to 9999
 _ARROW: Final = to_arrow_type(EVENT)
 
 Event = dict[str, Any]
@@ -155,6 +156,8 @@ def _timeline(raw_key: bytes, raw: bytes | None) -> Event:
     if raw is None:
         return {"kind": TIMELINE_GONE, "group": key.group}
     event = group_timeline.decode_value(raw)
+    if not _TIMES_MS[0] <= event.time_ms <= _TIMES_MS[1]:
+        return _skipped("an event at a time that no table can have")
     texts = {
         name: getattr(event, name) or None for name in ("trigger", "reason", "client_reason", "operation", "state")
     }

@@ -133,9 +133,9 @@ def decoder(job: Job) -> Decode:
     if bool(job.schema) == bool(job.schema_registry):
         raise OptionError("--schema", job.schema or None, "given, or --schema-registry in place of it")
     if job.schema_registry:
+        registry = Registry(job.schema_registry, job.registry_credentials)
         if job.value_format != "avro" or "," in job.topics:
             raise OptionError("--schema-registry", job.schema_registry, "used with Avro values of one topic")
-        registry = Registry(job.schema_registry, job.registry_credentials)
         subject = registry.avro_subject(f"{job.topics}-value", job.schema_ids)
         return avro_format(subject.latest, subject.by_id)
     try:

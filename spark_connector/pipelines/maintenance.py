@@ -8,7 +8,7 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -68,10 +68,9 @@ def compact(
 
 
 def expired(days: list[str], keep_days: int, today: date) -> list[str]:
-    """The folders of the days that are to be removed; `keep_days` 0: none. Folders with another name are kept."""
+    """The folders of the days that are to be removed; `keep_days` below 1: none. Folders with another name are kept."""
     dates = {name: day for name in days if (day := folder_date(name)) is not None}
     newest = max((day for day in dates.values() if day <= today), default=None)
-    if not keep_days or newest is None:
+    if keep_days < 1 or newest is None:
         return []
-    oldest = newest - timedelta(days=keep_days)
-    return [name for name, day in dates.items() if day < oldest]
+    return [name for name, day in dates.items() if (newest - day).days > keep_days]

@@ -1,8 +1,8 @@
 """Schemas that producers register while a query runs, which has the schemas of its start.
 
 Laws
-    A record is no dead letter for a schema that the registry has: nothing of its micro-batch is written, and the query
-    ends with an error that has the ids.
+    A record is no dead letter for a schema that the registry has, unless SCHEMA_IDS_MAX unknown ids have more records:
+    nothing of its micro-batch is written, and the query ends with an error that has the ids.
 """
 
 from __future__ import annotations

@@ -53,6 +53,7 @@ _SCALARS: Final[dict[int, DataType]] = {  # by FieldDescriptor's cpp_type
 }
 _MESSAGE: Final = 10
 _ENUM: Final = 8
+_STRING: Final = 9  # and bytes
 Value = Callable[[Any], Any]
 
 
@@ -87,6 +88,8 @@ class ProtobufMessage:
             return self._row(message), None
         except self._decode_error:
             return None, "value is not Protobuf of the message"
+        except UnicodeError:
+            return None, "value has a text that is not UTF-8"
         except OverflowError:
             return None, "value has a time that no table can have"
 
@@ -218,12 +221,19 @@ def _single_value(field: Any) -> Value:
     if field.cpp_type == _ENUM:
         names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
         return lambda number: names.get(number, str(number))
+    if field.cpp_type == _STRING and field.type != _BYTES:
+        return _text
     return Decimal if _SCALARS[field.cpp_type] == _UINT64 else _same
 
 
 def _time(message: Any) -> datetime:
     """Raises OverflowError for a year that Python's calendar does not have."""
     return _EPOCH + timedelta(seconds=message.seconds, microseconds=message.nanos // 1000)
+
+
+def _text(value: str | bytes) -> str:
+    """Raises UnicodeError. Python's library gives bytes for a string of proto2 that is not UTF-8."""
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def _same(value: Any) -> Any:

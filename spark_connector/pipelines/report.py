@@ -16,7 +16,7 @@ import html
 import json
 import sys
 from collections.abc import Sequence
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -106,11 +106,14 @@ def table(output: str, name: str, since: date | None = None) -> list[Row]:
     return rows
 
 
-def first_day(output: str, days: int) -> date | None:
-    """The first of the newest `days` days of the tables; 0: None, all of them."""
+def first_day(output: str, days: int, today: date | None = None) -> date | None:
+    """The first of the newest `days` days of the tables that are not in the future; below 1: None, all of them."""
+    today = today or datetime.now(UTC).date()
     names = TableFiles(f"{output}/lag", DAY).days()
-    dates = [day for name in names if (day := folder_date(name)) is not None]
-    return max(dates) - timedelta(days=days - 1) if days and dates else None
+    dates = [day for name in names if (day := folder_date(name)) is not None and day <= today]
+    if days < 1 or not dates or days > max(dates).toordinal():
+        return None
+    return max(dates) - timedelta(days=days - 1)
 
 
 def chart_data(output: str, groups: Sequence[str] = (), days: int = 0) -> tuple[list[str], dict[str, list[Row]]]:

@@ -3,17 +3,20 @@
 Laws
     The latest version is the one that values are converted to; each older one can still be read, also a deleted one.
     A schema with references has the types of these in it.
-    Credentials are sent to the registry and are in no message.
+    Credentials are sent to the registry, not to where it redirects, and are in no message.
+    An answer that is no schema is an OptionError, whatever it is.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from http import HTTPStatus
+from http.client import HTTPException
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
@@ -38,12 +41,18 @@ class Registry:
     """A schema registry. `credentials` is USER:PASSWORD or empty."""
 
     def __init__(self, url: str, credentials: str = "") -> None:
-        if urlsplit(url).scheme not in ("http", "https"):
+        if "@" in url:
+            raise OptionError("--schema-registry", "[hidden]", "without a user; --registry-credentials has it")
+        if not _is_url(url):
             raise OptionError("--schema-registry", url, "a URL, as in https://registry:8081")
         self._url, self._credentials = url.rstrip("/"), credentials
 
     def avro_subject(self, subject: str, more: Iterable[int] = ()) -> Subject:
         """All versions of `subject`, and the schemas with the ids `more`. Raises OptionError."""
+        with self._checked():
+            return self._subject(subject, more)
+
+    def _subject(self, subject: str, more: Iterable[int]) -> Subject:
         base = f"{self._url}/subjects/{quote(subject, safe='')}/versions"
         versions = sorted(self._get(base))
         if not versions:
@@ -61,8 +70,18 @@ class Registry:
 
     def avro_schema(self, schema_id: int) -> str | None:
         """The Avro schema with this id, of any subject; None: there is none. Raises OptionError."""
-        found = self._find(f"{self._url}/schemas/ids/{schema_id}")
-        return None if found is None or found.get("schemaType", AVRO) != AVRO else self._full(found)
+        with self._checked():
+            found = self._find(f"{self._url}/schemas/ids/{schema_id}")
+            return None if found is None or found.get("schemaType", AVRO) != AVRO else self._full(found)
+
+    @contextlib.contextmanager
+    def _checked(self) -> Iterator[None]:
+        """Raise OptionError for answers of another shape, or nested too deep."""
+        try:
+            yield
+        except (LookupError, TypeError, AttributeError, RecursionError) as error:
+            detail = f"{type(error).__name__}: {str(error)[:80]}"
+            raise OptionError("--schema-registry", self._url, f"a registry with valid schemas ({detail})") from None
 
     def _full(self, found: Any) -> str:
         """The schema of an answer, with the types that it refers to."""
@@ -78,9 +97,11 @@ class Registry:
             referred = self._get(path)
             definitions[each["name"]] = referred["schema"]
             references += referred.get("references") or ()
+        if not isinstance(found["schema"], str):
+            raise TypeError("a schema that is no text")
         try:
             return inlined(found["schema"], definitions)
-        except (ValueError, KeyError, TypeError) as error:
+        except ValueError as error:
             raise OptionError("--schema-registry", self._url, f"a registry with valid schemas ({error})") from None
 
     def _get(self, url: str) -> Any:
@@ -93,7 +114,8 @@ class Registry:
         """None: it is not there."""
         request = urllib.request.Request(url, headers={"Accept": "application/vnd.schemaregistry.v1+json"})
         if self._credentials:
-            request.add_header("Authorization", "Basic " + base64.b64encode(self._credentials.encode()).decode())
+            basic = "Basic " + base64.b64encode(self._credentials.encode()).decode()
+            request.add_unredirected_header("Authorization", basic)
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
                 return json.loads(response.read(RESPONSE_BYTES_MAX))
@@ -103,5 +125,13 @@ class Registry:
                     return None
                 expected = f"a registry that answers: HTTP status {error.code}"
                 raise OptionError("--schema-registry", url, expected) from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, HTTPException) as error:
             raise OptionError("--schema-registry", url, f"a registry that answers ({error})") from None
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number
+        return False

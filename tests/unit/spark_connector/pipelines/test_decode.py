@@ -215,3 +215,12 @@ def test_events_of_a_timeline_are_decoded() -> None:
     assert decode_event(group_timeline.TOPIC, b"\0\x09", b"")["reason"] == "a key of the timeline of another version"
     assert decode_event(group_timeline.TOPIC, key, b"\0")["reason"].startswith("unreadable")
     assert decode_event(OFFSETS, key, None)["kind"] != "timeline-gone"
+
+
+@pytest.mark.parametrize("time_ms", [-(1 << 63), -62_135_596_800_001, 253_402_300_800_000, (1 << 63) - 1])
+def test_an_event_at_a_time_that_no_table_can_have_is_skipped(time_ms: int) -> None:
+    """Spark ends a query whose milliseconds do not fit into a timestamp; Python's calendar has the years 1 to 9999."""
+    key = group_timeline.encode_key(group_timeline.TimelineKey(group="g", slot=0))
+    event = group_timeline.GroupEvent(sequence=0, time_ms=time_ms, type=group_timeline.EventType.REBALANCE_STARTED)
+    found = decode_event(group_timeline.TOPIC, key, group_timeline.encode_value(event))
+    assert found == {"kind": "skipped", "reason": "an event at a time that no table can have"}

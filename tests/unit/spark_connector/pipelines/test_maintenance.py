@@ -17,6 +17,12 @@ def test_days_expire_by_the_newest_day_of_the_table() -> None:
     assert expired([], 1, NOW) == []
 
 
+def test_a_number_of_days_that_no_calendar_has_expires_nothing() -> None:
+    """-1 is Kafka's value for no retention."""
+    for keep_days in (-1, -400, 10**7, 10**12):
+        assert expired(DAYS, keep_days, NOW) == []
+
+
 def test_a_day_of_the_future_expires_no_other_day() -> None:
     """One producer with a wrong clock would empty the table."""
     assert expired([*DAYS, "day=9999-12-31"], 7, NOW) == ["day=2026-01-01"]

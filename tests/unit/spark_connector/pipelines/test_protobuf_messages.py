@@ -110,6 +110,24 @@ def test_no_bytes_raise(raw: bytes) -> None:
         assert (record is None) == (reason is not None)
 
 
+def test_a_text_of_proto2_that_is_not_utf8_has_a_reason() -> None:
+    """proto3 refuses it when it parses; of proto2, Python's library returns bytes, which no column of strings takes."""
+    files = descriptor_pb2.FileDescriptorSet()
+    message = files.file.add(name="old.proto", package="old", syntax="proto2").message_type.add(name="M")
+    message.field.add(name="one", number=1, type=TYPE.TYPE_STRING, label=1)
+    message.field.add(name="many", number=2, type=TYPE.TYPE_STRING, label=3)
+    entry = message.nested_type.add(name="TagsEntry")
+    entry.options.map_entry = True
+    entry.field.add(name="key", number=1, type=TYPE.TYPE_STRING, label=1)
+    entry.field.add(name="value", number=2, type=TYPE.TYPE_STRING, label=1)
+    message.field.add(name="tags", number=3, type=TYPE.TYPE_MESSAGE, label=3, type_name=".old.M.TagsEntry")
+    found = ProtobufMessage(files.SerializeToString(), "old.M")
+    in_tags = (b"\x1a\x06\x0a\x01\xff\x12\x01a", b"\x1a\x06\x0a\x01a\x12\x01\xff")
+    for raw in (b"\x0a\x01\xff", b"\x12\x01\xff", *in_tags):
+        assert found.decode(raw, is_framed=False) == (None, "value has a text that is not UTF-8")
+    assert found.decode(b"\x0a\x01a", is_framed=False)[0] == {"one": "a", "many": [], "tags": {}}
+
+
 def test_the_frame_of_a_registry_names_the_message(order: ProtobufMessage) -> None:
     raw = encoded(order, id=5)
     head = b"\0\0\0\0\x07"

@@ -63,6 +63,19 @@ def test_the_newest_days_are_read_and_no_file_of_other_days(tmp_path: Path) -> N
         chart_data(str(tmp_path))
 
 
+def test_a_day_of_the_future_hides_no_other_day(tmp_path: Path) -> None:
+    for day in ("2026-01-01", "2026-01-03", "2999-12-31"):
+        write(tmp_path / "lag", f"day={day}", 0, [{**LAG, "group": "a", "lag": 1}])
+    assert first_day(str(tmp_path), 2, today=date(2026, 1, 4)) == date(2026, 1, 2)
+    assert first_day(str(tmp_path), 2, today=date(2025, 1, 1)) is None
+
+
+def test_more_days_than_a_calendar_has_are_all_days(tmp_path: Path) -> None:
+    write(tmp_path / "lag", "day=2026-01-01", 0, [{**LAG, "group": "a", "lag": 1}])
+    for days in (-1, 10**7, 10**12):
+        assert first_day(str(tmp_path), days) is None
+
+
 def test_without_the_library_or_the_tables_the_error_says_what_to_do(
     output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -34,8 +34,22 @@ ANSWERS: dict[str, object] = {
 }
 
 
+RAW: dict[str, bytes] = {  # answers of something else, or of a hostile registry
+    "/schemas/ids/20": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{",
+    "/schemas/ids/21": b"planted garbage\r\n\r\n",
+    "/schemas/ids/22": b"HTTP/1.1 200 OK\r\n\r\n[1]",
+    "/schemas/ids/23": b"HTTP/1.1 200 OK\r\n\r\n{}",
+    "/schemas/ids/24": b'HTTP/1.1 200 OK\r\n\r\n{"schema": "1", "references": [{}]}',
+    "/schemas/ids/25": b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 100_000,
+    "/schemas/ids/26": b'HTTP/1.1 200 OK\r\n\r\n{"schema": 7}',
+}
+
+
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
+        if self.path in RAW:
+            self.wfile.write(RAW[self.path])
+            return
         is_allowed = self.headers["Authorization"] in (None, "Basic dTpw")  # u:p
         status = 401 if not is_allowed else 200 if self.path in ANSWERS else 404
         self.send_response(status)
@@ -87,6 +101,44 @@ def test_refusals_have_the_reason_and_no_credentials(url: str, subject: str, cre
     with pytest.raises(OptionError, match=reason) as refused:
         Registry(url, credentials).avro_subject(subject)
     assert "planted" not in str(refused.value)
+
+
+@pytest.mark.parametrize("schema_id", [int(path.rpartition("/")[2]) for path in RAW])
+def test_answers_that_are_no_schema_are_an_error_of_the_option(url: str, schema_id: int) -> None:
+    with pytest.raises(OptionError, match="a registry "):
+        Registry(url).avro_schema(schema_id)
+
+
+def test_a_redirect_to_another_server_does_not_take_the_credentials_along() -> None:
+    seen: list[str | None] = []
+
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.headers["Authorization"])
+            self.send_response(302 if len(seen) == 1 else 404)
+            self.send_header("Location", f"http://localhost:{server.server_port}/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Other) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        assert Registry(f"http://127.0.0.1:{server.server_port}", "u:p").avro_schema(1) is None
+        server.shutdown()
+        thread.join()
+    assert seen == ["Basic dTpw", None]
+
+
+def test_a_url_with_credentials_or_a_wrong_port_is_refused_without_them() -> None:
+    for url in ("http://user:planted@127.0.0.1:1", "http://planted@127.0.0.1:1", "https://user:planted@[::1"):
+        with pytest.raises(OptionError, match=r"--registry-credentials|a URL") as refused:
+            Registry(url)
+        assert "planted" not in str(refused.value)
+    for url in ("http://127.0.0.1:port", "http://127.0.0.1:99999"):
+        with pytest.raises(OptionError, match="a URL"):
+            Registry(url)
 
 
 def test_other_urls_and_silent_registries_are_refused() -> None:
