@@ -279,9 +279,11 @@ class Log(Protocol):
         It renames files and cuts one; it reads nothing if the call of `begin_read_kept` has returned.
         """
 
-    def cancel_truncate(self) -> None:
+    def cancel_truncate(self) -> Callable[[], None] | None:
         """Leave the records, whether or not the truncation was written to the medium.
 
+        Return the call that writes the log start to the medium again, in any thread, if the truncation has lowered it
+        there: until then a crash brings deleted records back.
         Raises StorageFailed if it would remove all records: the log has to be reopened, and starts where it should.
         """
 

@@ -299,15 +299,16 @@ class SegmentedLog:
         self._kept = KeptRecords(truncation.offset, segments, self._storage.snapshots)
         return self._kept.run
 
-    def cancel_truncate(self) -> None:
+    def cancel_truncate(self) -> Callable[[], None] | None:
         truncation = self.truncation
         if truncation is None:
-            return
+            return None
         if truncation.is_full:  # its new log start may be on the medium
             raise self._failed(StorageFailed("a truncation of all records was interrupted"))
         self._truncations += 1
         self._recovery_point = max(self._recovery_point, truncation.recovery_point_before)
         self.truncation = self._kept = None
+        return self.begin_delete_before(self._start) if truncation.start_offset < self._start else None
 
     def _end_truncation(self) -> None:
         """Finish one of all records, because the medium may have the new log start; cancel another."""

@@ -64,11 +64,12 @@ class Cut:
     and one of them writes for all.
     """
 
-    __slots__ = ("_log", "partition", "read", "write")
+    __slots__ = ("_log", "partition", "read", "write", "write_start")
 
     def __init__(self, partition: Partition, log: Log, write: Callable[[], None] | None) -> None:
         self.partition, self._log, self.write = partition, log, write
         self.read = log.begin_read_kept()
+        self.write_start: Callable[[], None] | None = None  # to call in any thread after `cancel`
         partition.pending_cut = self.cancel
 
     def finish(self) -> None:
@@ -95,7 +96,7 @@ class Cut:
         partition.pending_cut = None
         if partition.offline is None and partition.log is self._log:
             try:
-                self._log.cancel_truncate()
+                self.write_start = self._log.cancel_truncate()
             except StorageFailed as error:
                 partition.fail(str(error))
 
@@ -103,6 +104,10 @@ class Cut:
         """`write` or `read` has raised: the partition is offline, unless the truncation was cancelled before."""
         if self.partition.pending_cut == self.cancel:
             self.partition.log_failed(self._log, str(error))
+
+    def start_failed(self, error: StorageFailed) -> None:
+        """`write_start` has raised: the partition is offline, as after a DeleteRecords that cannot be written."""
+        self.partition.log_failed(self._log, str(error))
 
 
 def _begin(partition: Partition, leader_epoch: int, begin: Callable[[Log], Callable[[], None] | None]) -> Cut:

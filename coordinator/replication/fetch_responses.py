@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import assert_never
 
@@ -75,8 +75,15 @@ def act(partition: Partition, action: Action, cuts: list[Cut], answer: Partition
     return Outcome.CUT
 
 
-async def finish(cuts: Iterable[Cut]) -> None:
+async def finish(cuts: Sequence[Cut]) -> None:
     """Write the truncations to the medium in a thread, once for all logs of a folder, and read there; then truncate."""
+    await _truncate(cuts)
+    for cut in cuts:
+        if error := await _in_thread(cut.write_start):  # it was cancelled
+            cut.start_failed(error)
+
+
+async def _truncate(cuts: Iterable[Cut]) -> None:
     by_write: dict[Callable[[], None] | None, list[Cut]] = {}
     for cut in cuts:
         by_write.setdefault(cut.write, []).append(cut)

@@ -146,3 +146,34 @@ async def test_a_truncation_that_can_not_be_written_takes_its_partition_offline(
     cuts[0].write = full
     await finish(cuts)
     assert follower.offline == "no space left on device"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_after_a_cancelled_truncation_the_medium_has_the_log_start_again(tmp_path: Path, fails: bool) -> None:
+    """RF5, A4. The truncation of a log below its start writes a lower start. It is cancelled after that write."""
+    system = FaultyFiles()
+    directory = LogDirectory(tmp_path, node_id=2, cluster_id="c", system=system)
+    log = directory.open_log("t", 0, LogConfig())
+    follower = Partition("t", bytes(16), 0, EPOCH, log, broker_id=2, placed=placed(1))
+    copy(leader_with(b"a", b"b", b"c"), follower)
+    log.delete_before(2)
+    cuts: list[Cut] = []
+    act(follower, Truncate(1), cuts)
+    write = cuts[0].write
+    assert write is not None
+
+    def write_then_lead() -> None:
+        write()
+        follower.apply(placed(2, EPOCH + 1), 0)
+        if fails:
+            system.fail("fsync", "log-start-offset")
+
+    cuts[0].write = write_then_lead
+    await finish(cuts)
+    system.clear()
+    directory.abandon()
+    assert (follower.offline is not None) is fails
+    if fails:
+        return
+    again = LogDirectory(tmp_path, node_id=2, cluster_id="c").open_log("t", 0, LogConfig())
+    assert (again.log_start_offset, again.log_end_offset) == (2, 3)
