@@ -2,9 +2,9 @@
 
 Laws
     GL1 The time is that of the first record at the offset or after it: the broker's in a batch with LogAppendTime, else
-        the producer's. Of a batch above DECODED_BYTES_MAX, which is not decoded, it is that of its first record where
-        this is the one, else the batch's largest. The markers of transactions are no records. What is not in the data
-        is not known: None, never 0.
+        the producer's. Of a batch above DECODED_BYTES_MAX, or above DECOMPRESSED_BYTES_MAX without its compression,
+        which is not decoded, it is that of its first record where this is the one, else the batch's largest. The
+        markers of transactions are no records. What is not in the data is not known: None, never 0.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from rota.protocol.records.errors import CorruptBatch
 from rota.protocol.records.record import read_records
 
 DECODED_BYTES_MAX: Final = 64 * 1024  # of one batch
+DECOMPRESSED_BYTES_MAX: Final = 1 << 20  # 4 KiB may be 125 MiB, and a broker reads them in its loop
 
 
 def unread_time_ms(data: Buffer, offset: int) -> int | None:
@@ -41,11 +42,9 @@ def _time_ms(data: Buffer, position: int, header: BatchHeader, offset: int) -> i
     """Return the time of the batch's first record from `offset` on; -1: it has none; None: there is no such record."""
     if header.is_log_append_time or header.max_timestamp < 0:
         return header.max_timestamp
-    if header.size_bytes > DECODED_BYTES_MAX:
-        is_first = offset <= header.base_offset and header.delete_horizon_ms is None and header.base_timestamp >= 0
-        return header.base_timestamp if is_first else header.max_timestamp
-    try:
-        records = read_records(data, position)
-    except CorruptBatch:
-        return header.max_timestamp
-    return next((record.timestamp for record in records if record.offset >= offset), None)
+    if header.size_bytes <= DECODED_BYTES_MAX:
+        with suppress(CorruptBatch):
+            records = read_records(data, position, limit_bytes=DECOMPRESSED_BYTES_MAX)
+            return next((record.timestamp for record in records if record.offset >= offset), None)
+    is_first = offset <= header.base_offset and header.delete_horizon_ms is None and header.base_timestamp >= 0
+    return header.base_timestamp if is_first else header.max_timestamp

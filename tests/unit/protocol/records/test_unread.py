@@ -7,7 +7,7 @@ import pytest
 from rota.protocol.records import unread
 from rota.protocol.records.codecs import Codec
 from rota.protocol.records.record import Record, write_batch
-from rota.protocol.records.unread import has_batch, unread_time_ms
+from rota.protocol.records.unread import DECODED_BYTES_MAX, DECOMPRESSED_BYTES_MAX, has_batch, unread_time_ms
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
@@ -24,6 +24,15 @@ def test_gl1_of_a_large_batch_the_newest_time_is_taken(monkeypatch: pytest.Monke
     monkeypatch.setattr(unread, "DECODED_BYTES_MAX", 10)
     assert unread_time_ms(data, 3) == 1_040
     assert unread_time_ms(data, 0) == 1_000
+
+
+@pytest.mark.parametrize("codec", [codec for codec in Codec if codec is not Codec.NONE])
+def test_gl1_a_small_batch_of_many_bytes_is_not_decompressed(codec: Codec) -> None:
+    """A producer can write 125 MiB of zeros as 4 KiB; the broker that shows the lag would decode them in its loop."""
+    for size, time_ms in ((DECOMPRESSED_BYTES_MAX // 2, 1_010), (DECOMPRESSED_BYTES_MAX, 1_020)):
+        data = write_batch([Record(n, 1_000 + 10 * n, None, b"0" * (size // 3), ()) for n in range(3)], codec=codec)
+        assert len(data) < DECODED_BYTES_MAX
+        assert (unread_time_ms(data, 0), unread_time_ms(data, 1)) == (1_000, time_ms)
 
 
 def test_gl1_records_without_a_time_have_no_age() -> None:
