@@ -5,7 +5,7 @@ Spark's `from_protobuf` needs a package of Spark's own release; this needs Pytho
 
 Laws
     Bytes that are not the message give a reason and no row. A field with presence that is not set is null; a field
-    without presence has its default.
+    without presence has its default. A nested message without fields is true: no table has a struct without fields.
 """
 
 from __future__ import annotations
@@ -189,6 +189,8 @@ def _field_type(field: Any, around: tuple[str, ...]) -> DataType:
 
 def _single_type(field: Any, around: tuple[str, ...]) -> DataType:
     if field.cpp_type == _MESSAGE:
+        if not field.message_type.fields:
+            return BooleanType()
         is_time = field.message_type.full_name == TIMESTAMP
         return TimestampType() if is_time else _struct(field.message_type, around)
     return BinaryType() if field.type == _BYTES else _SCALARS[field.cpp_type]
@@ -217,6 +219,8 @@ def _field_value(field: Any) -> Value:
 
 def _single_value(field: Any) -> Value:
     if field.cpp_type == _MESSAGE:
+        if not field.message_type.fields:
+            return lambda _: True
         return _time if field.message_type.full_name == TIMESTAMP else _row_of(field.message_type)
     if field.cpp_type == _ENUM:
         names = {number: value.name for number, value in field.enum_type.values_by_number.items()}

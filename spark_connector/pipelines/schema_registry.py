@@ -25,6 +25,7 @@ from rota.spark_connector.pipelines.avro_references import inlined
 
 TIMEOUT_S: Final = 10.0
 RESPONSE_BYTES_MAX: Final = 8 << 20
+ID_MAX: Final = (1 << 31) - 1
 REFERENCES_MAX: Final = 100  # of one schema
 AVRO: Final = "AVRO"
 DELETED: Final = "?deleted=true"  # softly: the registry keeps it, and records still have its id
@@ -70,6 +71,8 @@ class Registry:
 
     def avro_schema(self, schema_id: int) -> str | None:
         """The Avro schema with this id, of any subject; None: there is none. Raises OptionError."""
+        if not 0 < schema_id <= ID_MAX:
+            return None
         with self._checked():
             found = self._find(f"{self._url}/schemas/ids/{schema_id}")
             return None if found is None or found.get("schemaType", AVRO) != AVRO else self._full(found)

@@ -110,6 +110,21 @@ def test_no_bytes_raise(raw: bytes) -> None:
         assert (record is None) == (reason is not None)
 
 
+def test_a_message_without_fields_is_whether_it_is_there() -> None:
+    """As google.protobuf.Empty in a oneof. Parquet has no column of a struct without fields."""
+    files = descriptor_pb2.FileDescriptorSet()
+    file = files.file.add(name="e.proto", package="e", syntax="proto3")
+    file.message_type.add(name="Empty")
+    message = file.message_type.add(name="M")
+    message.field.add(name="one", number=1, type=TYPE.TYPE_MESSAGE, label=1, type_name=".e.Empty")
+    message.field.add(name="many", number=2, type=TYPE.TYPE_MESSAGE, label=3, type_name=".e.Empty")
+    found = ProtobufMessage(files.SerializeToString(), "e.M")
+    assert found.schema.simpleString() == "struct<one:boolean,many:array<boolean>>"
+    assert found.decode(b"", is_framed=False)[0] == {"one": None, "many": []}
+    assert found.decode(b"\x0a\x00\x12\x00\x12\x00", is_framed=False)[0] == {"one": True, "many": [True, True]}
+    assert ProtobufMessage(files.SerializeToString(), "e.Empty").schema.simpleString() == "struct<>"
+
+
 def test_a_text_of_proto2_that_is_not_utf8_has_a_reason() -> None:
     """proto3 refuses it when it parses; of proto2, Python's library returns bytes, which no column of strings takes."""
     files = descriptor_pb2.FileDescriptorSet()

@@ -109,6 +109,14 @@ def test_answers_that_are_no_schema_are_an_error_of_the_option(url: str, schema_
         Registry(url).avro_schema(schema_id)
 
 
+def test_numbers_that_are_no_ids_are_not_asked_for() -> None:
+    """Ids are positive and of 32 bits: a registry may answer to another number with any status, here with none."""
+    for number in (-1, 0, 1 << 31, (1 << 32) - 1):
+        assert Registry("http://127.0.0.1:1").avro_schema(number) is None
+    with pytest.raises(OptionError, match="answers"):
+        Registry("http://127.0.0.1:1").avro_schema((1 << 31) - 1)
+
+
 def test_a_redirect_to_another_server_does_not_take_the_credentials_along() -> None:
     seen: list[str | None] = []
 
