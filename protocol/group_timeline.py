@@ -154,11 +154,12 @@ class GroupEvent:
 def ends_rebalance(event: GroupEvent) -> bool:
     """Return whether a rebalance ends with this event: the members have their assignments, or none is left.
 
-    In a group of the consumer protocol members may have to revoke partitions after ASSIGNED; RECONCILED follows.
+    In a group of the consumer protocol members may have to revoke partitions after ASSIGNED; RECONCILED follows. What
+    is still to do when the group becomes a classic one is a rebalance of that.
     """
     if event.type == EventType.ASSIGNED:
         return event.state != "Reconciling"
-    return event.type in (EventType.RECONCILED, EventType.EMPTIED)
+    return event.type in (EventType.RECONCILED, EventType.EMPTIED, EventType.DOWNGRADED)
 
 
 def slot_of(sequence: int) -> int:

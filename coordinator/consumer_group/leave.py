@@ -93,6 +93,7 @@ def remove_members(group: ConsumerGroup, removal: Removal, step: Step) -> None:
             record(group, records.removed_regex(group.group_id, expression), step)
     bump_epoch(group, step, removal.reason, removal.trigger, removed, removal.client_reason)
     if not group.members:
+        group.assigning_ms = None
         notes.empty(group, step)
     notes.progressed(group, step)
 
@@ -159,5 +160,7 @@ def restart_timers(group: ConsumerGroup, step: Step) -> None:
         if member.state is MemberState.UNREVOKED_PARTITIONS:
             set_rebalance_timer(group, member, step)
             group.progress.revoking_since[member.member_id] = step.now_ms
+    if group.state is ConsumerGroupState.ASSIGNING:
+        group.assigning_ms = step.now_ms
     if group.state is ConsumerGroupState.RECONCILING:
         group.progress.begin(group.members.values(), group.target_epoch, step.now_ms)

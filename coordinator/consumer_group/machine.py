@@ -189,6 +189,8 @@ class HostedGroup(Group):
     def _end_classic(self, step: Step) -> None:
         """Forget the classic group; its members join again in the group of the consumer protocol."""
         expiry.forget_pending(self, step)
+        for each in self.refusals.finish():
+            self.write_refusal(each, step)
         if self.state is not GroupState.EMPTY:
             step.note(group_notes.UPGRADED, self.fields(generation=self.generation, members=len(self.members)))
             rebalance.release(self, step)
@@ -282,6 +284,7 @@ class HostedGroup(Group):
         if not self.fits_in_record(size, protocol_type=CONSUMER):
             self.members = Members()
             return False
+        refused_requests.finish(group, step)
         offsets.remove(group, step)
         self.consumer, self.assigned = None, assigned
         self.begin_stable(CONSUMER, step.wall_ms)

@@ -98,7 +98,7 @@ def assigned(group: ConsumerGroup, target: NewTarget, step: Step) -> None:
         group.fields(members=len(group.members), protocol=target.assignor),
         protocol_type=CONSUMER,
         partition_count=target.moves.partition_count,
-        duration_ms=group.progress.started_ms - group.assigning_ms,
+        duration_ms=target.waited_ms,
         moves=target.moves.by_member,
     )
 

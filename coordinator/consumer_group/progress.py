@@ -3,6 +3,7 @@
 Law
     TL12 The time of a revocation begins when the coordinator has taken partitions from the member, in the answer to
         its heartbeat, and ends with the heartbeat that says that it does not own them any more.
+    TL15 A reconciliation begins when the first member lacks its target assignment, however old that target is.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from rota.protocol.group_timeline import EventMember
 
 @dataclass(slots=True)
 class NewTarget:
-    """A target that was computed in this step and has no event yet: its assignor, and what it moves."""
+    """A target that was computed in this step and has no event yet: its assignor, what it moves, the wait for it."""
 
     assignor: str
     moves: Moves
+    waited_ms: int  # since the group epoch before it ended, or since the group was loaded
 
 
 @dataclass(slots=True)
@@ -28,7 +30,7 @@ class Progress:
     """The progress of a group towards its target assignment. Everything in it is bounded by the group's members."""
 
     target: NewTarget | None = None
-    started_ms: int = 0  # when the target was computed, in elapsed time
+    started_ms: int = 0  # when members began to lack their target assignment, in elapsed time
     lagging: set[str] = field(default_factory=set)  # ids of the members that do not have their target assignment
     revoking_since: dict[str, int] = field(default_factory=dict)  # by member id, in elapsed time
     revoked: dict[str, EventMember] = field(default_factory=dict)  # with `wait_ms`, by member id
@@ -54,7 +56,13 @@ class Progress:
         if after.is_reconciled_to(epoch):
             self.lagging.discard(member_id)
         else:
-            self.lagging.add(member_id)
+            self.await_member(member_id, now_ms)
+
+    def await_member(self, member_id: str, now_ms: int) -> None:
+        """A member does not have its target assignment, which may be an old one."""
+        if not self.lagging and not self.is_noted:
+            self.started_ms = now_ms
+        self.lagging.add(member_id)
 
     def remove(self, member_id: str) -> None:
         """A member is gone: nobody waits for it any more."""

@@ -77,7 +77,7 @@ class ConsumerGroup:
     armed: dict[str, int] = field(default_factory=dict)  # when their timers fire
     revoking: dict[str, int] = field(default_factory=dict)  # epochs of members with a rebalance timer
     is_target_checked: bool = True  # False after loading: the log may end within a step
-    assigning_ms: int = 0  # when the group epoch was bumped, in elapsed time
+    assigning_ms: int | None = None  # since when members wait for a new target, in elapsed time
     joining: set[str] = field(default_factory=set)  # ids of classic members that have to send JoinGroup
     syncing: set[str] = field(default_factory=set)  # ids of classic members that have to send SyncGroup
     resolved_version: int = NO_VERSION  # `created_version` of the topics when the expressions were resolved

@@ -48,7 +48,7 @@ def bump_epoch(
     hash_now = metadata_hash(group.subscribed_topics(), group.topics)
     previous = group.state
     record(group, records.epoch(group.group_id, group.epoch + 1, hash_now), step)
-    if previous is not group.state or group.epoch == group.target_epoch + 1:
+    if group.assigning_ms is None:
         group.assigning_ms = step.now_ms
     notes.bumped(group, previous, reason, trigger, members, step, client_reason)
 

@@ -32,7 +32,7 @@ def replace_static(group: ConsumerGroup, holder: Member, member_id: str, step: S
     target = group.targets.get(holder.member_id, NO_TARGET)
     cancel_timers(group, holder.member_id, step)
     group.progress.remove(holder.member_id)
-    group.progress.lagging.add(member_id)
+    group.progress.await_member(member_id, step.now_ms)
     for tombstone in records.removed_member(group.group_id, holder.member_id):
         record(group, tombstone, step)
     record(group, records.member(group.group_id, member), step)

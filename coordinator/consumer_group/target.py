@@ -44,11 +44,13 @@ def _compute(group: ConsumerGroup, step: Step) -> None:
     name = preferred if preferred is not None and preferred in ASSIGNORS else group.settings.assignors[0]
     assigned = ASSIGNORS[name](specification(group))
     targets = {member_id: assigned.get(member_id, NO_TARGET) for member_id in group.members}
-    new = NewTarget(name, notes.moves(group, targets))
+    waited_ms = 0 if group.assigning_ms is None else step.now_ms - group.assigning_ms
+    new = NewTarget(name, notes.moves(group, targets), waited_ms)
     for member_id, partitions in targets.items():
         if member_id not in group.targets or partitions != group.targets[member_id]:
             record(group, records.target(group.group_id, member_id, partitions), step)
     record(group, records.target_epoch(group.group_id, group.epoch, step.wall_ms), step)
+    group.assigning_ms = None
     group.departed.clear()
     group.progress.begin(group.members.values(), group.target_epoch, step.now_ms)
     group.progress.target = new

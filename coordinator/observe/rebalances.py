@@ -7,6 +7,7 @@ Laws
     coordinator, or the end of the events. What happens before its end belongs to it.
     TL13 Where members of a group of the consumer protocol have to move to the target assignment
         (RECONCILIATION_STARTED), the rebalance goes on until they have it (RECONCILED), also with another coordinator.
+    TL15 A member that moves to its target later (a static one that was away) does not begin a finished one again.
     Events of unknown types, triggers and members change nothing else: a newer broker may have written them.
 """
 
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rota.protocol.group_timeline import NONE, EventMember, EventType, GroupEvent, Move
+from rota.protocol.group_timeline import NONE, EventMember, EventType, GroupEvent, Move, ends_rebalance
 
 RECONCILING: Final = ("Assigning", "Reconciling")  # states of a group of the consumer protocol in a rebalance
 
@@ -79,7 +80,7 @@ def rebalances(events: Iterable[GroupEvent]) -> tuple[Rebalance, ...]:
         if current and (starts or _ends_unfinished(event)):
             found.append(_rebalance(current, event, names))
             current = []
-        if _continues(event) and not current and found and found[-1].outcome == Outcome.STABLE:
+        if event.type == EventType.RECONCILIATION_STARTED and not current and found and _is_unfinished(found[-1]):
             current = list(found.pop().events)
         if starts or current:
             current.append(event)
@@ -96,8 +97,10 @@ def _ends_unfinished(event: GroupEvent) -> bool:
     return event.type == EventType.DOWNGRADED or (event.type == EventType.LOADED and event.state not in RECONCILING)
 
 
-def _continues(event: GroupEvent) -> bool:
-    return event.type == EventType.RECONCILIATION_STARTED
+def _is_unfinished(rebalance: Rebalance) -> bool:
+    """Whether its last event is the target, which members have still to move to."""
+    last = rebalance.events[-1]
+    return last.type == EventType.ASSIGNED and not ends_rebalance(last)
 
 
 def _ends(event: GroupEvent, rebalance: Sequence[GroupEvent]) -> bool:

@@ -53,6 +53,8 @@ def _is_held_by_a_live_member(event: GroupEvent, facts: Facts) -> bool:
     """
     if event.error_code != ErrorCode.UNRELEASED_INSTANCE_ID or facts.now_ms < event.time_ms + facts.limits.dead_ms:
         return False
+    if _is_last_count(event):
+        return False
     instance_id = event.members[0].instance_id if event.members else None
     gone = (*DEPARTURES, EventType.STATIC_MEMBER_REPLACED)
     return not any(
@@ -61,6 +63,11 @@ def _is_held_by_a_live_member(event: GroupEvent, facts: Facts) -> bool:
         if later.sequence > event.sequence
         for member in later.members
     )
+
+
+def _is_last_count(event: GroupEvent) -> bool:
+    """Whether the event was written at the end of a group epoch: its refusals may be older than a departure before."""
+    return event.count > 0 and str(event.count).strip("0") != "1"
 
 
 def assignor_mismatch(facts: Facts) -> Iterator[Finding]:

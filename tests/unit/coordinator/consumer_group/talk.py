@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Any
+from typing import Any, Self
 
 from rota.coordinator.consumer_group import records as consumer_records
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, describes_all
@@ -276,9 +276,9 @@ class Talk:
     def _append(self, decided: Iterable[Any]) -> None:
         self.log += group_records.encode(decided, consumer_records.encode)
 
-    def restarted(self, *, compacted: bool = False) -> Talk:
+    def restarted(self, *, compacted: bool = False) -> Self:
         """The same group, as another coordinator loads it from the log."""
-        other = Talk(self.topics, self.settings, self.config)
+        other = type(self)(self.topics, self.settings, config=self.config)
         other.log, other.now_ms = list(self.log), self.now_ms
         for key, value in compact(self.log) if compacted else self.log:
             record = group_records.decode(key, value) or consumer_records.decode(key, value)

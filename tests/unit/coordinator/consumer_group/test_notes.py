@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tests.unit.coordinator.consumer_group.talk import EVENT_MEMBER, Talk
+from tests.unit.coordinator.consumer_group.talk import EVENT_MEMBER, REBALANCE_MS, Talk, TopicsInMemory
 from tests.unit.coordinator.observe.consumer_life import ConsumerLife, of_one
 
 from rota.coordinator.group.moves import PARTITIONS_COMPARED_MAX
+from rota.coordinator.group.notes import RECONCILED
 from rota.coordinator.group.timeline_event import event_of
 from rota.coordinator.runtime.contract import Note
 from rota.protocol.group_timeline import EventType, GroupEvent, MovedPartitions, Trigger
@@ -152,6 +153,35 @@ def test_tl13_a_reconciliation_goes_on_with_another_coordinator() -> None:
     names = [event.name for event in map(_type_of, other.written) if event is not None]
     assert names == ["LOADED", "RECONCILIATION_STARTED", "RECONCILED"]
     assert other.restarted().noted("Members move to the target assignment") == []
+
+
+def test_tl15_the_wait_for_a_target_does_not_have_the_time_in_which_the_group_was_empty() -> None:
+    life = of_one()
+    life.after(5_000).leaves("a-1").after(3_600_000).joins("a-2")
+    assert _last(life, EventType.ASSIGNED).duration_ms == 0
+
+
+def test_tl15_the_wait_for_a_target_begins_again_with_another_coordinator() -> None:
+    life = of_one()
+    life.joins("b-1")
+    life.live(3_600_000, "a-1", "b-1").leaves("b-1")
+    life.restarts().after(1_000).beats("a-1")
+    assert _last(life, EventType.ASSIGNED).duration_ms == 1_000
+
+
+def test_tl15_partitions_of_a_changed_expression_are_revoked_in_a_time_of_their_own() -> None:
+    talk = Talk(TopicsInMemory(t=2, u=2))
+    owned = {"t": (0, 1), "u": (0, 1)}
+    talk.beat("a", 0, names=(), regex="t|u", owned={}, rebalance_ms=REBALANCE_MS)
+    talk.advance(0)
+    epoch = talk.beat("a", 2).member_epoch
+    for _ in range(720):
+        talk.advance(5_000)
+        talk.beat("a", epoch)
+    assert talk.assigned("a") == {"t": {0, 1}, "u": {0, 1}}
+    talk.beat("a", epoch, regex="t.*", owned=owned)  # its topics are looked for after this
+    talk.beat("a", epoch, owned={})
+    assert [note["duration_ms"] for note in talk.noted(RECONCILED)] == [0]
 
 
 def _type_of(note: Note) -> EventType | None:

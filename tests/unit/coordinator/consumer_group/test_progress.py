@@ -63,3 +63,15 @@ def test_a_member_that_is_away_counts_in_a_reconciliation_that_has_begun() -> No
     progress.is_noted = True
     progress.pause("b")
     assert progress.lagging == {"a", "b"}
+
+
+def test_tl15_a_member_that_lacks_an_old_target_begins_a_reconciliation() -> None:
+    progress = Progress()
+    progress.begin([DONE], 3, 100)
+    assert not progress.lagging
+    progress.advance(DONE, replace(REVOKING, epoch=3), 3, 9_000)
+    assert (progress.lagging, progress.started_ms) == ({"a"}, 9_000)
+    progress.is_noted = True
+    progress.remove("a")
+    progress.await_member("a2", 9_500)
+    assert progress.started_ms == 9_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.coordinator.consumer_group.mixed_talk import MixedTalk
+from tests.unit.coordinator.consumer_group.mixed_talk import MixedTalk, classic_pair, settled
 from tests.unit.coordinator.consumer_group.talk import CLIENT, HOST, Talk
 
 from rota.coordinator.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
@@ -135,3 +135,20 @@ def test_a_heartbeat_to_no_group_leaves_nothing_behind() -> None:
     talk = Talk()
     assert talk.beat("a", 2).error is ErrorCode.GROUP_ID_NOT_FOUND
     assert talk.written == []
+
+
+def test_tl4_the_last_count_comes_when_the_group_becomes_a_classic_one() -> None:
+    talk = settled()
+    for _ in range(5):
+        assert talk.commit("a", 1) is ErrorCode.STALE_MEMBER_EPOCH
+    talk.leave("a")
+    assert talk.hosted.consumer is None
+    assert counts(talk)[-1] == ("offset-commit", ErrorCode.STALE_MEMBER_EPOCH, 5, 2)
+
+
+def test_tl4_the_last_count_of_a_classic_group_comes_when_it_is_converted() -> None:
+    talk = classic_pair()
+    for _ in range(5):
+        assert talk.beat("stranger", 3).error is ErrorCode.GROUP_ID_NOT_FOUND
+    talk.join("a", "t")
+    assert counts(talk)[-1] == ("heartbeat", ErrorCode.GROUP_ID_NOT_FOUND, 5, 1)

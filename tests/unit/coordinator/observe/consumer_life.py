@@ -86,6 +86,12 @@ class ConsumerLife:
         self.talk.leave(member, epoch, **_client(member), **more)
         return self
 
+    def restarts(self) -> ConsumerLife:
+        """Another coordinator loads the group."""
+        assert self.events is not None  # those of the one before
+        self.talk = self.talk.restarted()
+        return self
+
     def _learn(self, member: str, reply: HeartbeatReply) -> None:
         if reply.error is ErrorCode.NONE:
             self.epochs[member] = reply.member_epoch

@@ -135,3 +135,22 @@ def test_commits_that_are_refused() -> None:
     for _ in range(10):
         assert life.talk.commit("a-1", 1) is ErrorCode.STALE_MEMBER_EPOCH
     assert life.found()[Code.COMMITS_REFUSED].count == 10
+
+
+def test_a_successor_that_repeats_its_heartbeat_until_the_session_of_a_killed_member_ends_is_no_fault() -> None:
+    life = ConsumerLife()
+    life.joins("a-1", instance="i")
+    for _ in range(7):  # a count that is noted only when the session ends
+        assert life.after(5_000).joins("a-2", instance="i") is ErrorCode.UNRELEASED_INSTANCE_ID
+    assert life.after(10_000).joins("a-2", instance="i") is ErrorCode.NONE
+    assert life.live(65_000, "a-2").found() == {}
+
+
+def test_a_static_member_that_is_away_while_its_group_is_loaded_is_no_fault() -> None:
+    life = ConsumerLife()
+    life.joins("a-1", instance="i")
+    life.joins("b-1")
+    life.live(400_000, "a-1", "b-1").leaves("a-1", -2, instance="i")
+    life.restarts().live(5_000, "b-1")
+    life.joins("a-2", instance="i")
+    assert life.live(5_000, "a-2", "b-1").found() == {}

@@ -119,3 +119,23 @@ def test_the_events_of_a_reconciliation_are_sentences() -> None:
         "The members have the target assignment of group epoch 3.",
         "Member a (10.0.0.1) did not give up its partitions in time and lost membership.",
     ]
+
+
+def test_tl15_a_static_member_that_is_back_does_not_begin_a_finished_rebalance_again() -> None:
+    life = ConsumerLife()
+    life.joins("a-1", instance="i")
+    life.joins("b-1")
+    life.live(400_000, "a-1", "b-1").leaves("a-1", -2, instance="i")
+    life.restarts().live(5_000, "b-1")
+    before = life.rebalances
+    life.joins("a-2", instance="i")
+    life.live(5_000, "a-2", "b-1")
+    assert life.events[-1].type == EventType.RECONCILED
+    assert life.rebalances == before
+    assert (before[-1].outcome, before[-1].reconciliation_ms) == (Outcome.STABLE, 5_000)
+
+
+def test_tl13_a_target_without_its_reconciliation_goes_on_with_another_coordinator() -> None:
+    timeline = by_the_broker(state="Reconciling").add(EventType.LOADED, broker=2, generation=3, state="Reconciling")
+    (rebalance,) = rebalances(timeline.add(EventType.RECONCILIATION_STARTED, generation=3).events)
+    assert rebalance.outcome == Outcome.UNDER_WAY

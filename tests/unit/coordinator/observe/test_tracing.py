@@ -136,13 +136,18 @@ async def test_a_rebalance_has_one_span_from_its_start_to_its_end() -> None:
     assert [each.name for each in span.events] == ["rebalance-started", "generation-started", "assigned"]
 
 
-async def test_tl14_a_rebalance_by_the_broker_has_one_span_until_the_members_have_their_partitions() -> None:
+@pytest.mark.parametrize(
+    ("end", "state"), [(EventType.RECONCILED, "Stable"), (EventType.DOWNGRADED, "Stable"), (EventType.EMPTIED, "Empty")]
+)
+async def test_tl14_a_rebalance_by_the_broker_has_one_span_until_the_members_have_their_partitions(
+    end: EventType, state: str
+) -> None:
     written = (
         Timeline()
         .add(EventType.REBALANCE_STARTED, member("m1-a"), trigger=Trigger.MEMBER_JOINED, generation=2)
         .add(EventType.ASSIGNED, generation=3, duration_ms=0, state="Reconciling")
         .add(EventType.RECONCILIATION_STARTED, generation=3)
-        .add(EventType.RECONCILED, generation=3, duration_ms=2_000)
+        .add(end, generation=3, duration_ms=2_000, state=state)
     ).events
 
     def rebalance(tracing: Tracing) -> None:
