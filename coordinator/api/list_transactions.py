@@ -39,6 +39,7 @@ from rota.protocol.messages.list_transactions import TransactionState as ListedT
 
 STATES: Final = frozenset(state.value for state in TransactionState) | UNUSED_NAMES
 IDS_PER_SLICE: Final = 500  # a millisecond or two
+PATTERN_CHARS_SHOWN_MAX: Final = 256  # in the log; a client's pattern may have 32,767
 
 Response = ListTransactionsResponse
 log = structlog.get_logger("rota.broker")
@@ -97,7 +98,8 @@ class _Listing:
         try:
             yield from self._collect(portions)
         except TooExpensive:
-            log.warning("Pattern of transactional ids is too expensive", pattern=self._request.transactional_id_pattern)
+            pattern = (self._request.transactional_id_pattern or "")[:PATTERN_CHARS_SHOWN_MAX]
+            log.warning("Pattern of transactional ids is too expensive", pattern=pattern)
             self._is_expensive = True
 
     def response(self) -> Response | DelayedReply[ListTransactionsResponse]:

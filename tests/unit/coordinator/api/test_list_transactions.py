@@ -3,10 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from tests.unit.coordinator.api.transaction_world import TransactionWorld
 
 from rota.coordinator.api.init_producer_id import init_producer_id
-from rota.coordinator.api.list_transactions import list_transactions
+from rota.coordinator.api.list_transactions import PATTERN_CHARS_SHOWN_MAX, list_transactions
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.init_producer_id import InitProducerIdRequest
 from rota.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
@@ -161,3 +162,13 @@ def test_lit1_an_expensive_pattern_is_matched_in_slices() -> None:
     assert not reply.answered
     world.end_turn()
     assert len(reply.value.transaction_states) == 5
+
+
+def test_lit2_the_log_has_the_begin_of_a_pattern_that_is_too_expensive() -> None:
+    world = TransactionWorld()
+    world.init("a" * 10_000)
+    pattern = "(.?){1000}" * 6 + "x" * 2_000
+    with capture_logs() as logs:
+        reply = world.ask(list_transactions, ListTransactionsRequest(transactional_id_pattern=pattern), 2)
+    assert reply.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert [each["pattern"] for each in logs] == [pattern[:PATTERN_CHARS_SHOWN_MAX]]
