@@ -97,7 +97,7 @@ def with_seconds(lags: Iterable[Lag], times_ms: Mapping[UnreadOffset, int], now_
     for row in lags:
         if row.lag:
             at_ms = times_ms.get(row.position.unread)
-            age_ms = None if at_ms is None else max(0, min(row.position.window[1], now_ms) - at_ms)
+            age_ms = None if at_ms is None or at_ms < 0 else max(0, min(row.position.window[1], now_ms) - at_ms)
             yield row._replace(lag_seconds=None if age_ms is None else age_ms / 1000)
         else:
             yield row._replace(lag_seconds=None if row.lag is None else 0.0)

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from rota.spark_connector.pipelines.table_files import BATCH
-from rota.spark_connector.pipelines.tables import CONSUMER, DAY, PARTITION, WINDOW
+from rota.spark_connector.pipelines.tables import CONSUMER, DAY, PARTITION, TIMELINE_ROW, WINDOW
 
 _WINDOW: Final = "window_start timestamp, window_end timestamp"
 _OF: Final = f"{_WINDOW}, group string, topic string, partition int"
@@ -62,7 +62,7 @@ def merged(table: str, rows: DataFrame) -> DataFrame:
         case "alerts":
             return rows.groupBy(*WINDOW, "group", "kind", "limit").agg(F.max("value").alias("value"))
         case "timeline":
-            return rows.drop(BATCH, DAY).dropDuplicates([*WINDOW, "group", "sequence"])
+            return rows.drop(BATCH, DAY).dropDuplicates([*WINDOW, *TIMELINE_ROW])
         case "members":
             own = F.when(F.col("type") == CONSUMER, F.col("member_id")).otherwise("")
             return _newest(rows.withColumn("own", own), "group", "generation", "own").drop("own")

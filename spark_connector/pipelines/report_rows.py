@@ -85,7 +85,7 @@ def _reasons(events: Rows) -> dict[tuple[str, int], str]:
     """Of each generation: why the rebalances before it started, those that were interrupted by others as well."""
     found: dict[tuple[str, int], str] = {}
     started: dict[str, dict[str, None]] = {}
-    for event in sorted(events, key=lambda event: (event["group"], event["sequence"])):
+    for event in sorted(events, key=_event_order):
         if event["type"] == "rebalance-started":
             started.setdefault(event["group"], {})[_said(event)] = None
         elif event["type"] == "generation-started" and event["generation"] is not None:
@@ -100,7 +100,7 @@ def _said(event: Mapping[str, Any]) -> str:
 
 def timeline_marks(events: Rows) -> list[Row]:
     """A row for each event of the table timeline, at its own time."""
-    found = {(event["group"], event["sequence"]): event for event in events}
+    found = {(*_event_order(event), event["type"]): event for event in events}
     return [
         {
             "group": group,
@@ -109,8 +109,13 @@ def timeline_marks(events: Rows) -> list[Row]:
             "members": _listed(event["members"] or []),
             "reason": event["client_reason"] or event["reason"] or event["trigger"] or "",
         }
-        for (group, _), event in sorted(found.items())
+        for (group, *_), event in sorted(found.items(), key=lambda item: item[0])
     ]
+
+
+def _event_order(event: Mapping[str, Any]) -> tuple[str, datetime, int]:
+    """A group that is deleted and comes again counts its sequence from 0 again."""
+    return event["group"], event["time"], event["sequence"]
 
 
 def member_bars(members: Rows, marks: Iterable[Row], ends: Mapping[str, int]) -> list[Row]:

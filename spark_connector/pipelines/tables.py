@@ -49,6 +49,7 @@ LAG: Final = (
 DAY: Final = "day"
 CLASSIC: Final = "classic"  # Kafka's types of a group
 CONSUMER: Final = "consumer"
+TIMELINE_ROW: Final = ("group", "sequence", "time", "type")  # a group that is deleted counts from 0 again
 _MS: Final = ("start_ms", "end_ms")
 
 
@@ -151,7 +152,7 @@ def timeline(events: DataFrame) -> DataFrame:
     names = [name for name in TIMELINE_EVENT.names if name != "time_ms"]
     time = F.timestamp_millis(F.col("timeline.time_ms")).alias("time")
     found = of.select(*WINDOW, "group", "generation", time, *(f"timeline.{name}" for name in names))
-    return found.dropDuplicates([*WINDOW, "group", "sequence"])
+    return found.dropDuplicates([*WINDOW, *TIMELINE_ROW])
 
 
 def skipped(events: DataFrame) -> DataFrame:

@@ -105,3 +105,11 @@ def test_the_lag_in_seconds_is_the_age_of_the_first_unread_record() -> None:
     assert [row.lag_seconds for row in found] == [0.006, 0.0, 0.006, None, None, None]
     (future,) = with_seconds(rows[:1], {(part, 5): 99}, now_ms=27)
     assert future.lag_seconds == 0.0
+
+
+def test_a_record_without_a_timestamp_has_no_age() -> None:
+    """-1, of the oldest format of records, or of a producer without a clock: not an age of half a century."""
+    (row,) = with_seconds(
+        with_lags([at(FIRST, 5, 1)], {(10, TopicPartition("t", 0)): 9}), {(TopicPartition("t", 0), 5): -1}, 27
+    )
+    assert (row.lag, row.lag_seconds) == (4, None)

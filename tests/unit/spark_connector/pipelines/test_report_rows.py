@@ -141,5 +141,18 @@ def test_an_event_is_a_mark_at_its_own_time() -> None:
     ]
 
 
+def test_the_events_of_a_group_that_was_deleted_and_came_again_are_others() -> None:
+    """A group that is deleted is forgotten: its sequence starts at 0 again."""
+    started = [
+        event(0, "rebalance-started", 0, trigger="member-joined", reason="first"),
+        event(1, "generation-started", 1),
+        event(0, "rebalance-started", 0, trigger="member-joined", reason="second", time=START + 60 * MINUTE),
+        event(1, "generation-started", 7, time=START + 61 * MINUTE),
+    ]
+    assert [row["at"] for row in timeline_marks(started)] == [at(0), at(1), at(60), at(61)]
+    found = {row["generation"]: row["reason"] for row in rebalances([generations(0, 1, 7)], [], started)}
+    assert found == {1: "member-joined: first", 7: "member-joined: second"}
+
+
 def test_members_without_a_rebalance_in_the_period_have_no_bars() -> None:
     assert member_bars([member(1, "a")], [], {"g": at(9)}) == []
