@@ -12,6 +12,7 @@ from typing import Any, Self
 from rota.coordinator.consumer_group import records as consumer_records
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, describes_all
 from rota.coordinator.consumer_group.machine import HostedGroup
+from rota.coordinator.consumer_group.member import STATIC_LEFT_EPOCH, MemberState
 from rota.coordinator.consumer_group.settings import ConsumerGroupSettings, Environment
 from rota.coordinator.consumer_group.state import ConsumerGroup, owned_by
 from rota.coordinator.consumer_group.topics import TopicMetadata
@@ -272,6 +273,7 @@ class Talk:
                     self.notes.append((effect.event, effect.fields | effect.timeline))
         if self.hosted.consumer is not None:
             check_owners(self.hosted.consumer)
+            check_progress(self.hosted.consumer)
 
     def _append(self, decided: Iterable[Any]) -> None:
         self.log += group_records.encode(decided, consumer_records.encode)
@@ -332,6 +334,21 @@ def check_owners(group: ConsumerGroup) -> None:
     owned = [key for member in group.members.values() for key in owned_by(member)]
     assert len(owned) == len(set(owned)), "a partition has two owners"
     assert group.owners == {key: member.member_id for member in group.members.values() for key in owned_by(member)}
+
+
+def check_progress(group: ConsumerGroup) -> None:
+    """TL13. The soft state of the timeline names the members that are there and lack their target, and no others."""
+    progress, members = group.progress, group.members
+    assert progress.target is None
+    assert progress.lagging | progress.revoking_since.keys() | progress.revoked.keys() <= members.keys()
+    if group.epoch != group.target_epoch or any(each.state is MemberState.UNKNOWN for each in members.values()):
+        return
+    away = {each.member_id for each in members.values() if each.epoch == STATIC_LEFT_EPOCH}
+    late = {each.member_id for each in members.values() if not each.is_reconciled_to(group.target_epoch)}
+    assert progress.lagging | away == late
+    assert progress.is_noted == bool(progress.lagging)
+    revoking = {each.member_id for each in members.values() if each.state is MemberState.UNREVOKED_PARTITIONS}
+    assert progress.revoking_since.keys() == revoking - away
 
 
 def durable(hosted: HostedGroup) -> tuple[Any, ...]:
