@@ -151,10 +151,10 @@ def _idle_members(facts: Facts) -> Iterator[Finding]:
 def _never_stable(facts: Facts) -> Iterator[Finding]:
     run: list[Rebalance] = []
     for rebalance in facts.rebalances:
-        if run and _settled_between(run[-1], rebalance.started_ms, facts.limits):
+        if run and _settled_between(run[-1], rebalance.started_ms, facts):
             run = []
         run.append(rebalance)
-    if not run or _settled_between(run[-1], facts.now_ms, facts.limits):
+    if not run or _settled_between(run[-1], facts.now_ms, facts):
         return
     lasted_ms = facts.now_ms - run[0].started_ms
     if lasted_ms < facts.limits.unsettled_ms:
@@ -179,11 +179,21 @@ def _blocked(rebalance: Rebalance) -> str:
     return f"; {members_named(rebalance.waited_for)} did not give up partitions yet" if is_blocked else ""
 
 
-def _settled_between(rebalance: Rebalance, until_ms: int, limits: Thresholds) -> bool:
+def _settled_between(rebalance: Rebalance, until_ms: int, facts: Facts) -> bool:
     """Return whether the group was stable or empty for a while after this rebalance."""
-    if rebalance.outcome == Outcome.EMPTY:
+    outcome = rebalance.outcome
+    if outcome == Outcome.INTERRUPTED:
+        outcome = _as_loaded(rebalance, facts)
+    if outcome == Outcome.EMPTY:
         return True
-    return rebalance.outcome == Outcome.STABLE and until_ms - rebalance.ended_ms >= limits.settled_ms
+    return outcome == Outcome.STABLE and until_ms - rebalance.ended_ms >= facts.limits.settled_ms
+
+
+def _as_loaded(rebalance: Rebalance, facts: Facts) -> str:
+    """Return the outcome of an interrupted rebalance: another coordinator may have loaded the group at rest."""
+    at_rest = {"Stable": Outcome.STABLE, "Empty": Outcome.EMPTY}
+    loaded = [event for event in of_type(facts.events, EventType.LOADED) if event.time_ms == rebalance.ended_ms]
+    return at_rest.get(loaded[-1].state, rebalance.outcome) if loaded else rebalance.outcome
 
 
 # ---- rules about lag

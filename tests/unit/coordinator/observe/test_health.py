@@ -148,6 +148,21 @@ def test_a_group_that_never_stabilizes() -> None:
     assert found(timeline, after_ms=30_000) == {}
 
 
+@pytest.mark.parametrize("state", ["Stable", "Empty"])
+def test_a_group_that_was_loaded_at_rest_amid_a_rebalance_has_settled(state: str) -> None:
+    timeline = Timeline().add(EventType.REBALANCE_STARTED, member("a-1"), trigger=Trigger.MEMBER_JOINED)
+    timeline.add(EventType.LOADED, broker=2, state=state, generation=1)
+    assert found(timeline, after_ms=3_600_000) == {}
+
+
+def test_a_group_that_is_loaded_again_and_again_does_not_stabilize() -> None:
+    timeline = Timeline()
+    for _ in range(40):
+        timeline.add(EventType.REBALANCE_STARTED, member("a-1"), trigger=Trigger.MEMBER_JOINED, after_ms=10_000)
+        timeline.add(EventType.LOADED, broker=2, state="Stable", generation=1)
+    assert Code.NEVER_STABLE in found(timeline, after_ms=1_000)
+
+
 def test_a_rolling_start_is_not_a_group_that_never_stabilizes() -> None:
     timeline = Timeline()
     for _ in range(10):
