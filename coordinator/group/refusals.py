@@ -41,7 +41,7 @@ class Refusals:
 
     def add(self, event: str, member: EventMember, operation: str, error: ErrorCode) -> Refusal | None:
         """Count a refused request; return its refusal when it is to be noted."""
-        key = (member.member_id or member.client_id, operation, error)
+        key = (member.member_id or member.instance_id or member.client_id, operation, error)
         if key not in self._by_key and len(self._by_key) >= REFUSALS_MAX:
             member, key = NOBODY, ("", operation, error)
         refusal = self._by_key.setdefault(key, Refusal(event, member, operation, error))

@@ -152,3 +152,12 @@ def test_tl4_the_last_count_of_a_classic_group_comes_when_it_is_converted() -> N
         assert talk.beat("stranger", 3).error is ErrorCode.GROUP_ID_NOT_FOUND
     talk.join("a", "t")
     assert counts(talk)[-1] == ("heartbeat", ErrorCode.GROUP_ID_NOT_FOUND, 5, 1)
+
+
+def test_tl4_two_static_ids_of_one_client_id_are_counted_apart() -> None:
+    talk = Talk()
+    for member, instance in (("a", "i"), ("b", "j")):
+        talk.join(member, "t", instance=instance)
+    for instance in ("i", "j"):
+        assert talk.join("c", "t", instance=instance).error is ErrorCode.UNRELEASED_INSTANCE_ID
+    assert [each.members[0].instance_id for each in refusals(talk)] == ["i", "j"]
