@@ -62,8 +62,8 @@ lint: $(VENV)/.test
 	$(VENV)/bin/ruff format --check .
 
 types: $(VENV)/.test
-	$(VENV)/bin/mypy src/rota tools benchmarks
-	$(VENV)/bin/lint-imports
+	nice $(VENV)/bin/mypy src/rota tools benchmarks
+	nice $(VENV)/bin/lint-imports
 
 # the differential test, other clients' suites and the client's own tests, on Rota and on a live Apache Kafka
 interop: $(TESTED)

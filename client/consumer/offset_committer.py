@@ -15,7 +15,7 @@ from rota.client.checks import offsets_to_commit
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.commit_queue import CommitQueue, now_ms
 from rota.client.consumer.delivered_records import Committable, DeliveredRecords
-from rota.client.errors import ConfigError, RebalanceInProgress
+from rota.client.errors import ConfigError, FencedInstance, RebalanceInProgress
 from rota.client.group.membership import Membership
 from rota.client.network.cluster import Cluster
 from rota.client.offsets.offset_errors import commit_failed
@@ -73,10 +73,13 @@ class OffsetCommitter:
         return task
 
     def _checked(self, offsets: Offsets | None) -> tuple[GroupMetadata, Committable]:
-        """The membership that commits, and the offsets. Raises CommitFailed when there is no membership."""
+        """The membership that commits, and the offsets. Raises CommitFailed when there is no membership, FencedInstance
+        when another member with its group_instance_id ended it."""
         group = self.group
         committable = self.committable() if offsets is None else offsets_to_commit(offsets)
         if committable and self.is_subscribed and group.generation_id < 0:
+            if self.membership is not None and isinstance(self.membership.failure, FencedInstance):
+                raise self.membership.failure
             raise commit_failed(group, committable, f"it has not joined or was thrown out; state {self._state}")
         if committable and not self._may_commit:
             raise RebalanceInProgress(

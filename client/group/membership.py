@@ -216,6 +216,11 @@ class Membership:
         if self._hook_task is not None and asyncio.current_task() is self._hook_task:
             raise IllegalUse("a rebalance callback may not poll nor close its own consumer")
 
+    @property
+    def failure(self) -> BaseException | None:
+        """The error that the next `poll` raises."""
+        return self._failure
+
     def _raise_failure(self) -> None:
         failure, self._failure = self._failure, None
         if failure is not None:

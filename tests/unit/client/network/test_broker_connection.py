@@ -127,12 +127,12 @@ async def test_a_connection_that_waits_for_an_answer_is_not_idle() -> None:
 
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, slow)
-        item = link(broker.port, connections_max_idle_ms=20)
+        item = link(broker.port, connections_max_idle_ms=300)
         connection = await item.open()
         loop = asyncio.get_running_loop()
         asking = asyncio.create_task(connection.ask(BEAT, 10))
         begun = loop.time()
-        await eventually(lambda: loop.time() > begun + 0.1)
+        await eventually(lambda: loop.time() > begun + 0.6)
         assert connection.is_open
         gate.set()
         assert await asking == HeartbeatResponse()

@@ -108,7 +108,7 @@ async def test_a_full_buffer_is_waited_for_in_turn() -> None:
 async def test_a_full_buffer_is_not_waited_for_longer_than_max_block_ms() -> None:
     async with Leader(partitions=1) as leader:
         leader.on(ProduceRequest, lambda _: None)
-        async with Producer(settings(leader, buffer_memory=200, max_block_ms=20)) as producer:
+        async with Producer(settings(leader, buffer_memory=200, max_block_ms=300)) as producer:
             producer._cluster.set_topics(["t"])
             await producer._topics.find("t", None)
             await producer.send("t", b"x" * 100)
