@@ -61,7 +61,7 @@ class Membership:
         self._events: deque[events.Event] = deque()
         self._stepping = False
         self._progress = asyncio.Event()
-        self._failure: BaseException | None = None  # for the next poll
+        self.failure: BaseException | None = None  # for the next poll
         self._raised: BaseException | None = None  # by a callback while closing
         self._abandoned = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -89,7 +89,7 @@ class Membership:
     def settled(self) -> bool:
         """`poll` has nothing to do: part of a generation; or a cooperative member that holds partitions and joins
         again, and reads on meanwhile (KIP-429)."""
-        return self._failure is None and not self._member.due
+        return self.failure is None and not self._member.due
 
     def subscribe(self, topics: frozenset[str] | re.Pattern[str]) -> None:
         """Takes effect with the next `poll`. A pattern follows topics as they come and go; it has to match the whole
@@ -117,10 +117,10 @@ class Membership:
         if self._abandoned or self._member.closing is not None:
             raise IllegalUse(f"this member of group {self._group} is closed")
         self._context = contextvars.copy_context()
-        if self._failure is None:
+        if self.failure is None:
             self._step(events.PollBegan())
         try:
-            while self._failure is None and self._member.due:
+            while self.failure is None and self._member.due:
                 self._progress.clear()
                 await self._progress.wait()
             self._raise_failure()
@@ -216,13 +216,8 @@ class Membership:
         if self._hook_task is not None and asyncio.current_task() is self._hook_task:
             raise IllegalUse("a rebalance callback may not poll nor close its own consumer")
 
-    @property
-    def failure(self) -> BaseException | None:
-        """The error that the next `poll` raises."""
-        return self._failure
-
     def _raise_failure(self) -> None:
-        failure, self._failure = self._failure, None
+        failure, self.failure = self.failure, None
         if failure is not None:
             raise failure
 
@@ -243,7 +238,7 @@ class Membership:
         except Exception as mistake:  # noqa: BLE001  # a bug: waiting callers must not wait for ever
             _log.error("a membership failed", group=self._group, state=self.state, exc_info=mistake)
             self._events.clear()
-            self._failure = mistake
+            self.failure = mistake
         finally:
             self._stepping = False
         self._progress.set()
@@ -267,7 +262,7 @@ class Membership:
             case out.Note(level, event, fields):
                 getattr(_log, level)(event, **fields)
             case out.RaiseInPoll(error):
-                self._failure = self._failure or error
+                self.failure = self.failure or error
                 self._wake()
             case out.Wake():
                 self._wake()
