@@ -3,6 +3,7 @@
 Laws
     Connections that need a token at the same time share one call of the provider.
     A token is used again until REUSED of its lifetime are over; a token whose end is not known is used once.
+    The call ends with the last connection that waits for it: a cancelled one takes the token from no other.
     A provider has PROVIDER_SECONDS for a token; the next connection calls one again that had none by then.
 """
 
@@ -40,6 +41,14 @@ class Token:
 Provider = Callable[[], Awaitable["str | Token"]]
 
 
+@dataclass(slots=True)
+class _Call:
+    """A call of the provider under way, and the number of connections that wait for it."""
+
+    task: asyncio.Task[Token]
+    waiting: int = 0
+
+
 class TokenCache:
     """`await cache.token()`. `clock` returns seconds since the epoch; `extensions`: of tokens without any."""
 
@@ -51,15 +60,35 @@ class TokenCache:
         self._clock = clock
         self._token: Token | None = None
         self._reused_until = 0.0
-        self._fetch: asyncio.Task[Token] | None = None
+        self._call: _Call | None = None
 
     async def token(self) -> Token:
         """A valid token. Raises AuthenticationFailed when the provider fails."""
         if self._token is not None and self._clock() < self._reused_until:
             return self._token
-        if self._fetch is None or self._fetch.done():
-            self._fetch = asyncio.get_running_loop().create_task(self._fetched(), name="fetch an OAuth token")
-        return await asyncio.shield(self._fetch)
+        if self._call is None or self._call.task.done():
+            task = asyncio.get_running_loop().create_task(self._fetched(), name="fetch an OAuth token")
+            self._call = _Call(task)
+        return await self._result(self._call)
+
+    async def _result(self, call: _Call) -> Token:
+        call.waiting += 1
+        try:
+            return await asyncio.shield(call.task)
+        except asyncio.CancelledError as cause:
+            if call.waiting == 1:
+                self._cancel(call)
+            if not call.task.cancelled() or _is_cancelled():
+                raise
+            problem = "the call of the token provider was cancelled"
+            raise AuthenticationFailed(f"no OAuth token: {problem}", mechanism="OAUTHBEARER") from cause
+        finally:
+            call.waiting -= 1
+
+    def _cancel(self, call: _Call) -> None:
+        call.task.cancel()
+        if self._call is call:
+            self._call = None
 
     async def _fetched(self) -> Token:
         try:
@@ -89,6 +118,12 @@ class TokenCache:
             token = dataclasses.replace(token, extensions=dict(self._extensions()))
         check_token(token.value, token.extensions)
         return token
+
+
+def _is_cancelled() -> bool:
+    """Whether the current task itself was asked to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def jwt_expiry(token: str) -> float | None:

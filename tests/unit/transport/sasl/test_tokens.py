@@ -1,6 +1,7 @@
 import asyncio
 import base64
 import json
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -121,3 +122,76 @@ async def test_a_provider_that_is_not_async_is_told_so() -> None:
     """Those of kafka-python and librdkafka are not."""
     with pytest.raises(AuthenticationFailed, match="the token provider is not async"):
         await TokenCache(lambda: "t").token()
+
+
+# ---- cancellation
+
+
+async def waiting_for(
+    provider: Callable[[], Awaitable[str]], waiters: int
+) -> tuple[TokenCache, list[asyncio.Task[Token]]]:
+    """A cache, and tasks that wait for the token of its provider, which has been called."""
+    cache = TokenCache(provider)
+    tasks = [asyncio.create_task(cache.token()) for _ in range(waiters)]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    return cache, tasks
+
+
+async def cancel(task: asyncio.Task[Token]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
+    assert task.cancelled()
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_the_call_of_the_provider_ends_with_its_last_waiter(turns: int) -> None:
+    """At each step, also before the first one."""
+    before = asyncio.all_tasks()
+    waiter = asyncio.create_task(TokenCache(asyncio.Event().wait).token())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await cancel(waiter)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
+
+
+async def test_a_cancelled_waiter_takes_the_token_from_no_other() -> None:
+    go_on = asyncio.Event()
+
+    async def provider() -> str:
+        await go_on.wait()
+        return "good"
+
+    _, [first, second] = await waiting_for(provider, 2)
+    await cancel(first)
+    go_on.set()
+    async with asyncio.timeout(10):
+        assert (await second).value == "good"
+
+
+async def test_after_a_cancelled_call_the_provider_is_called_anew() -> None:
+    calls = 0
+
+    async def provider() -> str:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            await asyncio.Event().wait()
+        return "good"
+
+    cache, [waiter] = await waiting_for(provider, 1)
+    waiter.cancel()
+    again = asyncio.create_task(cache.token())  # while the first call is still ending
+    async with asyncio.timeout(10):
+        assert (await again).value == "good"
+    assert calls == 2
+
+
+async def test_a_provider_that_is_cancelled_inside_fails_and_cancels_no_connection() -> None:
+    async def provider() -> str:
+        raise asyncio.CancelledError
+
+    with pytest.raises(AuthenticationFailed, match="the call of the token provider was cancelled"):
+        await TokenCache(provider).token()
