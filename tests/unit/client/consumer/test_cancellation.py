@@ -5,13 +5,16 @@ Afterwards the same call works, every record is delivered once and in order, and
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import contextlib
+import inspect
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import count
+from pathlib import Path
 from types import coroutine
 from typing import Any
 
@@ -20,6 +23,7 @@ from tests.unit.client.consumer.bookkeeper import GROUP, Group
 from tests.unit.client.consumer.kit import P0, QUICK, TOPIC, batch
 from tests.unit.client.network.scripted import eventually
 
+import rota.client
 from rota.client.config import ClientConfig, ConsumerConfig
 from rota.client.consumer.consumer import Consumer
 from rota.client.consumer.reader import PartitionReader
@@ -131,6 +135,26 @@ CALLS: dict[str, Call] = {
 }
 
 
+POLLS = ["getone", "getmany", "__anext__"]
+CLOSES = ["close", "unsubscribe"]
+
+
+def awaited(cls: type) -> set[str]:
+    """The public methods that are awaited, iterated with `async for`, or return a task."""
+    public = {name: item for name, item in vars(cls).items() if not name.startswith("_") or name == "__anext__"}
+    return {
+        name
+        for name, item in public.items()
+        if inspect.iscoroutinefunction(item)
+        or inspect.isasyncgenfunction(item)
+        or re.search("Task|Future|Awaitable|AsyncIterator", str(getattr(item, "__annotations__", {}).get("return")))
+    }
+
+
+def test_every_public_call_of_the_consumer_is_cancelled_here() -> None:
+    assert awaited(Consumer) == {*CALLS, *POLLS, *CLOSES, "start"}
+
+
 @pytest.mark.parametrize("name", CALLS)
 async def test_a_call_that_was_cancelled_works_when_it_is_made_again(name: str) -> None:
     async with serving() as group, made(group) as consumer:
@@ -145,7 +169,7 @@ async def test_a_call_that_was_cancelled_works_when_it_is_made_again(name: str) 
 
 
 @pytest.mark.parametrize("subscribes", [False, True])
-@pytest.mark.parametrize("name", ["getone", "getmany", "async for"])
+@pytest.mark.parametrize("name", POLLS)
 async def test_a_poll_that_is_cancelled_loses_and_doubles_no_record(name: str, subscribes: bool) -> None:
     async with serving() as group, made(group) as consumer:
         consumer.subscribe([TOPIC]) if subscribes else consumer.assign(P0)
@@ -176,7 +200,7 @@ async def test_a_consumer_whose_start_was_cancelled_can_be_closed() -> None:
             await eventually(lambda: ours() == before)
 
 
-@pytest.mark.parametrize("name", ["close", "unsubscribe"])
+@pytest.mark.parametrize("name", CLOSES)
 async def test_a_cancelled_close_leaves_no_task_and_no_connection(name: str) -> None:
     async with serving() as group:
         before = ours()
@@ -257,6 +281,46 @@ TASKS = [
 ]
 
 
+CANCELLED_BY_OTHER_TESTS = {
+    "Membership._run",  # test_a_callback_that_is_cancelled_before_its_first_step_is_run
+    "Cluster._closed",  # test_a_cancelled_close_leaves_no_task_and_no_connection
+    "Brokers._close_one",  # starts BrokerConnection.close, as that test does
+    "Cluster.background",  # starts MetadataUpdater.run
+    "_all",  # the requests of a lookup: tests/unit/client/offsets/test_list_offsets.py
+}
+STARTS = {"create_task", "ensure_future", "run_shielded", "_spawn"}
+HELPERS = {"run_shielded", "Membership._spawn"}  # start what their callers give them
+
+
+def started_in(source: str) -> set[str]:
+    """What the functions of a module start as tasks: methods of the same class by name, else the function itself."""
+    found: set[str] = set()
+
+    def visit(node: ast.AST, cls: str, function: str) -> None:
+        if isinstance(node, ast.ClassDef):
+            cls = f"{node.name}."
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            function = function or cls + node.name
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in STARTS:
+            match node.args[0]:
+                case ast.Call(func=ast.Attribute(value=ast.Name("self"), attr=method)):
+                    found.add(cls + method)
+                case _:
+                    found.add(function)
+        for child in ast.iter_child_nodes(node):
+            visit(child, cls, function)
+
+    visit(ast.parse(source), "", "")
+    return found
+
+
+def test_every_internal_task_is_cancelled_here() -> None:
+    client = Path(rota.client.__file__).parent
+    sources = [path for part in ("consumer", "group", "network", "offsets") for path in (client / part).rglob("*.py")]
+    started = set[str]().union(*(started_in(path.read_text()) for path in sources))
+    assert started - HELPERS == {*TASKS, *CANCELLED_BY_OTHER_TESTS} - {"MetadataUpdater.run"}
+
+
 @pytest.mark.parametrize("qualname", TASKS)
 async def test_an_internal_task_that_is_cancelled_delays_and_loses_nothing(qualname: str) -> None:
     for nth in range(2):
@@ -305,22 +369,28 @@ async def _reads_all_with_a_task_cancelled(qualname: str, nth: int, suspension: 
     return bool(reached)
 
 
-@pytest.mark.parametrize("name", ["partitions", "leader", "offset_at", "fetch", "fetch_raw", "read"])
+READER_CALLS: dict[str, Callable[[PartitionReader], Coroutine[Any, Any, Any]]] = {
+    "partitions": lambda reader: reader.partitions(TOPIC),
+    "leader": lambda reader: reader.leader(P0),
+    "offset_at": lambda reader: reader.offset_at(P0, EARLIEST),
+    "fetch": lambda reader: reader.fetch(P0, 5),
+    "fetch_raw": lambda reader: reader.fetch_raw(P0, 5),
+    "read": lambda reader: _read(reader),
+}
+
+
+def test_every_public_call_of_the_reader_is_cancelled_here() -> None:
+    assert awaited(PartitionReader) == set(READER_CALLS)
+
+
+@pytest.mark.parametrize("name", READER_CALLS)
 async def test_a_partition_reader_answers_the_same_after_a_cancelled_call(name: str) -> None:
     async with serving() as group:
         before = ours()
         config = ClientConfig(bootstrap_servers=group.brokers[0].address)
         async with PartitionReader(config) as reader:
-            calls: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
-                "partitions": lambda: reader.partitions(TOPIC),
-                "leader": lambda: reader.leader(P0),
-                "offset_at": lambda: reader.offset_at(P0, EARLIEST),
-                "fetch": lambda: reader.fetch(P0, 5),
-                "fetch_raw": lambda: reader.fetch_raw(P0, 5),
-                "read": lambda: _read(reader),
-            }
-            results = [result async for result in each_suspension(calls[name])]
-            again = await asyncio.wait_for(calls[name](), TEN_S)
+            results = [result async for result in each_suspension(lambda: READER_CALLS[name](reader))]
+            again = await asyncio.wait_for(READER_CALLS[name](reader), TEN_S)
             assert again is not None
             assert all(result in (None, again) for result in results)
         await eventually(lambda: ours() == before)

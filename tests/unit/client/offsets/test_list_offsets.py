@@ -122,6 +122,36 @@ async def test_the_timeout_names_the_last_failure() -> None:
         await list_offsets(Gone({FIRST: 1, SECOND: 2}, lambda *_: 0), BOTH, timeout_ms=30)
 
 
+class Unanswered(Scripted):
+    """No request is answered; `under_way` counts those that have begun and not ended."""
+
+    under_way = 0
+
+    async def ask(self, node: int, request: Any, **_: Any) -> Any:
+        self.under_way += 1
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.under_way -= 1
+
+
+@pytest.mark.parametrize("leaders", [1, 2])
+@pytest.mark.parametrize("turns", range(5))
+async def test_a_cancelled_lookup_leaves_no_request(turns: int, leaders: int) -> None:
+    """Law C9: at each step, also before the first one."""
+    before = asyncio.all_tasks()
+    cluster = Unanswered({FIRST: 1, SECOND: leaders}, lambda *_: 0)
+    lookup = asyncio.create_task(list_offsets(cluster, BOTH))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    assert cluster.under_way == leaders or turns < 3
+    lookup.cancel()
+    await asyncio.wait({lookup})
+    assert lookup.cancelled()
+    assert cluster.under_way == 0
+    assert asyncio.all_tasks() == before
+
+
 @pytest.mark.parametrize(
     ("code", "kind"),
     [(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UnknownTopic), (ErrorCode.LEADER_NOT_AVAILABLE, BrokerError)],
