@@ -132,8 +132,7 @@ class UnitSession:
     """The unit tests in a process without workers; its output is printed when both sessions have ended."""
 
     def __init__(self, options: list[str], output: Path) -> None:
-        # these wait for nothing; the others for brokers and for Spark, which gives a new Python process 10 seconds
-        command = ["nice", sys.executable, "-m", "pytest", *options, "-n", "0", UNITS]
+        command = [sys.executable, "-m", "pytest", *options, "-n", "0", UNITS]
         self._output = output
         with output.open("w") as file:
             self._process = subprocess.Popen(command, env=environment(), stdout=file, stderr=subprocess.STDOUT)

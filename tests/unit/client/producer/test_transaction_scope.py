@@ -112,7 +112,7 @@ async def test_records_that_cannot_be_delivered_in_time_abort_the_transaction() 
     async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
         broker.on(ProduceRequest, lambda request: CLOSE)
         with pytest.raises(TimedOut):
-            async with producer.transaction(timeout_ms=50):
+            async with producer.transaction(timeout_ms=500):
                 await producer.send("t", b"a")
         broker.on(ProduceRequest, broker.produce)
         async with producer.transaction():
