@@ -14,7 +14,6 @@ from random import Random
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.chaos.cluster_clients import (
     BEGIN_SECONDS,
     HEALED_SECONDS,
@@ -28,9 +27,9 @@ from tests.chaos.cluster_clients import (
     records,
     until,
 )
+from tests.chaos.running_cluster import running_cluster
 from tests.soak import SOAK
 from tools.cluster import Cluster
-from tools.zookeeper import missing
 
 pytestmark = pytest.mark.java
 
@@ -73,13 +72,7 @@ def make_trouble(cluster: Cluster, random: Random) -> str:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    reason = missing()
-    if reason is not None:
-        pytest.skip(f"no ZooKeeper: {reason}")
-    with Cluster(tmp_path, properties=PROPERTIES) as cluster:
-        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-        topic = NewTopic(TOPIC, PARTITIONS, 3, config={"min.insync.replicas": "2"})
-        admin.create_topics([topic])[TOPIC].result(HEALED_SECONDS)
+    with running_cluster(tmp_path, PARTITIONS, PROPERTIES) as cluster:
         yield cluster
 
 

@@ -11,27 +11,20 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.chaos.cluster_clients import HEALED_SECONDS, TOPIC, until
+from tests.chaos.running_cluster import running_cluster
 from tools.cluster import Cluster
-from tools.zookeeper import missing
 
 pytestmark = pytest.mark.java
 
+SMALL = {"offsets.topic.num.partitions": "3", "transaction.state.log.num.partitions": "3"}
 PARTITIONS, RECORDS, GROUP, ID = 3, 6, "g", "tx"
 OFFSETS, STATES = "__consumer_offsets", "__transaction_state"
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    reason = missing()
-    if reason is not None:
-        pytest.skip(f"no ZooKeeper: {reason}")
-    small = {"offsets.topic.num.partitions": "3", "transaction.state.log.num.partitions": "3"}
-    with Cluster(tmp_path, properties=small) as cluster:
-        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-        topic = NewTopic(TOPIC, PARTITIONS, 3, config={"min.insync.replicas": "2"})
-        admin.create_topics([topic])[TOPIC].result(HEALED_SECONDS)
+    with running_cluster(tmp_path, PARTITIONS, SMALL) as cluster:
         yield cluster
 
 

@@ -9,10 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.chaos.cluster_clients import (
     BEGIN_SECONDS,
-    HEALED_SECONDS,
     PARTITIONS,
     TOPIC,
     WRITERS,
@@ -21,21 +19,15 @@ from tests.chaos.cluster_clients import (
     records,
     until,
 )
+from tests.chaos.running_cluster import running_cluster
 from tools.cluster import Cluster
-from tools.zookeeper import missing
 
 pytestmark = pytest.mark.java
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    reason = missing()
-    if reason is not None:
-        pytest.skip(f"no ZooKeeper: {reason}")
-    with Cluster(tmp_path) as cluster:
-        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-        topic = NewTopic(TOPIC, PARTITIONS, 3, config={"min.insync.replicas": "2"})
-        admin.create_topics([topic])[TOPIC].result(HEALED_SECONDS)
+    with running_cluster(tmp_path, PARTITIONS) as cluster:
         yield cluster
 
 
