@@ -7,7 +7,6 @@ import os
 import resource
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from tools.ports import free_port
 
 from benchmarks.wire import Wire
 from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -40,12 +41,6 @@ class Running:
         status = Path(f"/proc/{self.pid}/status").read_text()
         (line,) = [line for line in status.splitlines() if line.startswith("VmRSS")]
         return int(line.split()[1]) / 1024
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def first_answer(address: str, began: float) -> float:

@@ -21,7 +21,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.brokers import PROPERTIES, first_answer, free_port
+from tools.ports import free_port
+
+from benchmarks.brokers import PROPERTIES, first_answer
 from benchmarks.groups import find_coordinator, settled
 from benchmarks.pump import Lane, Pumped, pump
 from benchmarks.rows import COMMIT_VERSION, HEARTBEAT_VERSION, commit_request, committed_reply, create, unique

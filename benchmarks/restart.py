@@ -17,7 +17,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.brokers import Running, first_answer, free_port
+from tools.ports import free_port
+
+from benchmarks.brokers import Running, first_answer
 from benchmarks.check import cpu_s
 from benchmarks.groups import find_coordinator
 from benchmarks.rows import COMMIT_VERSION, commit_request, create, unique

@@ -6,16 +6,16 @@ from __future__ import annotations
 import gc
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from tests.soak import SOAK
 from tests.xdist_groups import Groups
 
 # rota.testing.plugin: where the installed package has no entry point yet
 pytest_plugins = ["rota.testing.plugin", "tests.secrets_in_output"]
 
-# no verdict depends on how busy the machine is, so there are no deadlines
-settings.register_profile("gate", deadline=None, derandomize=True)
-settings.register_profile("soak", deadline=None, print_blob=True)
+# no verdict depends on how busy the machine is: no deadlines, and no check of the time that drawing takes
+settings.register_profile("gate", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("soak", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("soak" if SOAK else "gate")
 
 

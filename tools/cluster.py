@@ -28,6 +28,7 @@ from rota.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponsePartition,
 )
+from tools.ports import free_port
 from tools.zookeeper import Missing, ZooKeeperEnsemble, ZooKeeperServer
 
 T = TypeVar("T")
@@ -55,7 +56,7 @@ class Cluster:
         self.folder = folder
         self.zookeeper = zookeeper or ZooKeeperServer(folder / "zookeeper")
         self.brokers = list(range(first_id, first_id + size))
-        self.ports = dict(zip(self.brokers, ports or (_free_port() for _ in self.brokers), strict=True))
+        self.ports = dict(zip(self.brokers, ports or (free_port() for _ in self.brokers), strict=True))
         self._properties = dict(properties or {})
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
@@ -212,12 +213,6 @@ def ask(address: tuple[str, int], request: Any, version: int, response: type[T])
         raise ConnectionError("the broker closed the connection")
     _, at = read_response_header(frame, request.KEY, version)
     return codec(response, version).decode(frame, at)[0]
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def main() -> int:

@@ -20,6 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tools.ports import free_port
+
 START_S_MAX = 30.0
 POLL_S = 0.02
 TICK_MS = 100  # the shortest session lasts two ticks; a server reports an expired one up to a tick late
@@ -79,8 +81,8 @@ class ZooKeeperServer:
 
     def start(self) -> None:
         """Returns when it answers. Raises Missing, TimeoutError."""
-        self.port = self.port or _free_port()
-        self.tls_port = self.tls_port or (_free_port() if self._tls else 0)
+        self.port = self.port or free_port()
+        self.tls_port = self.tls_port or (free_port() if self._tls else 0)
         with (self.folder / "zookeeper.log").open("ab") as log:
             self._process = subprocess.Popen(
                 self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -178,7 +180,7 @@ class ZooKeeperEnsemble:
     """Several servers of which one leads; used as a `ZooKeeperServer`. The folder must exist."""
 
     def __init__(self, folder: Path, size: int = 3) -> None:
-        peers = {f"server.{n}": f"127.0.0.1:{_free_port()}:{_free_port()}" for n in range(1, size + 1)}
+        peers = {f"server.{n}": f"127.0.0.1:{free_port()}:{free_port()}" for n in range(1, size + 1)}
         limits = {"initLimit": str(TICKS_TO_JOIN), "syncLimit": str(TICKS_BEHIND_MAX)}
         self.servers = [ZooKeeperServer(folder / str(n), ensemble={**peers, **limits}) for n in range(1, size + 1)]
 
@@ -261,12 +263,6 @@ def missing() -> str | None:
 def _folder(package: str) -> Path | None:
     spec = importlib.util.find_spec(package)
     return Path(spec.origin).parent if spec is not None and spec.origin is not None else None
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def main(arguments: list[str]) -> int:

@@ -7,7 +7,6 @@ progresses within 30 seconds (L1, R1, I3, O1, G1): see `cluster_clients`.
 from __future__ import annotations
 
 import resource
-import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,6 +35,7 @@ from tests.chaos.cluster_clients import (
 from tests.chaos.fault_network import FaultNetwork, Ports, host_of
 from tests.soak import SOAK
 from tools.cluster import Cluster
+from tools.ports import free_port
 from tools.zookeeper import missing
 
 pytestmark = pytest.mark.java
@@ -55,7 +55,7 @@ class NetworkedCluster(Cluster):
 
     def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
         super().__init__(folder, properties={**PROPERTIES, **(properties or {})})
-        self.network = FaultNetwork({broker: Ports(_free_port(), _free_port()) for broker in self.brokers})
+        self.network = FaultNetwork({broker: Ports(free_port(), free_port()) for broker in self.brokers})
 
     def _config(self, broker: int) -> dict[str, str]:
         ports, own = self.network.ports[broker], f"PLAINTEXT://127.0.0.1:{self.ports[broker]}"
@@ -79,13 +79,6 @@ class NetworkedCluster(Cluster):
         finally:
             if process.poll() is None:
                 resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (hard, hard))
-
-
-def _free_port() -> int:
-    """A port that is free for TCP, and so far for UDP."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 @pytest.fixture

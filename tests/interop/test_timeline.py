@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from tests.interop.kit import create_topic, unique, until
 from tests.interop.layouts import until_sizes
 from tests.interop.members import Member, Settings
 from tests.unit.protocol.timeline_page import decode
+from tools.ports import free_port
 
 from rota.coordinator.observe.explain import sentences
 from rota.coordinator.observe.rebalances import Outcome, rebalances
@@ -38,9 +38,7 @@ class Served:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        self.address = f"127.0.0.1:{free_port()}"
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

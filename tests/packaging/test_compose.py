@@ -8,12 +8,10 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ import yaml
 from compose_spec import PyCompose
 from tests.interop.kit import until
 from tests.soak import soak_only
+from tools.ports import free_ports
 from tools.zookeeper import ZooKeeperServer, missing
 
 from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, NewTopic, Producer, ProducerConfig, TopicPartition
@@ -169,14 +168,6 @@ class Topology:
     @property
     def bootstrap(self) -> str:
         return ",".join(f"127.0.0.1:{port}" for port in self.outside.values())
-
-
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from typing import Any
 import pyspark
 import pytest
 from tests.interop.kit import until
-from tests.packaging.test_compose import free_ports
 from tests.soak import soak_only
+from tools.ports import free_ports
 
 from rota.testing import running_broker
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.peer.jars import QUICK, Missing, fetch, home, java
+from tools.ports import free_port
 
 CLUSTER_ID = "cm90YS1wZWVyLWNsdXN0ZX"
 START_S = 60.0
@@ -38,12 +39,6 @@ SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",  # until a test creates ACLs
 }
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def start(port: int | None = None, *, options: Sequence[str] = ()) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tools.peer.broker import CLUSTER_ID, HEAP, SETTINGS, STOP_S, free_port, wait_until_it_listens
+from tools.peer.broker import CLUSTER_ID, HEAP, SETTINGS, STOP_S, wait_until_it_listens
 from tools.peer.jars import fetch, java
+from tools.ports import free_port
 
 SIZE = 3
 REPLICATED = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")

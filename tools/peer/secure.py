@@ -16,9 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from tools.peer.broker import CLUSTER_ID, SETTINGS, STOP_S, free_port, wait_until_it_listens
+from tools.peer.broker import CLUSTER_ID, SETTINGS, STOP_S, wait_until_it_listens
 from tools.peer.certificates import Authority
 from tools.peer.jars import QUICK, fetch, java
+from tools.ports import free_port
 
 HEAP: Final = "512m"
 USER: Final = "alice"

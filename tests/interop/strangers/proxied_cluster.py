@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tools.cluster import Cluster
+from tools.ports import free_port
 
 # as in sarama's docker-compose.yml
 PROPERTIES = {
@@ -39,7 +40,7 @@ class ProxiedCluster(Cluster):
         """`advertised` is the port of each broker's proxy; the brokers are 1, 2, ..."""
         super().__init__(folder, len(advertised), properties=PROPERTIES)
         self._advertised = advertised
-        self._internal = {broker: _free_port() for broker in self.brokers}
+        self._internal = {broker: free_port() for broker in self.brokers}
 
     def _config(self, broker: int) -> dict[str, str]:
         internal = f"INTERNAL://127.0.0.1:{self._internal[broker]}"
@@ -91,9 +92,3 @@ def _command(cluster: Cluster, command: str, broker: int) -> str:
     elif command == "stop":
         cluster.stop(broker)
     return cluster.log(broker) if command == "logs" else ""
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])

@@ -19,6 +19,7 @@ from tests.interop.kit import until
 from tests.interop.strangers.kit import SUITE_S_MAX, Unavailable, fetch, home, settle
 from tests.interop.strangers.left_out import SARAMA, SARAMA_CLUSTER_ONLY
 from tests.interop.strangers.proxied_cluster import ProxiedCluster, docker
+from tools.ports import free_ports
 
 MODULE = "github.com/IBM/sarama@v1.61.1"
 PROXY = "github.com/Shopify/toxiproxy/v2/cmd/server@v2.5.0"
@@ -75,14 +76,14 @@ def _adapt(source: Path) -> None:
 
 def run(bootstrap: str, folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
     """Run the tests for one broker, or those of `only`; return "passed", "skipped: " or "failed: " of each."""
-    base = _free_ports()
+    base = free_ports(PROXIES + 1)[0]
     with proxies([bootstrap] * PROXIES, folder, base):
         return _run_tests(folder, base, 1, [*SARAMA, *SARAMA_CLUSTER_ONLY], only)
 
 
 def run_on_cluster(data: Path, folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
     """Run all tests but SARAMA's on five brokers, or those of `only`; the brokers' files are in `data`."""
-    base = _free_ports()
+    base = free_ports(PROXIES + 1)[0]
     advertised = {broker: base + broker for broker in range(1, PROXIES + 1)}
     with (
         ProxiedCluster(data, advertised) as cluster,
@@ -157,11 +158,3 @@ def proxies(upstreams: Sequence[str], folder: Path, base: int) -> Iterator[None]
 def _reachable(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _free_ports() -> int:
-    """The first of six ports in a row that nobody listens on."""
-    for base in range(21_000 + os.getpid() % 5_000, 32_000, PROXIES + 1):
-        if not any(_reachable(base + number) for number in range(PROXIES + 1)):
-            return base
-    raise Unavailable("no six free ports in a row")
