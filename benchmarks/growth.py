@@ -27,7 +27,7 @@ from typing import Any, Final
 from tools.zookeeper import ZooKeeperServer
 
 from benchmarks.swim import steady
-from rota.coordinator.controller.decisions import Decision, decide_each, decide_partition, unsettled
+from rota.coordinator.controller.decisions import Decision, decide_each, decide_partition, find_partitions_to_change
 from rota.coordinator.controller.election import LiveBrokers
 from rota.coordinator.controller_service.state_writer import StateWriter
 from rota.coordinator.metadata import placement, topic_nodes, znodes
@@ -100,7 +100,7 @@ class Member:
     async def load(self) -> float:
         began = time.process_time()
         await self.updater.follow(self.topics)
-        await self.updater.settled()
+        await self.updater.wait_until_applied()
         return time.process_time() - began
 
     async def follow(self) -> float:
@@ -110,7 +110,7 @@ class Member:
         began = time.process_time()
         for event in events:
             self.updater.changed(event)
-        await self.updater.settled()
+        await self.updater.wait_until_applied()
         return time.process_time() - began
 
 
@@ -171,7 +171,7 @@ def _min_isr(_: Topic) -> int:
 
 def _decide(topics: Topics, live: LiveBrokers) -> tuple[float, list[Decision]]:
     began = time.process_time()
-    decisions = decide_each(unsettled(topics, live), live, _allows_unclean, _min_isr)
+    decisions = decide_each(find_partitions_to_change(topics, live), live, _allows_unclean, _min_isr)
     return time.process_time() - began, decisions
 
 
@@ -199,7 +199,7 @@ async def measure_over_zookeeper(address: str, partitions: int) -> dict[str, flo
     assert await _write(controller.topics, live, decisions) == len(decisions) > 0
     written = time.perf_counter()
     await other.store.exists("/")  # the watches that fired before come before its answer
-    await other.updater.settled()
+    await other.updater.wait_until_applied()
     followed = time.perf_counter()
     assert all(state.leader != DEAD for topic in other.topics for state in topic.partitions)
     for member in members:

@@ -456,11 +456,11 @@ class Broker:
     # ---- periodic work
 
     def _every(self, period_ms: int, call: Callable[[], Any]) -> None:
-        def ring() -> None:
-            self.timers.at(("broker", call.__name__), self.now_ms() + period_ms, ring)
+        def fire() -> None:
+            self.timers.at(("broker", call.__name__), self.now_ms() + period_ms, fire)
             call()
 
-        self.timers.at(("broker", call.__name__), self.now_ms() + period_ms, ring)
+        self.timers.at(("broker", call.__name__), self.now_ms() + period_ms, fire)
 
     def _expire_offsets(self) -> None:
         self.groups.expire_offsets(self.config.offsets_retention_minutes * MINUTE_MS)

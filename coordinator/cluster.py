@@ -288,7 +288,7 @@ class Cluster:
         failures = RepeatedWarning(log, "Registration cannot be confirmed; trying again")
         while not await self._is_registered(failures):
             await asyncio.sleep(REGISTER_AGAIN_SECONDS)
-        await self._updater.settled()
+        await self._updater.wait_until_applied()
 
     async def _is_registered(self, failures: RepeatedWarning) -> bool:
         """Return whether that is known now: it is fenced if the registration is deleted."""

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import structlog
 
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.runtime.contract import Hosting, Note, RecordType
 from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, CoordinatorRuntime, HostPartition, TimerService
@@ -233,7 +233,7 @@ class TransactionCoordinator(CoordinatorRuntime[Transaction]):
             else:
                 reply.answer(body)
 
-        eager.start(self._draw()).then(drawn)
+        eager_tasks.start(self._draw()).then(drawn)
         return reply
 
     async def _draw(self) -> int | ErrorCode:

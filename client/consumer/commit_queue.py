@@ -112,7 +112,7 @@ class CommitQueue:
         if failure is not None:
             _log.warning(f"A commit failed: {failure}")
 
-    async def settle(self, timeout_ms: int) -> None:
+    async def wait_until_answered(self, timeout_ms: int) -> None:
         """Wait for the queued commits, up to `timeout_ms`. Never raises."""
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=timeout_ms / 1000)

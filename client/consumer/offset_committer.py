@@ -119,7 +119,7 @@ class OffsetCommitter:
 
     async def commit_last(self, timeout_ms: Callable[[], int]) -> None:
         """Wait for the commits in flight, then make the automatic commit. Never raises."""
-        await self.queue.settle(timeout_ms())
+        await self.queue.wait_until_answered(timeout_ms())
         await self._commit_now(timeout_ms())
 
     async def commit_before_rejoin(self) -> None:
@@ -131,9 +131,9 @@ class OffsetCommitter:
         if self.committable() != self.queue.last_committed:
             await self._commit_now(self._rebalance_ms)
 
-    async def settle(self) -> None:
+    async def wait_until_answered(self) -> None:
         """Wait for the commits in flight, for no longer than a rebalance waits for a member. Never raises."""
-        await self.queue.settle(self._rebalance_ms)
+        await self.queue.wait_until_answered(self._rebalance_ms)
 
     async def close(self) -> None:
         """Cancel what is still under way."""

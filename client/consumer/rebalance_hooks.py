@@ -25,7 +25,7 @@ class Committer(Protocol):
 
     async def commit_before_revoking(self) -> None: ...
 
-    async def settle(self) -> None: ...
+    async def wait_until_answered(self) -> None: ...
 
 
 class RebalanceHooks:
@@ -53,7 +53,7 @@ class RebalanceHooks:
         try:
             await self._committer.commit_before_revoking()
             await self._call(self.listener.revoked(partitions))
-            await self._committer.settle()
+            await self._committer.wait_until_answered()
         finally:
             self._drop(partitions)
 

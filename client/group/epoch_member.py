@@ -205,7 +205,7 @@ def _decide(m: EpochMember, event: Event) -> None:
         case Close():
             leave.close(m, event.reason)
         case CloseTimedOut():
-            leave.hurry(m)
+            leave.close_timed_out(m)
         case _:
             assert_never(event)
 
@@ -458,10 +458,10 @@ def _proceed_closing(m: EpochMember) -> None:
     closing = m.closing
     if closing is None or m.hook is not None or m.state is not S.LEAVING:
         return
-    if not closing.committed and not closing.hurried:
+    if not closing.committed and not closing.is_timed_out:
         closing.committed = True
         m.run(BeforeLeaving())
-    elif m.owned and not closing.hurried:
+    elif m.owned and not closing.is_timed_out:
         _give_up_all(m)
     elif not closing.is_requested:
         closing.is_requested = True

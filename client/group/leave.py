@@ -55,12 +55,12 @@ def close(m: Member, reason: str) -> None:
     m.move(S.LEAVING)
 
 
-def hurry(m: Member) -> None:
+def close_timed_out(m: Member) -> None:
     """The time to close has passed: no further hooks. The second time: do not wait for LeaveGroup's response either."""
     if m.closing is not None:
-        if m.closing.hurried and m.closing.is_requested:
+        if m.closing.is_timed_out and m.closing.is_requested:
             m.closing.ticket = None
-        m.closing.hurried = True
+        m.closing.is_timed_out = True
 
 
 def proceed(m: Member) -> None:
@@ -68,10 +68,10 @@ def proceed(m: Member) -> None:
     closing = m.closing
     if closing is None or m.hook is not None or m.state is not S.LEAVING:
         return
-    if not closing.committed and not closing.hurried:
+    if not closing.committed and not closing.is_timed_out:
         closing.committed = True
         m.run(BeforeLeaving())
-    elif m.owned and not closing.hurried:
+    elif m.owned and not closing.is_timed_out:
         _give_up(m, closing)
     elif not closing.is_requested:
         closing.is_requested = True

@@ -83,7 +83,7 @@ def _decide(m: Member, event: Event) -> None:
         case Close():
             leave.close(m, event.reason)
         case CloseTimedOut():
-            leave.hurry(m)
+            leave.close_timed_out(m)
         case _:
             assert_never(event)
 

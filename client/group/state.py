@@ -73,7 +73,7 @@ class Closing:
     reason: str
     was_joining: bool  # what is held may be given to others meanwhile: it is lost
     committed: bool = False
-    hurried: bool = False
+    is_timed_out: bool = False
     ticket: int | None = None  # of LeaveGroup
     is_requested: bool = False
 

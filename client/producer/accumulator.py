@@ -185,7 +185,7 @@ class Accumulator:
     def _take(self, queue: Queue) -> Batch:
         batch = queue.take()
         if self.sequences is not None and not batch.is_numbered:
-            self.sequences.number(queue.numbering, batch)
+            self.sequences.number(queue.partition_sequences, batch)
         batch.seal()
         batch.attempts += 1
         batch.leader_epoch = queue.leader_epoch
@@ -211,7 +211,7 @@ class Accumulator:
             return True
         if self.sequences is None:
             return queue.on_wire > 0
-        return not self.sequences.may_send(queue.numbering, head)
+        return not self.sequences.may_send(queue.partition_sequences, head)
 
     def _backs_off(self, queue: Queue, head: Batch) -> float:
         """Return the end of the batch's backoff, which is over at once if the leader has changed (KIP-951)."""
@@ -226,7 +226,7 @@ class Accumulator:
     def deliver(self, batch: Batch, written: Written) -> None:
         """The broker has the batch. Also called for a batch that has failed meanwhile, because of its sequences."""
         if self.sequences is not None:
-            self.sequences.delivered(batch.queue.numbering, batch)
+            self.sequences.delivered(batch.queue.partition_sequences, batch)
         if batch.outcome is None:
             self._end(batch, written)
         self._settle(batch.queue)
@@ -237,7 +237,7 @@ class Accumulator:
             if batch in batch.queue.batches:
                 self._withdraw(batch)
             if self.sequences is not None:
-                self.sequences.given_up(batch.queue.numbering, batch, maybe_written=failed.maybe_written)
+                self.sequences.given_up(batch.queue.partition_sequences, batch, maybe_written=failed.maybe_written)
             self._end(batch, failed)
         self._settle(batch.queue)
 
@@ -258,7 +258,7 @@ class Accumulator:
         if batch.outcome is None:
             parts = batch.split(self.limits.batch_bytes, self.limits.codec, self.limits.level)
             if batch.is_numbered:
-                queue.numbering.replace(batch, parts)
+                queue.partition_sequences.replace(batch, parts)
             self.incomplete = {
                 remaining: None for old in self.incomplete for remaining in (parts if old is batch else (old,))
             }  # of the same age
@@ -271,7 +271,7 @@ class Accumulator:
         """What to do after a sequence error; None for other errors."""
         if self.sequences is None or batch.outcome is not None:
             return None
-        return self.sequences.advise(batch.queue.numbering, batch, code)
+        return self.sequences.advise(batch.queue.partition_sequences, batch, code)
 
     def expired(self, now_ms: float) -> list[Batch]:
         """The batches whose delivery timeout is over; the caller fails them."""
@@ -300,7 +300,7 @@ class Accumulator:
 
     def _settle(self, queue: Queue) -> None:
         if self.sequences is not None and not queue.on_wire:
-            self.sequences.settle(queue.numbering)
+            self.sequences.resolve_gaps(queue.partition_sequences)
 
     def _withdraw(self, batch: Batch) -> None:
         queue = batch.queue

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rota.client.errors import KafkaError
-from rota.client.producer.sequences import Numbering, ProducerId
+from rota.client.producer.sequences import PartitionSequences, ProducerId
 from rota.client.types import TopicPartition
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, SEQUENCE_MAX, Codec, read_producer, with_producer
 from rota.protocol.records.fast import Headers
@@ -193,7 +193,7 @@ class Batch(BatchBuilder):
 class Queue:
     """`open` is the last of `batches` while it takes records; `on_wire` counts the batches in requests under way."""
 
-    __slots__ = ("batches", "leader", "leader_epoch", "numbering", "on_wire", "open", "partition")
+    __slots__ = ("batches", "leader", "leader_epoch", "on_wire", "open", "partition", "partition_sequences")
 
     def __init__(self, partition: TopicPartition) -> None:
         self.partition = partition
@@ -202,7 +202,7 @@ class Queue:
         self.on_wire = 0
         self.leader: int | None = None
         self.leader_epoch = -1
-        self.numbering = Numbering()
+        self.partition_sequences = PartitionSequences()
 
     def lead(self, leader: int | None, epoch: int) -> None:
         """Set the leader. An older leader epoch than the known one changes nothing (KIP-320, KIP-951)."""
@@ -214,7 +214,7 @@ class Queue:
         if not batch.is_numbered:
             self.batches.appendleft(batch)
             return
-        earlier = self.numbering.before(batch)
+        earlier = self.partition_sequences.before(batch)
         place = sum(1 for waiting in self.batches if waiting in earlier)
         self.batches.insert(place, batch)
 

@@ -61,7 +61,7 @@ class Route:
         led = []
         for queue in self.queues:
             if is_recreated:  # another topic of that name
-                queue.leader_epoch, queue.numbering.known = -1, False
+                queue.leader_epoch, queue.partition_sequences.known = -1, False
             partition = info.partitions.get(queue.partition.partition)
             leader = partition.leader if partition is not None and partition.leader in brokers else None
             queue.lead(leader, partition.leader_epoch if partition is not None else -1)

@@ -23,7 +23,7 @@ from typing import Final, Protocol
 from rota.protocol.errors import ErrorCode
 
 ProducerId = tuple[int, int]  # id, epoch
-NOBODY: Final = (-1, -1)
+NO_PRODUCER_ID: Final = (-1, -1)
 EPOCH_MAX: Final = (1 << 15) - 1
 NUMBERED_MAX: Final = 5
 
@@ -50,7 +50,7 @@ class Advice(Enum):
     GIVE_UP = "the broker may have had it, and has forgotten: nobody can tell"
 
 
-class Numbering:
+class PartitionSequences:
     """One partition's sequences. `numbered`: the batches that have one and are not done, in order.
 
     `gap`: a numbered batch failed, and it is not known yet whether the broker has it. `renumbers`: the broker does not
@@ -60,7 +60,7 @@ class Numbering:
     __slots__ = ("acked", "gap", "known", "next", "numbered", "producer", "renumbers")
 
     def __init__(self) -> None:
-        self.producer: ProducerId = NOBODY
+        self.producer: ProducerId = NO_PRODUCER_ID
         self.next = 0
         self.acked = 0  # the sequence after the last one that the broker is known to have
         self.numbered: list[Numbered] = []
@@ -114,65 +114,65 @@ class Sequences:
         self.producer: ProducerId | None = None
         self.is_transactional = is_transactional
 
-    def may_send(self, numbering: Numbering, batch: Numbered) -> bool:
+    def may_send(self, sequences: PartitionSequences, batch: Numbered) -> bool:
         """Whether the batch, the first that waits, may go on the wire now."""
-        if self.producer is None or numbering.renumbers:
+        if self.producer is None or sequences.renumbers:
             return False
         if batch.is_numbered:
-            return numbering.numbered[0] is batch
-        if numbering.gap or len(numbering.numbered) >= NUMBERED_MAX:
+            return sequences.numbered[0] is batch
+        if sequences.gap or len(sequences.numbered) >= NUMBERED_MAX:
             return False
-        return not numbering.numbered or (numbering.known and numbering.producer == self.producer)
+        return not sequences.numbered or (sequences.known and sequences.producer == self.producer)
 
-    def number(self, numbering: Numbering, batch: Numbered) -> None:
+    def number(self, sequences: PartitionSequences, batch: Numbered) -> None:
         """Assign a sequence to the batch before its first attempt."""
         assert self.producer is not None
-        if numbering.producer != self.producer:
-            numbering.begin(self.producer)
-        numbering.add(batch)
+        if sequences.producer != self.producer:
+            sequences.begin(self.producer)
+        sequences.add(batch)
 
-    def advise(self, numbering: Numbering, batch: Numbered, code: int) -> Advice | None:
+    def advise(self, sequences: PartitionSequences, batch: Numbered, code: int) -> Advice | None:
         """Return the action after a sequence error; None for other codes."""
         if code not in (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID):
             return None
-        if numbering.numbered[0] is not batch:
+        if sequences.numbered[0] is not batch:
             return Advice.RETRY
         is_forgotten = code == ErrorCode.UNKNOWN_PRODUCER_ID and batch.maybe_written
         if self.is_transactional or batch.split_when_ambiguous or is_forgotten:
             return Advice.GIVE_UP
-        numbering.renumbers = True
+        sequences.renumbers = True
         return Advice.RENUMBER
 
-    def delivered(self, numbering: Numbering, batch: Numbered) -> None:
+    def delivered(self, sequences: PartitionSequences, batch: Numbered) -> None:
         """The broker has the batch, which may have failed before that was known."""
-        if batch in numbering.numbered:
-            numbering.numbered.remove(batch)
-        if batch.producer == numbering.producer:
-            numbering.acked, numbering.known = batch.end_sequence, True
+        if batch in sequences.numbered:
+            sequences.numbered.remove(batch)
+        if batch.producer == sequences.producer:
+            sequences.acked, sequences.known = batch.end_sequence, True
 
-    def given_up(self, numbering: Numbering, batch: Numbered, *, maybe_written: bool) -> None:
+    def given_up(self, sequences: PartitionSequences, batch: Numbered, *, maybe_written: bool) -> None:
         """The batch has failed and is not sent again."""
-        if batch not in numbering.numbered:
+        if batch not in sequences.numbered:
             return
-        numbering.numbered.remove(batch)
+        sequences.numbered.remove(batch)
         if maybe_written:
-            numbering.gap = True
+            sequences.gap = True
         else:
-            numbering.renumbers = True
+            sequences.renumbers = True
 
-    def settle(self, numbering: Numbering) -> None:
+    def resolve_gaps(self, sequences: PartitionSequences) -> None:
         """Resolve gaps while no batch of the partition is on the wire; begin a new epoch if that is needed."""
-        if numbering.gap and not numbering.numbered:
-            numbering.gap = False
-            numbering.renumbers = numbering.renumbers or numbering.acked != numbering.next
-        if not numbering.renumbers:
+        if sequences.gap and not sequences.numbered:
+            sequences.gap = False
+            sequences.renumbers = sequences.renumbers or sequences.acked != sequences.next
+        if not sequences.renumbers:
             return
-        if numbering.producer == self.producer:
+        if sequences.producer == self.producer:
             if self.is_transactional:
                 return
             self._bump()
         if self.producer is not None:
-            numbering.begin(self.producer)
+            sequences.begin(self.producer)
 
     def _bump(self) -> None:
         assert self.producer is not None

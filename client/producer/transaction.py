@@ -120,7 +120,7 @@ class TransactionMachine:
         for partition in partitions:
             self.pending.pop(partition, None)
 
-    def coordinator_asked(self) -> None:
+    def coordinator_request_sent(self) -> None:
         """A request that adds partitions or offsets is sent: from now on the transaction must be ended there."""
         self.is_begun_at_coordinator = True
 

@@ -214,7 +214,7 @@ class Transactions:
                     raise TransactionFailed(str(why)) from why
                 machine.needs_new_epoch = True
         queues = self._accumulator.queues.values()
-        needs_epoch = machine.needs_new_epoch or any(queue.numbering.is_broken for queue in queues)
+        needs_epoch = machine.needs_new_epoch or any(queue.partition_sequences.is_broken for queue in queues)
         if needs_epoch and (producer is None or producer[0] < 0):
             await self._initialize(timeout_ms)
         elif producer is not None and producer[0] >= 0:
@@ -250,7 +250,7 @@ class Transactions:
         """Add the pending partitions at the coordinator, in the background (version 1)."""
         pending = tuple(self.machine.pending)
         if pending and self._adding is None and self.machine.state in _SENDING:
-            self.machine.coordinator_asked()
+            self.machine.coordinator_request_sent()
             self._adding = self._cluster.background(self._add_partitions(pending), "partitions of a transaction")
             self._adding.add_done_callback(self._partitions_done)
 
@@ -291,7 +291,7 @@ class Transactions:
         """Commit offsets of the group with the transaction (KIP-447). Raises TransactionError, TimedOut, IllegalUse."""
         self.machine.check_send()
         timeout_ms = self._config.max_block_ms if timeout_ms is None else timeout_ms
-        self.machine.coordinator_asked()
+        self.machine.coordinator_request_sent()
         call: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._sending_offsets.add(call)
         try:

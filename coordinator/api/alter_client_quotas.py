@@ -13,7 +13,7 @@ from functools import partial
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.timeout import refuse_failure
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.client_quotas import (
     ALL_KEYS,
     Entity,
@@ -41,7 +41,7 @@ def alter_client_quotas(
     node: Node, call: Call, request: AlterClientQuotasRequest
 ) -> DelayedReply[AlterClientQuotasResponse]:
     """Return one result for each entity."""
-    return eager.start(_alter_all(node, request))
+    return eager_tasks.start(_alter_all(node, request))
 
 
 async def _alter_all(node: Node, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from rota.coordinator.api.config_targets import Configs, Resource, Target, target_of
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.timeout import refuse_failure
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
@@ -32,7 +32,7 @@ Alter = Callable[[R, Target, Mapping[str, str]], Configs | Refusal]
 
 def alter_configs(node: Node, call: Call, request: AlterConfigsRequest) -> DelayedReply[AlterConfigsResponse]:
     """Return one result for each resource."""
-    return eager.start(_alter_all(node, request))
+    return eager_tasks.start(_alter_all(node, request))
 
 
 async def _alter_all(node: Node, request: AlterConfigsRequest) -> AlterConfigsResponse:
@@ -75,7 +75,7 @@ async def alter_each(
             return resource, Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
         return resource, await alter(resource)
 
-    return await eager.gather(map(alter_one, resources))
+    return await eager_tasks.gather(map(alter_one, resources))
 
 
 async def alter_target(node: Node, resource: R, altered: Alter[R], validate_only: bool) -> Refusal | None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.controller_service.requests import ClusterRequests
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -30,12 +30,12 @@ def alter_partition_reassignments(
     node: Node, call: Call, request: AlterPartitionReassignmentsRequest
 ) -> DelayedReply[AlterPartitionReassignmentsResponse]:
     """Return one result for each partition."""
-    return eager.start(_alter(node, request))
+    return eager_tasks.start(_alter(node, request))
 
 
 async def _alter(node: Node, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
     may_change = request.allow_replication_factor_change
-    responses = await eager.gather(_topic(node, requested, may_change) for requested in request.topics)
+    responses = await eager_tasks.gather(_topic(node, requested, may_change) for requested in request.topics)
     return AlterPartitionReassignmentsResponse(allow_replication_factor_change=may_change, responses=tuple(responses))
 
 

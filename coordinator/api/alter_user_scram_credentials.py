@@ -14,7 +14,7 @@ from typing import Final
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.timeout import refuse_failure
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.metadata.client_quotas import user_node
 from rota.coordinator.metadata.topic import Refusal
@@ -42,7 +42,7 @@ def alter_user_scram_credentials(
     node: Node, call: Call, request: AlterUserScramCredentialsRequest
 ) -> DelayedReply[AlterUserScramCredentialsResponse]:
     """Return one result for each user."""
-    return eager.start(_alter_all(node, request))
+    return eager_tasks.start(_alter_all(node, request))
 
 
 async def _alter_all(node: Node, request: AlterUserScramCredentialsRequest) -> AlterUserScramCredentialsResponse:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from rota.coordinator.api.describe_acls import NO_AUTHORIZER
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.timeout import refuse_failure
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.security import acl_nodes
@@ -29,7 +29,7 @@ def create_acls(
     if node.authorizer is None:
         disabled = AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
         return CreateAclsResponse(results=tuple(disabled for _ in request.creations))
-    return eager.start(_create_all(node, request))
+    return eager_tasks.start(_create_all(node, request))
 
 
 async def _create_all(node: Node, request: CreateAclsRequest) -> CreateAclsResponse:

@@ -12,7 +12,7 @@ from collections import Counter
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.throttling import MutationQuota
 from rota.coordinator.api.timeout import gather_within
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.topic import INTERNAL, PartitionState, Refusal
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
@@ -31,7 +31,7 @@ def create_partitions(
     node: Node, call: Call, request: CreatePartitionsRequest
 ) -> DelayedReply[CreatePartitionsResponse]:
     """Add the partitions; delayed until they are in the store and their logs are open, or for `timeout_ms`."""
-    return eager.start(_create_all(node, request, MutationQuota(node, call, strict_since=STRICT_SINCE)))
+    return eager_tasks.start(_create_all(node, request, MutationQuota(node, call, strict_since=STRICT_SINCE)))
 
 
 async def _create_all(node: Node, request: CreatePartitionsRequest, quota: MutationQuota) -> CreatePartitionsResponse:

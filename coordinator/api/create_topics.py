@@ -16,7 +16,7 @@ from rota.coordinator.api.timeout import gather_within
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.describe import describe_topic
 from rota.coordinator.config.topic import TopicConfig
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.placement import PARTITIONS_PER_REQUEST_MAX
 from rota.coordinator.metadata.topic import RESERVED, Refusal, Topic
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -35,7 +35,7 @@ STRICT_SINCE = 6  # versions whose clients know THROTTLING_QUOTA_EXCEEDED
 
 def create_topics(node: Node, call: Call, request: CreateTopicsRequest) -> DelayedReply[CreateTopicsResponse]:
     """Create the topics; delayed until they are in the metadata store and their logs are open, or for `timeout_ms`."""
-    return eager.start(_create_all(node, request, MutationQuota(node, call, strict_since=STRICT_SINCE)))
+    return eager_tasks.start(_create_all(node, request, MutationQuota(node, call, strict_since=STRICT_SINCE)))
 
 
 async def _create_all(node: Node, request: CreateTopicsRequest, quota: MutationQuota) -> CreateTopicsResponse:

@@ -12,7 +12,7 @@ from itertools import groupby
 from rota.coordinator.api.describe_acls import NO_AUTHORIZER, read_filter
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.timeout import refuse_failure
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.security import acl_nodes
@@ -35,7 +35,7 @@ def delete_acls(
     if node.authorizer is None:
         disabled = DeleteAclsFilterResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
         return DeleteAclsResponse(filter_results=tuple(disabled for _ in request.filters))
-    return eager.start(_delete_all(node, node.authorizer, request))
+    return eager_tasks.start(_delete_all(node, node.authorizer, request))
 
 
 async def _delete_all(node: Node, authorizer: Authorizer, request: DeleteAclsRequest) -> DeleteAclsResponse:

@@ -13,7 +13,7 @@ from typing import Final
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.log.contract import Log, StorageFailed
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.topic import INTERNAL
 from rota.coordinator.replica.leader_epochs import NO_EPOCH, fence_leader
 from rota.coordinator.replica.partition import Partition
@@ -59,7 +59,7 @@ def delete_records(
         for topic in request.topics
     ]
     writes = dict.fromkeys(entry.write for _, entries in topics for entry in entries if isinstance(entry, _Deletion))
-    return eager.start(_write_and_respond(topics, writes)) if writes else _response(topics, {})
+    return eager_tasks.start(_write_and_respond(topics, writes)) if writes else _response(topics, {})
 
 
 async def _write_and_respond(topics: _Topics, writes: Iterable[_Write]) -> DeleteRecordsResponse:

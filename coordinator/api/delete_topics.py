@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.throttling import MutationQuota
 from rota.coordinator.api.timeout import gather_within
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.topic import Refusal, Topic
 from rota.coordinator.metadata.topic_refusals import unknown_topic, unknown_topic_id
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -38,7 +38,7 @@ def delete_topics(
         code = ErrorCode.TOPIC_DELETION_DISABLED if call.version >= 3 else ErrorCode.INVALID_REQUEST
         disabled = Refusal(code, "Topic deletion is disabled.")
         return DeleteTopicsResponse(responses=tuple(_result(entry, disabled) for entry in requested))
-    return eager.start(
+    return eager_tasks.start(
         _delete_all(node, requested, request.timeout_ms, MutationQuota(node, call, strict_since=STRICT_SINCE))
     )
 

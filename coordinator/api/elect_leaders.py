@@ -21,7 +21,7 @@ from rota.coordinator.controller_service.requests import (
     preferred_election,
     unclean_election,
 )
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import PartitionState, Refusal, Topic
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -45,7 +45,7 @@ Results = dict[tuple[str, int], Refusal | None]
 
 def elect_leaders(node: Node, call: Call, request: ElectLeadersRequest) -> DelayedReply[ElectLeadersResponse]:
     """Return one result for each partition named; for a request without topics, all but those that need no election."""
-    return eager.start(_elect_leaders(node, request))
+    return eager_tasks.start(_elect_leaders(node, request))
 
 
 async def _elect_leaders(node: Node, request: ElectLeadersRequest) -> ElectLeadersResponse:

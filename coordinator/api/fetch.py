@@ -18,7 +18,7 @@ from typing import Final
 from rota.coordinator.api.access.fetches import AuthorizedLookup
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.throttling import throttle_fetch
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.replica.cold_reads import load_and_read
 from rota.coordinator.replica.delayed_fetch import DelayedFetch
 from rota.coordinator.replica.fetch_plan import FetchPlan, FetchResult, PartitionResponse, Reader, refused
@@ -70,7 +70,7 @@ def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | Dela
         return _response(node, context, _refused_all(plan))
     result = plan.read(wait=False)
     if result.loads:
-        return eager.start(_load_and_respond(node, call, context, plan, result, lookup))
+        return eager_tasks.start(_load_and_respond(node, call, context, plan, result, lookup))
     bytes_missing = min(request.min_bytes, bytes_max) - result.size_bytes
     if bytes_missing <= 0 or request.max_wait_ms <= 0 or result.must_answer or not plan.partitions:
         return _answer(node, call, context, plan, result)
@@ -117,7 +117,7 @@ def _answer_delayed(
     """Return the response of a fetch that has waited; delayed while a thread loads records from the disk."""
     result = _read_again(plan, lookup, wait=False)
     if result.loads:
-        return eager.start(_load_and_respond(node, call, context, plan, result, lookup))
+        return eager_tasks.start(_load_and_respond(node, call, context, plan, result, lookup))
     return _answer(node, call, context, plan, result)
 
 

@@ -15,7 +15,7 @@ from rota.coordinator.api.endpoints import address_of
 from rota.coordinator.api.leader_waits import when_leaders_live
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group_coordinator import GroupCoordinator
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, TRANSACTION_STATE
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.transaction_coordinator import TransactionCoordinator
@@ -40,7 +40,7 @@ def find_coordinator(
     code, message = _refusal(request.key_type)
     topic = TRANSACTION_STATE if request.key_type == TRANSACTION else CONSUMER_OFFSETS
     if code is ErrorCode.NONE and topic not in node.topics:
-        return eager.start(_created(node, call, request))
+        return eager_tasks.start(_created(node, call, request))
 
     def leaders() -> Iterator[int]:
         indexes = map(_coordinator(node, request.key_type).partition_of, _keys(call, request))

@@ -15,7 +15,7 @@ from rota.coordinator.api.broker_loggers import alter_loggers
 from rota.coordinator.api.config_targets import APPEND, DELETE, SET, SUBTRACT, Configs, Target
 from rota.coordinator.api.describe_configs import BROKER_LOGGER
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
@@ -32,7 +32,7 @@ def incremental_alter_configs(
     node: Node, call: Call, request: IncrementalAlterConfigsRequest
 ) -> DelayedReply[IncrementalAlterConfigsResponse]:
     """Return one result for each resource."""
-    return eager.start(_alter_all(node, request))
+    return eager_tasks.start(_alter_all(node, request))
 
 
 async def _alter_all(node: Node, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:

@@ -15,7 +15,7 @@ import structlog
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.transactions import fenced_code, replied
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.transaction.events import Producer
@@ -38,7 +38,7 @@ def init_producer_id(
     if error is not ErrorCode.NONE:
         return _refused(error)
     if request.transactional_id is None:
-        return eager.start(_take(node))
+        return eager_tasks.start(_take(node))
     has_producer = request.producer_id != NO_PRODUCER_ID
     expected = Producer(request.producer_id, request.producer_epoch) if has_producer else None
     reply = node.transactions.init_producer(request.transactional_id, request.transaction_timeout_ms, expected)

@@ -14,7 +14,7 @@ from typing import Final
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.log.contract import DamagedLog, Load, NotCached, StorageFailed, TimedOffset
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.replica.cold_reads import load_and_read
 from rota.coordinator.replica.leader_epochs import fence_leader
 from rota.coordinator.replica.partition import Partition
@@ -77,7 +77,7 @@ def list_offsets(
     """
     search = _Search(node, call, request)
     search.run(wait=False)
-    return eager.start(_load_and_respond(search)) if search.loads else search.response()
+    return eager_tasks.start(_load_and_respond(search)) if search.loads else search.response()
 
 
 async def _load_and_respond(search: _Search) -> ListOffsetsResponse:

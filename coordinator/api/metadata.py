@@ -16,7 +16,7 @@ from rota.coordinator.api.endpoints import BrokerAddress, controller_id, listed_
 from rota.coordinator.api.leader_waits import when_leaders_live
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.throttling import MutationQuota
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, INTERNAL, RESERVED, PartitionState, Refusal, Topic
 from rota.coordinator.metadata.topic_names import invalid_reason
@@ -45,7 +45,7 @@ def metadata(node: Node, call: Call, request: MetadataRequest) -> MetadataRespon
         return _refused(call, request.topics)
     missing = _to_create(node, request)
     if missing:
-        return eager.start(_created(node, call, request, missing))
+        return eager_tasks.start(_created(node, call, request, missing))
 
     def leaders() -> Iterator[int]:
         return (state.leader for topic in _existing(node, call, request) for state in topic.partitions)

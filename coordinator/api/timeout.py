@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from rota.coordinator.api.node import Node
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.store import OutcomeUnknown, StoreFailed
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -34,7 +34,7 @@ async def gather_within(
 
     A change that ends in StoreFailed has a Refusal as its result.
     """
-    replies = [eager.start(refuse_failure(change)) for change in changes]
+    replies = [eager_tasks.start(refuse_failure(change)) for change in changes]
     waiting = [reply for reply in replies if not reply.answered]
     if waiting:
         await _wait(node, timeout_ms, waiting)

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from rota.coordinator.consumer_group import notes, records, refused_requests
-from rota.coordinator.consumer_group.admission import is_full
 from rota.coordinator.consumer_group.embedded_protocol import owned_partitions, write_assignment
+from rota.coordinator.consumer_group.heartbeat_checks import is_full
 from rota.coordinator.consumer_group.leave import Removal, Remove
 from rota.coordinator.consumer_group.member import ClassicMember, Member, MemberState
 from rota.coordinator.consumer_group.settings import MigrationPolicy

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rota.coordinator.consumer_group import notes, records, regexes
-from rota.coordinator.consumer_group.admission import Admitted, admit
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, refusal
+from rota.coordinator.consumer_group.heartbeat_checks import Admitted, admit
 from rota.coordinator.consumer_group.member import Member, MemberState
 from rota.coordinator.consumer_group.refused_requests import refused_heartbeat
 from rota.coordinator.consumer_group.state import ConsumerGroup

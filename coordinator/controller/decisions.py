@@ -53,10 +53,10 @@ def decide(
     topics: Iterable[Topic], live: LiveBrokers, allows_unclean: AllowsUnclean, min_isr: MinIsr
 ) -> list[Decision]:
     """Return the changes that the partitions need now, elections first."""
-    return _elections_first(decide_each(unsettled(topics, live), live, allows_unclean, min_isr))
+    return _elections_first(decide_each(find_partitions_to_change(topics, live), live, allows_unclean, min_isr))
 
 
-def unsettled(topics: Iterable[Topic], live: LiveBrokers) -> list[tuple[Topic, PartitionState]]:
+def find_partitions_to_change(topics: Iterable[Topic], live: LiveBrokers) -> list[tuple[Topic, PartitionState]]:
     """Return the partitions that may have to change; those whose leader does not count come first.
 
     This is what a pass over all partitions costs.

@@ -25,7 +25,7 @@ from rota.coordinator.controller.decisions import (
     balance,
     decide_each,
     decide_partition,
-    unsettled,
+    find_partitions_to_change,
 )
 from rota.coordinator.controller.election import LiveBrokers
 from rota.coordinator.controller.fencing import Fencing
@@ -230,7 +230,7 @@ class ControllerService:
         dead = self._fencing.due(epochs, self._now_ms()) - {self._topics.broker_id}
         live = self._live({broker_id: epoch for broker_id, epoch in epochs.items() if broker_id not in dead})
         live = replace(live, controller_epoch=controller.epoch)
-        partitions = unsettled(self._stale_topics(everything=bool(dead)), live)
+        partitions = find_partitions_to_change(self._stale_topics(everything=bool(dead)), live)
         written = await self._write(partitions, live, controller, dead, epochs)
         self._known = dict(live.epochs)
         if written:

@@ -21,7 +21,7 @@ from dataclasses import replace
 import structlog
 
 from rota.coordinator.controller.decisions import Decision
-from rota.coordinator.metadata import commits, eager, topic_nodes, znodes
+from rota.coordinator.metadata import commits, eager_tasks, topic_nodes, znodes
 from rota.coordinator.metadata.store import BadVersion, Check, Delete, NoNode, Op, Set, StoreError
 from rota.coordinator.metadata.topic import PartitionState, Topic
 from rota.coordinator.metadata.topics import Topics
@@ -56,7 +56,7 @@ class StateWriter:
                 replicas.setdefault(decision.topic.topic_id, []).append(decision)
             else:
                 states.append(decision)
-        written = await eager.gather(self._write_portion(portion, decide, fence) for portion in portions(states))
+        written = await eager_tasks.gather(self._write_portion(portion, decide, fence) for portion in portions(states))
         for of_topic in replicas.values():
             for portion in portions(of_topic):  # one after the other: each changes the topic's node
                 written.append(await self._write_portion(portion, decide, fence))
@@ -137,7 +137,7 @@ class StateWriter:
         A decision of the other kind does not belong into this commit: the next look at the topic makes it again.
         """
         by_topic, changes_replicas = _by_topic(decisions), decisions[0].changes_replicas
-        await eager.gather(
+        await eager_tasks.gather(
             self._topics.refresh(topic.name, [decision.before.index for decision in of_topic])
             for topic, of_topic in by_topic
         )

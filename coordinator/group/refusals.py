@@ -15,7 +15,7 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import EventMember
 
 REFUSALS_MAX: Final = 32
-NOBODY: Final = EventMember(member_id="")
+NO_MEMBER: Final = EventMember(member_id="")
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class Refusals:
         """Count a refused request; return its refusal when it is to be noted."""
         key = (member.member_id or member.instance_id or member.client_id, operation, error)
         if key not in self._by_key and len(self._by_key) >= REFUSALS_MAX:
-            member, key = NOBODY, ("", operation, error)
+            member, key = NO_MEMBER, ("", operation, error)
         refusal = self._by_key.setdefault(key, Refusal(event, member, operation, error))
         refusal.count += 1
         if not _is_power_of_ten(refusal.count):

@@ -24,9 +24,9 @@ class MemoryLog(SegmentedLog):
 
     def __init__(self, config: LogConfig | None = None, *, now_ms: int = -1) -> None:
         config = config if config is not None else LogConfig()
-        media = MemorySegmentStorage(MemorySnapshots())
-        first = media.create(0, config.index_interval_bytes, now_ms)
-        super().__init__(media, config, [first], epochs=LeaderEpochs(), producers=Producers())
+        storage = MemorySegmentStorage(MemorySnapshots())
+        first = storage.create(0, config.index_interval_bytes, now_ms)
+        super().__init__(storage, config, [first], epochs=LeaderEpochs(), producers=Producers())
 
     def crash(self, keep_bytes: int = 0) -> None:
         """Lose the unsynced tail but for its first `keep_bytes` (a torn write), and recover."""
@@ -46,18 +46,18 @@ class MemoryLog(SegmentedLog):
         """Keeps everything, so that the same object may be used again."""
         self.flush()
 
-    def _begin_again(self, media: SegmentStorage, kept: list[Segment], epochs: LeaderEpochs) -> None:
+    def _begin_again(self, storage: SegmentStorage, kept: list[Segment], epochs: LeaderEpochs) -> None:
         for segment in kept[:-1]:
             segment.seal()
         end = kept[-1].next_offset
-        for offset in media.snapshots.offsets():
+        for offset in storage.snapshots.offsets():
             if offset > end:
-                media.snapshots.remove(offset)
+                storage.snapshots.remove(offset)
         producers = Producers()
-        restore_producers(producers, media.snapshots, kept, end)
+        restore_producers(producers, storage.snapshots, kept, end)
         epochs.begin(min(self._start, end))
         super().__init__(
-            media,
+            storage,
             self.config,
             kept,
             epochs=epochs,

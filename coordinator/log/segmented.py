@@ -18,7 +18,7 @@ from contextlib import suppress
 from threading import Lock
 from typing import Final
 
-from rota.coordinator.log.admission import Batches, admit, admit_replicated, admit_sequences
+from rota.coordinator.log.batch_validation import Batches, admit, admit_replicated, admit_sequences
 from rota.coordinator.log.compaction import Compaction, SlicedWork, cleanable
 from rota.coordinator.log.contract import (
     Appended,
@@ -88,7 +88,7 @@ class SegmentedLog:
 
     def __init__(
         self,
-        media: SegmentStorage,
+        storage: SegmentStorage,
         config: LogConfig,
         segments: list[Segment],
         *,
@@ -99,7 +99,7 @@ class SegmentedLog:
         cleaned_until: int = 0,
         high_watermark: int = 0,
     ) -> None:
-        self._storage, self.config, self.epochs, self.producers = media, config, epochs, producers
+        self._storage, self.config, self.epochs, self.producers = storage, config, epochs, producers
         self._use(segments)
         self._end = self._active.next_offset
         self._start = min(max(start_offset, self._bases[0]), self._end)

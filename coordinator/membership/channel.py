@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from rota.coordinator.membership.admission import RateLimits, ReplayWindow
 from rota.coordinator.membership.contract import Address, Send
+from rota.coordinator.membership.datagram_limits import RateLimits, ReplayWindow
 from rota.coordinator.membership.datagrams import CLAIMS_MAX, Claim, Datagram, DatagramCodec, Kind, Status
 from rota.coordinator.membership.gossip import Gossip
 from rota.coordinator.membership.members import Member

@@ -4,7 +4,7 @@ Every interval the broker pings one other. One that does not answer is pinged th
 does not object within the suspicion timeout is declared dead. Claims ride on the datagrams. Who belongs to the cluster
 comes from outside, from the registrations of the brokers; a registration's epoch names one life of a broker.
 
-Laws (FD1, FD2 in members.py; FD6-FD13 in datagrams.py, admission.py, gossip.py, probes.py and channel.py)
+Laws (FD1, FD2 in members.py; FD6-FD13 in datagrams.py, datagram_limits.py, gossip.py, probes.py and channel.py)
     FD3  A broker that stops is declared dead, in a bounded time, by every broker when one that heard it is left.
     FD4  A broker that answers is not declared dead because of lost datagrams, as long as its objection gets through. No
          node declares one dead that it hears, nor any while its own objections do not arrive. It never suspects a life
@@ -179,7 +179,7 @@ class Swim:
     def _suspects(self) -> list[Member]:
         return [member for member in self.members.values() if member.status is Status.SUSPECT]
 
-    def _answering(self, without: set[int | None]) -> list[int]:
+    def _alive_brokers(self, without: set[int | None]) -> list[int]:
         """The brokers that are alive as far as this node knows."""
         return [
             broker_id
@@ -267,7 +267,7 @@ class Swim:
 
     def _spread(self, claim: Claim, source: int | None) -> None:
         self.channel.gossip.put(claim, len(self.members) + 1)
-        for broker_id in sample(self._random, self._answering({claim.broker_id, source}), FANOUT):
+        for broker_id in sample(self._random, self._alive_brokers({claim.broker_id, source}), FANOUT):
             self._send(self.members[broker_id], Kind.GOSSIP)
 
     def _gossip_again(self) -> None:
@@ -317,7 +317,7 @@ class Swim:
 
     def _ask_helpers(self, probe: Probe) -> None:
         """Give the target another ping timeout, in which others ping it too."""
-        helpers = sample(self._random, self._answering({probe.broker_id}), self.settings.indirect_pings)
+        helpers = sample(self._random, self._alive_brokers({probe.broker_id}), self.settings.indirect_pings)
         probe.is_indirect, probe.helpers, probe.deadline_ms = True, len(helpers), self._in_ping_timeout()
         for helper in helpers:
             self._send(self.members[helper], Kind.PING_REQUEST, probe.sequence, (probe.broker_id, probe.epoch))
@@ -370,7 +370,7 @@ class Swim:
     def _look_at_probes(self) -> None:
         can_ask = self.settings.indirect_pings > 0
         for probe in self._probes.expired(self._now_ms):
-            if can_ask and not probe.is_indirect and self._answering({probe.broker_id}):
+            if can_ask and not probe.is_indirect and self._alive_brokers({probe.broker_id}):
                 self._ask_helpers(probe)
             else:
                 self._failed(probe)

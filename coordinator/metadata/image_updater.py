@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import structlog
 
-from rota.coordinator.metadata import eager, znodes
+from rota.coordinator.metadata import eager_tasks, znodes
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.repeated_warning import RepeatedWarning
 from rota.coordinator.metadata.store import EventType, NoNode, StoreFailed, WatchEvent
@@ -56,7 +56,7 @@ class ImageUpdater:
             read.cancel()
         await asyncio.gather(*reads, return_exceptions=True)
 
-    async def settled(self) -> None:
+    async def wait_until_applied(self) -> None:
         """Wait until nothing is being read."""
         while self._reads:
             await asyncio.wait(list(self._reads.values()))
@@ -106,13 +106,13 @@ class ImageUpdater:
     async def _read_names(self) -> None:
         topics = self._image
         names = set(await topics.store.children(znodes.TOPICS, self.changed))
-        await eager.gather(topics.refresh(name) for name in sorted(names ^ set(topics.names())))
+        await eager_tasks.gather(topics.refresh(name) for name in sorted(names ^ set(topics.names())))
 
     async def refresh_brokers(self) -> None:
         """Read the live brokers into the image. Raises StoreFailed."""
         store = self._image.store
         ids = [int(name) for name in await store.children(znodes.BROKER_IDS, self.changed)]
-        brokers = await eager.gather(self._read_broker(broker_id) for broker_id in ids)
+        brokers = await eager_tasks.gather(self._read_broker(broker_id) for broker_id in ids)
         self._image.apply_brokers({broker.broker_id: broker for broker in brokers if broker is not None})
 
     async def _read_broker(self, broker_id: int) -> BrokerRegistration | None:

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from rota.coordinator.metadata import eager, znodes
+from rota.coordinator.metadata import eager_tasks, znodes
 from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.metadata.image import Image
 from rota.coordinator.metadata.store import BadNode, BadVersion, NodeExists, NoNode, Store, Watch
@@ -48,7 +48,9 @@ class ResourceConfigs:
         """Read those that appeared or disappeared; with `all_again` all of one kind. Raises StoreFailed."""
         children = await self._store.children(f"{znodes.CONFIGS}/{kind}", self._watch)
         names, known = {znodes.read_resource_name(child) for child in children}, set(self._image.configured(kind))
-        await eager.gather(self.refresh(kind, name) for name in sorted(names | known if all_again else names ^ known))
+        await eager_tasks.gather(
+            self.refresh(kind, name) for name in sorted(names | known if all_again else names ^ known)
+        )
 
     async def refresh(self, kind: ConfigKind, name: str) -> None:
         """Read one into the image. Raises StoreFailed."""

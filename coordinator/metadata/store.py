@@ -1,7 +1,7 @@
 """The metadata store's contract: a small tree of versioned nodes, as ZooKeeper has it (docs/adr/0004).
 
 Every implementation passes tests/contract/test_store.py. Methods are coroutines: a change waits for the disk or the
-network. `eager.start` finishes those that do not have to wait inside the caller's own turn of the loop.
+network. `eager_tasks.start` finishes those that do not have to wait inside the caller's own turn of the loop.
 
 Laws
     S1  A change survives a crash once its method returned; a method that raises StoreError changes nothing.

@@ -15,7 +15,7 @@ from collections import deque
 from typing import Any, Final
 
 from rota.coordinator.metadata import store_protocol as protocol
-from rota.coordinator.metadata.eager import start
+from rota.coordinator.metadata.eager_tasks import start
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.store import StoreError, StoreFailed, Watch, WatchEvent
 from rota.coordinator.metadata.store_protocol import MalformedFrame, frame

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from rota.coordinator.metadata import eager, topic_nodes, znodes
+from rota.coordinator.metadata import eager_tasks, topic_nodes, znodes
 from rota.coordinator.metadata.store import (
     BadVersion,
     Delete,
@@ -97,5 +97,5 @@ async def _indexes(store: Store, name: str) -> list[int]:
 async def _commit_each(store: Store, commits: Iterable[Sequence[Op]]) -> None:
     """T11. Make and write each in turns of the loop of its own, also with a store that does not wait."""
     for ops in commits:
-        await eager.yield_to_loop()
+        await eager_tasks.yield_to_loop()
         await store.commit(ops)

@@ -20,7 +20,7 @@ from dataclasses import replace
 from functools import partial
 from weakref import WeakValueDictionary
 
-from rota.coordinator.metadata import eager, placement, topic_nodes, znodes
+from rota.coordinator.metadata import eager_tasks, placement, topic_nodes, znodes
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.identity import confirm_cluster, open_cluster
 from rota.coordinator.metadata.image import Image
@@ -54,7 +54,7 @@ __all__ = ["CONSUMER_OFFSETS", "TRANSACTION_STATE", "PartitionState", "Refusal",
 
 
 class Topics(Image):
-    """The image, and its changes: coroutines, which do not wait on a store in memory (`eager.start`).
+    """The image, and its changes: coroutines, which do not wait on a store in memory (`eager_tasks.start`).
 
     `fresh_uuid` draws 16 random bytes. `watch` is set on every node that is read, for a store that other brokers change
     as well; without it this broker is the only one, and lives.
@@ -98,7 +98,7 @@ class Topics(Image):
         await confirm_cluster(self.store, self.cluster_id)
         await self.configs.refresh_all()
         names = await self.store.children(znodes.TOPICS, self._watch)
-        await eager.gather(self.refresh(name) for name in sorted({*names, *self.names()}))
+        await eager_tasks.gather(self.refresh(name) for name in sorted({*names, *self.names()}))
 
     async def refresh(self, name: str, stale: Collection[int] | None = None) -> None:
         """Read a topic into the image. `stale`: of the partitions known already read only these. Raises StoreFailed."""
@@ -107,7 +107,7 @@ class Topics(Image):
             lock = self._refresh_locks[name] = asyncio.Lock()
         async with lock:
             topic = await self._read(name, stale)
-            await eager.run_in_slices(self.replace_topic(name, topic), OPENED_PER_SLICE)  # T11
+            await eager_tasks.run_in_slices(self.replace_topic(name, topic), OPENED_PER_SLICE)  # T11
 
     async def _read(self, name: str, stale: Collection[int] | None) -> Topic | None:
         """None when the topic does not exist, or not as a whole."""
@@ -121,7 +121,7 @@ class Topics(Image):
             known = self.by_id(topic_id)
             config, _ = await self.store.get(znodes.config_path(name), self._watch)
             reads = (self._read_state(name, state, known, stale) for state in states)
-            partitions = tuple(await eager.gather_in_slices(reads, READ_PER_SLICE))
+            partitions = tuple(await eager_tasks.gather_in_slices(reads, READ_PER_SLICE))
         except NoNode:
             return None  # it is being deleted
         return Topic(
@@ -155,7 +155,7 @@ class Topics(Image):
         The tail of a log may be lost then, and its offsets be given again. A client that read the lost records asks
         where their epoch ended (KIP-320), and learns that the log was cut. The topics share the store's writes.
         """
-        await eager.gather(self._bump_leader_epochs(topic) for topic in self)
+        await eager_tasks.gather(self._bump_leader_epochs(topic) for topic in self)
 
     async def _bump_leader_epochs(self, topic: Topic) -> None:
         await self._set_states(topic, [state for state in topic.partitions if state.leader == self.broker_id])

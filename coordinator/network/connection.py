@@ -23,7 +23,7 @@ from rota.coordinator.network.call import Call, ClientSoftware, HangUp
 from rota.coordinator.network.dispatch import HANDLERS_MAX, ApiHandler, UnknownApi, read_head, skip_tags
 from rota.coordinator.network.frames import Framer
 from rota.coordinator.network.owner import Owner, address, unacknowledged_bytes
-from rota.coordinator.network.replies import Piece, Slot, framed, pack_lead, pack_lead_tagged
+from rota.coordinator.network.replies import Buffer, Slot, framed, pack_lead, pack_lead_tagged
 from rota.coordinator.observe.counters import ApiCounters, now_ns
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.security.principal import ANONYMOUS, Principal
@@ -56,7 +56,7 @@ class Connection(asyncio.Protocol):
         self._handlers: dict[int, BoundHandler] = {}
         self._client: bytes | None = None  # the client id as received: its length, then its bytes
         self._software = ClientSoftware()
-        self._output: list[Piece] = []
+        self._output: list[Buffer] = []
         self._output_bytes = 0
         self._slots: deque[Slot] = deque()
         self._backlog: deque[bytes] = deque()
@@ -328,7 +328,7 @@ class Connection(asyncio.Protocol):
         few = len(self._slots) * 2 <= self._owner.requests_max
         return few and (not self._slots or self._slot_bytes * 2 <= self._owner.connection_bytes_max)
 
-    def _send(self, pieces: list[Piece]) -> None:
+    def _send(self, pieces: list[Buffer]) -> None:
         self._output += pieces
         self._output_bytes += len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
         if self._output_bytes > WRITE_CHUNK_BYTES:

@@ -11,7 +11,7 @@ from typing import Any
 from rota.coordinator.network.dispatch import ApiHandler
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 
-Piece = bytes | memoryview
+Buffer = bytes | memoryview
 
 pack_lead = struct.Struct(">ii").pack  # length, correlation id
 pack_lead_tagged = struct.Struct(">iib").pack  # and no tagged fields
@@ -29,7 +29,7 @@ class Slot:
     def __init__(self, handler: ApiHandler, correlation_id: int, size: int, begun_ns: int = 0) -> None:
         self.handler, self.correlation_id, self.size, self.begun_ns = handler, correlation_id, size, begun_ns
         self.delayed_reply: DelayedReply[Any] | None = None
-        self.pieces: list[Piece] | None = None
+        self.pieces: list[Buffer] | None = None
 
     def fill(self, value: Any) -> int:
         """Store the encoded reply and return its size in bytes. If `value` is an exception, raise it."""
@@ -43,7 +43,7 @@ class Slot:
         return size
 
 
-def framed(handler: ApiHandler, correlation_id: int, value: Any) -> list[Piece]:
+def framed(handler: ApiHandler, correlation_id: int, value: Any) -> list[Buffer]:
     """Return an encoded response with its length and header."""
     if handler.bulky:
         pieces = handler.parts(value)

@@ -1,10 +1,10 @@
-"""The lags of groups as a service: `await lag.of(group_id)` asks coordinator and leaders, through a LagSource.
+"""The lags of groups as a service: `await lag.get(group_id)` reads from coordinator and leaders, through a LagSource.
 
 Laws
     GL1 Records are counted to the high watermark. The age is the time since the timestamp of the oldest unread record.
         That is the broker's own time in a topic with LogAppendTime; with CreateTime it is the producer's, and the log
         has no other (protocol/records/unread.py says how it is found). It is 0 when nothing is unread.
-    GL2 A group is asked about at most once in CACHE_MS, however many ask, also when that fails; its append times only
+    GL2 A group is read at most once in CACHE_MS for all callers, also when that fails; its append times only
         when a commit has moved, and at most APPEND_TIMES_MAX at a time. GROUPS_MAX groups are remembered.
 """
 
@@ -27,7 +27,7 @@ TREND_MS_MAX: Final = 60_000
 
 
 class LagSource(Protocol):
-    """Asks coordinators and leaders."""
+    """Reads offsets from coordinators and leaders."""
 
     async def offsets(self, group_id: str) -> GroupOffsets:
         """Return the offsets and members of a group; raises the error of the source for an unknown group."""
@@ -43,7 +43,7 @@ class LagSource(Protocol):
 class _History:
     """The cached values of a group."""
 
-    asked_ms: int | None = None  # elapsed time
+    queried_ms: int | None = None  # elapsed time
     lag: GroupLag | None = None
     failure: Exception | None = None  # of the last time
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -59,14 +59,14 @@ class Lag:
         self._source, self._now_ms, self._wall_ms = source, now_ms, wall_ms
         self._groups: OrderedDict[str, _History] = OrderedDict()
 
-    async def of(self, group_id: str) -> GroupLag:
+    async def get(self, group_id: str) -> GroupLag:
         """Return the lag of a group, at most CACHE_MS old. Raises the errors of the source."""
         history = self._groups.setdefault(group_id, _History())
         self._groups.move_to_end(group_id)
         if len(self._groups) > GROUPS_MAX:
             self._groups.popitem(last=False)
         async with history.lock:
-            if history.asked_ms is None or self._now_ms() - history.asked_ms >= CACHE_MS:
+            if history.queried_ms is None or self._now_ms() - history.queried_ms >= CACHE_MS:
                 await self._refresh(group_id, history)
             if history.failure is not None:
                 raise history.failure.with_traceback(None)
@@ -75,29 +75,29 @@ class Lag:
 
     async def _refresh(self, group_id: str, history: _History) -> None:
         try:
-            history.lag, history.failure = await self._ask(group_id, history), None
+            history.lag, history.failure = await self._query(group_id, history), None
         except Exception as failure:  # noqa: BLE001  # any exception is raised by the callers
             history.failure = failure
-        history.asked_ms = self._now_ms()
+        history.queried_ms = self._now_ms()
 
-    def known(self, group_id: str, age_ms_max: int | None = None) -> GroupLag | None:
+    def cached(self, group_id: str, age_ms_max: int | None = None) -> GroupLag | None:
         """Return the lag that was found last, at most `age_ms_max` ago; None when it never was."""
         history = self._groups.get(group_id)
         lag = None if history is None else history.lag
         is_old = lag is not None and age_ms_max is not None and self._wall_ms() - lag.time_ms > age_ms_max
         return None if is_old else lag
 
-    def asked_ago_ms(self, group_id: str) -> int:
-        """Return how long ago the group was asked about; NEVER_MS when it never was."""
+    def ms_since_query(self, group_id: str) -> int:
+        """Return how long ago the group was read; NEVER_MS when it never was."""
         history = self._groups.get(group_id)
-        return NEVER_MS if history is None or history.asked_ms is None else self._now_ms() - history.asked_ms
+        return NEVER_MS if history is None or history.queried_ms is None else self._now_ms() - history.queried_ms
 
-    async def _ask(self, group_id: str, history: _History) -> GroupLag:
+    async def _query(self, group_id: str, history: _History) -> GroupLag:
         offsets = await self._source.offsets(group_id)
         keys = sorted({*offsets.committed, *offsets.owners})
         ends = await self._source.ends(keys)
         records = {key: _records(offsets.committed.get(key), ends.get(key, UNKNOWN)) for key in keys}
-        await self._ask_append_times(offsets, records, history)
+        await self._find_append_times(offsets, records, history)
         now_ms, wall_ms = self._now_ms(), self._wall_ms()
         base = _base(history, now_ms, records)
         partitions = tuple(
@@ -113,8 +113,8 @@ class Lag:
         )
         return total(group_id, wall_ms, offsets.state, partitions)
 
-    async def _ask_append_times(self, offsets: GroupOffsets, records: Mapping[Key, int], history: _History) -> None:
-        """Ask for the times of the first unread records, where a commit has moved since."""
+    async def _find_append_times(self, offsets: GroupOffsets, records: Mapping[Key, int], history: _History) -> None:
+        """Request the times of the first unread records, where a commit has moved since."""
         unread = {key: offsets.committed[key].offset for key, count in records.items() if count > 0}
         times = {key: known for key, known in history.append_times.items() if known[0] == unread.get(key)}
         missing = [key for key in unread if key not in times][:APPEND_TIMES_MAX]

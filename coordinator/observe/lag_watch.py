@@ -49,7 +49,7 @@ class LagWatch:
         self._groups, self._offsets, self._found = groups, offsets, found
         self._now_ms, self._seconds = now_ms, seconds
         self.end: Callable[[Key], int] = lambda key: UNKNOWN  # the high watermark of a replica here
-        self.known: Callable[[str], GroupLag | None] = lambda group_id: None  # the lag service's, where there is one
+        self.cached: Callable[[str], GroupLag | None] = lambda group_id: None  # the lag service's, where there is one
         self._looks: dict[str, _Look] = {}
         self._partitions_count = 0
         self._waiting: deque[str] = deque()
@@ -113,7 +113,7 @@ class LagWatch:
         return replace(partition, end=end, records=max(end - partition.committed, 0))
 
     def _merged(self, group_id: str, lag: GroupLag) -> GroupLag:
-        look, known = self._looks.get(group_id), self.known(group_id)
+        look, known = self._looks.get(group_id), self.cached(group_id)
         lags = {} if known is None else {(each.topic, each.partition): each for each in known.partitions}
 
         def merge(partition: PartitionLag) -> PartitionLag:

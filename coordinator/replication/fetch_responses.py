@@ -38,17 +38,19 @@ class Outcome(Enum):
     FAILED = "nothing, for a while"
 
 
-def take(partition: Partition, answer: PartitionData, cuts: list[Cut]) -> Outcome:
+def apply_response(partition: Partition, answer: PartitionData, cuts: list[Cut]) -> Outcome:
     """Apply a response of the leader. Truncations begin and are added to `cuts`."""
     try:
         of, diverging = partition.log, answer.diverging_epoch
         own_end = (-1, -1) if diverging is None else of.epoch_end(diverging.epoch)
-        return act(partition, after_answer(answer, of.log_end_offset, own_end), cuts, answer)
+        return perform_action(partition, after_answer(answer, of.log_end_offset, own_end), cuts, answer)
     except StorageFailed as failure:
         return _failed(partition, str(failure))
 
 
-def act(partition: Partition, action: Action, cuts: list[Cut], answer: PartitionData | None = None) -> Outcome:
+def perform_action(
+    partition: Partition, action: Action, cuts: list[Cut], answer: PartitionData | None = None
+) -> Outcome:
     """Perform an action; `answer` has the records of TakeRecords."""
     epoch = partition.leader_epoch
     try:

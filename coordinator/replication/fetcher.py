@@ -28,7 +28,7 @@ from rota.coordinator.replica.follower_log import Cut
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.replication_throttle import ReplicationThrottle
 from rota.coordinator.replication.bounds import leader_bounds
-from rota.coordinator.replication.fetch_responses import Outcome, act, finish, take
+from rota.coordinator.replication.fetch_responses import Outcome, apply_response, finish, perform_action
 from rota.coordinator.replication.fetch_session import FollowerSession, Key, SessionRequest
 from rota.coordinator.replication.fetch_states import FetchStates
 from rota.protocol.errors import ErrorCode
@@ -178,7 +178,7 @@ class Fetcher:
         while in_flight or self._followed:
             if self._may_send(len(in_flight)):
                 answer = connection.send(api_codec, self._request(), self._settings.timeout_ms / 1000)
-                answer.add_done_callback(self._answer_came)
+                answer.add_done_callback(self._response_completed)
                 in_flight.append((self._requests, answer))
             if in_flight and in_flight[0][1].done():
                 number, answer = in_flight.popleft()
@@ -187,7 +187,7 @@ class Fetcher:
             elif not self._may_send(len(in_flight)):
                 await self._next_event()
 
-    def _answer_came(self, answer: asyncio.Future[bytes]) -> None:
+    def _response_completed(self, answer: asyncio.Future[bytes]) -> None:
         if not answer.cancelled():
             answer.exception()  # later responses are not awaited when the connection is lost
         self._event.set()
@@ -256,7 +256,7 @@ class Fetcher:
                 partition = self._followed.answered(key, number)
                 if partition is None:
                     continue
-                outcome = take(partition, answer, cuts)
+                outcome = apply_response(partition, answer, cuts)
                 self._measure(key, partition, answer)
                 if outcome is Outcome.BEYOND:
                     beyond.append(partition)
@@ -300,11 +300,11 @@ class Fetcher:
             if self._followed.answered(key, number) is not partition:
                 continue  # it is led by another broker or in another epoch by now
             if isinstance(found, ErrorCode):
-                self._note(key, act(partition, TryLater(found), cuts))
+                self._note(key, perform_action(partition, TryLater(found), cuts))
             else:
                 of = partition.log
                 action = after_bounds(*found, of.log_start_offset, of.log_end_offset)
-                self._note(key, act(partition, action, cuts))
+                self._note(key, perform_action(partition, action, cuts))
 
     # ---- pauses
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.runtime.coordinator import TimerService
@@ -148,7 +148,7 @@ class TransactionMarkers:
         self._is_scheduled = False
         unknown, self._unknown = self._unknown, []
         if unknown:
-            eager.start(self._look_up(unknown))
+            eager_tasks.start(self._look_up(unknown))
         for leader in list(self._queues):
             if leader == self._broker_id:
                 self._send_locally(self._take(leader))

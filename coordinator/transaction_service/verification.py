@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.runtime.coordinator import TimerService
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.transaction.events import Producer, TopicPartition
@@ -101,7 +101,7 @@ class Verification:
         elif leader == self._broker_id:
             self._ask_here(question, finish)
         else:
-            eager.start(self._ask_broker(leader, question)).then(finish)
+            eager_tasks.start(self._ask_broker(leader, question)).then(finish)
 
     def _ask_here(self, question: Question, done: Callable[[Errors], None]) -> None:
         def finish(body: PartitionErrors) -> None:

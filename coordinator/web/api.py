@@ -110,7 +110,7 @@ class Api:
             raise ApiError(403, f"you may not read records of {topic!r}: it needs READ on the topic")
 
     async def _lag(self, request: Request) -> dict[str, Any]:
-        return as_json(await self._lags.of(parameter(request, "group")))
+        return as_json(await self._lags.get(parameter(request, "group")))
 
     async def _records(self, request: Request) -> dict[str, Any]:
         self._check_may_read(request)

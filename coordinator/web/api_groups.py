@@ -96,7 +96,7 @@ async def findings(requests: BrokerRequests, lags: Lag, group_id: str) -> dict[s
 async def _lag_or_none(lags: Lag, group_id: str) -> GroupLag | None:
     """A group that was deleted has a timeline, and no lag."""
     try:
-        return await lags.of(group_id)
+        return await lags.get(group_id)
     except ApiError as error:
         if error.status == 404:
             return None

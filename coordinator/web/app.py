@@ -33,7 +33,7 @@ class App:
         config = site.node.config
         self.requests, self.events = BrokerRequests(site.node), Events(site)
         self.lag = Lag(LagSource(self.requests), now_ms=site.node.now_ms, wall_ms=site.node.wall_ms)
-        site.node.groups.lag_watch.known = lambda group_id: self.lag.known(group_id, LAG_KEPT_MS)
+        site.node.groups.lag_watch.cached = lambda group_id: self.lag.cached(group_id, LAG_KEPT_MS)
         self.login = login = open_login(site)
         self.routes = _routes(site, self.requests, self.events, self.lag, login)
         hosts = {*config.rota_http_allowed_hosts, config.http.host if config.http is not None else ""}

@@ -73,21 +73,21 @@ class Metrics:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAG_SECONDS_MAX):
                 for first in range(0, len(groups), LAGS_AT_ONCE):
-                    await asyncio.gather(*map(self._ask_lag, groups[first : first + LAGS_AT_ONCE]))
+                    await asyncio.gather(*map(self._query_lag, groups[first : first + LAGS_AT_ONCE]))
 
     def _due(self) -> list[str]:
         """Return the groups whose lag is not known or old, those that were asked about longest ago first."""
         ago_ms = {
-            group.group_id: self._lag.asked_ago_ms(group.group_id)
+            group.group_id: self._lag.ms_since_query(group.group_id)
             for group in self._site.node.groups.machines()
             if group.offsets
         }
         due = [group_id for group_id, age_ms in ago_ms.items() if age_ms >= LAG_CACHE_MS]
         return sorted(due, key=lambda group_id: -ago_ms[group_id])[:LAG_GROUPS_MAX]
 
-    async def _ask_lag(self, group_id: str) -> None:
+    async def _query_lag(self, group_id: str) -> None:
         with contextlib.suppress(ApiError):  # it was deleted, or moved: its lag is another broker's to tell
-            await self._lag.of(group_id)
+            await self._lag.get(group_id)
 
     def _registry(self, samples: list[Sample]) -> CollectorRegistry:
         registry = CollectorRegistry(auto_describe=False)

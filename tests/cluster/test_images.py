@@ -42,7 +42,7 @@ class Broker:
     async def catch_up(self) -> None:
         """S5: watches of earlier changes come before the answer of a read. Nothing here waits for a time."""
         await self.store.exists("/")
-        await self.updater.settled()
+        await self.updater.wait_until_applied()
 
     @property
     def image(self) -> tuple[object, ...]:

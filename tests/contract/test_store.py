@@ -18,7 +18,7 @@ from tests.soak import examples
 from tools.zookeeper import ZooKeeperServer
 
 from rota.coordinator.metadata import topic_nodes, znodes
-from rota.coordinator.metadata.eager import run_eagerly, start
+from rota.coordinator.metadata.eager_tasks import run_eagerly, start
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.store import (
     ANY_VERSION,

@@ -172,7 +172,7 @@ class Memberships(RuleBasedStateMachine):
         world.settle()
         assert world.machine.state is MemberState.CLOSED
         assert not world.timers
-        assert not world.held or world.machine.closing.hurried
+        assert not world.held or world.machine.closing.is_timed_out
         assert step(world.machine, events.PollBegan(), world.now_ms) == []
 
     def _ends_well(self) -> None:

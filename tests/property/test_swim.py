@@ -10,8 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.soak import examples
 from tests.unit.coordinator.membership.test_datagrams import SECRET
 
-from rota.coordinator.membership.admission import SOURCES_MAX
 from rota.coordinator.membership.contract import Address, Effects, Send, SwimSettings
+from rota.coordinator.membership.datagram_limits import SOURCES_MAX
 from rota.coordinator.membership.datagrams import DATAGRAM_BYTES_MAX, Claim, Datagram, DatagramCodec, Kind, Status
 from rota.coordinator.membership.probes import RELAYS_MAX
 from rota.coordinator.membership.swim import Swim

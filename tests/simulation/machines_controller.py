@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tests.simulation.machines_image import NOT_REGISTERED
 from tests.simulation.machines_loop import Resume, Wait
 
-from rota.coordinator.controller.decisions import decide_partition, hand_over_partition, unsettled
+from rota.coordinator.controller.decisions import decide_partition, find_partitions_to_change, hand_over_partition
 from rota.coordinator.controller.election import LiveBrokers, elect_preferred
 from rota.coordinator.controller.fencing import Fencing
 from rota.coordinator.controller_service.ownership import Controller, ControllerNode
@@ -118,7 +118,9 @@ class ControllerTask:
         stopping = frozenset({self.life.broker_id} if self.is_stopping else ())
         live = LiveBrokers(alive, stopping, restarted, controller.epoch)
         topics = [self.image.topic(name) for name in self.image.topics]
-        decided = [(topic, state, self._decide(topic, state, live)) for topic, state in unsettled(topics, live)]
+        decided = [
+            (topic, state, self._decide(topic, state, live)) for topic, state in find_partitions_to_change(topics, live)
+        ]
         await self._write([(topic, state, after) for topic, state, after in decided if after], dead, epochs, controller)
         self._known = alive
         if self._balance_is_due:

@@ -14,7 +14,7 @@ from rota.coordinator.replica.follower_log import Cut
 from rota.coordinator.replica.leader_epochs import fence_leader
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.state import Role
-from rota.coordinator.replication.fetch_responses import Outcome, act, take
+from rota.coordinator.replication.fetch_responses import Outcome, apply_response, perform_action
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import FetchPartition, PartitionData
 
@@ -97,7 +97,7 @@ class Replication:
                 await self._pause()
                 continue
             cuts: list[Cut] = []
-            outcome = take(partition, response, cuts)
+            outcome = apply_response(partition, response, cuts)
             if outcome is Outcome.BEYOND:
                 await self._look_for_bounds(partition, leader, token, cuts)
             for cut in cuts:
@@ -125,10 +125,10 @@ class Replication:
         if bounds is None or not self._follows(partition.topic, token):
             return
         if isinstance(bounds, ErrorCode):
-            act(partition, TryLater(bounds), cuts)
+            perform_action(partition, TryLater(bounds), cuts)
         else:
             log = partition.log
-            act(partition, after_bounds(*bounds, log.log_start_offset, log.log_end_offset), cuts)
+            perform_action(partition, after_bounds(*bounds, log.log_start_offset, log.log_end_offset), cuts)
 
     def _pause(self) -> Wait:
         def begin(resume: Any) -> None:

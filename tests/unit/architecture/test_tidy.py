@@ -21,7 +21,7 @@ PURE = (
     "coordinator/runtime",
     *(
         f"coordinator/membership/{name}.py"
-        for name in ("admission", "channel", "contract", "datagrams", "gossip", "members", "probes", "swim")
+        for name in ("channel", "contract", "datagram_limits", "datagrams", "gossip", "members", "probes", "swim")
     ),
     *(f"coordinator/metadata/{name}.py" for name in ("changes", "placement", "topic", "topic_names", "tree", "znodes")),
     *(f"client/{name}.py" for name in ("checks", "config", "errors", "types")),

@@ -6,7 +6,7 @@ from tests.unit.coordinator.api.group_world import GroupWorld
 
 from rota.coordinator.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
 from rota.coordinator.group_environment import ImageTopics, settings_of
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.changes import ConfigKind
 
@@ -60,7 +60,7 @@ def test_the_configs_of_a_group_are_cut_to_the_limits_of_the_broker() -> None:
         heartbeat_interval_ms=7_000, assignors=("range",), migration=MigrationPolicy.UPGRADE
     )
     own = {"consumer.session.timeout.ms": "50000", "consumer.heartbeat.interval.ms": "99000"}
-    eager.run_eagerly(image.configs.update(ConfigKind.GROUPS, "g", lambda before: own))
+    eager_tasks.run_eagerly(image.configs.update(ConfigKind.GROUPS, "g", lambda before: own))
     assert (settings("g").session_ms, settings("g").heartbeat_interval_ms) == (50_000, 15_000)
     assert settings("other").session_ms == 45_000
     assert settings("g").record_bytes_max == world.node.config.message_max_bytes

@@ -7,7 +7,7 @@ from tests.unit.coordinator.api.data_world import World
 
 from rota.coordinator.hosted_topic import SEGMENT_BYTES_MIN, HostedTopic, TopicSettings
 from rota.coordinator.log.contract import StorageFailed
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.topic import TRANSACTION_STATE
 from rota.coordinator.runtime.shard import ShardState
 
@@ -29,8 +29,8 @@ def test_the_topic_is_created_with_its_settings() -> None:
     world = World()
     topic = hosted(world, min_isr=2)
     assert topic.shards == 2
-    assert eager.run_eagerly(topic.ensure())
-    assert eager.run_eagerly(topic.ensure())
+    assert eager_tasks.run_eagerly(topic.ensure())
+    assert eager_tasks.run_eagerly(topic.ensure())
     created = world.node.topics.get("internal")
     assert created is not None
     assert dict(created.configs) == {
@@ -45,8 +45,8 @@ def test_the_topic_is_created_with_its_settings() -> None:
 
 def test_a_topic_that_cannot_be_created_is_reported() -> None:
     world = World()
-    eager.run_eagerly(world.node.topics.store.close())
-    assert not eager.run_eagerly(hosted(world).ensure())
+    eager_tasks.run_eagerly(world.node.topics.store.close())
+    assert not eager_tasks.run_eagerly(hosted(world).ensure())
 
 
 def test_a_partition_that_is_not_here_has_no_log() -> None:
@@ -60,7 +60,7 @@ def test_the_coordinator_leads_the_shards_of_a_new_topic() -> None:
     world = World()
     coordinator = world.node.transactions
     assert {shard.state for shard in coordinator.shards} == {ShardState.DOWN}
-    eager.run_eagerly(world.transaction_topic.ensure())
+    eager_tasks.run_eagerly(world.transaction_topic.ensure())
     assert {shard.state for shard in coordinator.shards} == {ShardState.READY}
     world.transaction_topic.resign()
     assert {shard.state for shard in coordinator.shards} == {ShardState.DOWN}
@@ -68,7 +68,7 @@ def test_the_coordinator_leads_the_shards_of_a_new_topic() -> None:
 
 def test_a_topic_that_exists_is_hosted_at_the_start() -> None:
     world = World()
-    eager.run_eagerly(world.transaction_topic.ensure())
+    eager_tasks.run_eagerly(world.transaction_topic.ensure())
     coordinator = world.node.transactions
     world.transaction_topic.resign()
     world.transaction_topic.host(coordinator)
@@ -77,7 +77,7 @@ def test_a_topic_that_exists_is_hosted_at_the_start() -> None:
 
 def test_a_failed_log_takes_its_shard_alone() -> None:
     world = World()
-    eager.run_eagerly(world.transaction_topic.ensure())
+    eager_tasks.run_eagerly(world.transaction_topic.ensure())
     partition = world.partition(TRANSACTION_STATE, 1)
     partition.offline = "the disk is gone"
     world.transaction_topic.storage_changed(partition)
@@ -86,7 +86,7 @@ def test_a_failed_log_takes_its_shard_alone() -> None:
 
 def test_other_topics_are_not_its_own() -> None:
     world = World()
-    eager.run_eagerly(world.transaction_topic.ensure())
+    eager_tasks.run_eagerly(world.transaction_topic.ensure())
     world.topic("other")
     partition = world.partition("other")
     partition.offline = "gone"

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.coordinator.api.data_world import World
 from tests.unit.coordinator.api.transaction_world import TransactionWorld
 
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import TRANSACTION_STATE
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -36,7 +36,7 @@ class CoordinatorWorld(World):
     def __init__(self) -> None:
         super().__init__()
         self.node.topics.on_change(lambda change: None)
-        eager.run_eagerly(self.transaction_topic.ensure())
+        eager_tasks.run_eagerly(self.transaction_topic.ensure())
         self.sender = Sender()
         self.producer_ids = iter(range(100))
         self.restart()
@@ -226,6 +226,6 @@ def test_ids_that_are_not_used_expire(world: CoordinatorWorld) -> None:
 
 def test_the_topic_is_created_once() -> None:
     world = TransactionWorld()
-    assert eager.run_eagerly(world.node.transactions.ensure_topic())
+    assert eager_tasks.run_eagerly(world.node.transactions.ensure_topic())
     assert TRANSACTION_STATE in world.node.topics
     assert world.node.transactions.leader_of("tx") == 0

@@ -12,7 +12,7 @@ from tests.unit.coordinator.api.data_world import World, batch
 
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.log.segment_storage import SEGMENTS_AT_ONCE_MAX
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.storage import Memory
@@ -189,7 +189,7 @@ async def test_deleting_a_topic_ends_its_compaction() -> None:
     world = Kept()
     small_segments(world, 500)
     await world.until(lambda: ("upkeep", "pause") in world.node.timers._heap, ROUND_MS)
-    eager.run_eagerly(world.node.topics.delete("t"))
+    eager_tasks.run_eagerly(world.node.topics.delete("t"))
     await world.until(lambda: "maintain" not in world.upkeep._tasks, COMPACTION_PAUSE_MS)
     await world.end()
 
@@ -233,7 +233,7 @@ async def test_retention_ends_with_the_partition_or_the_broker(ends: str) -> Non
     if ends == "failure":
         partition.fail("the disk is gone")
     elif ends == "deletion":
-        eager.run_eagerly(world.node.topics.delete("t"))
+        eager_tasks.run_eagerly(world.node.topics.delete("t"))
     if ends != "stop":
         await world.until(lambda: "maintain" not in world.upkeep._tasks, COMPACTION_PAUSE_MS)
     await world.end()

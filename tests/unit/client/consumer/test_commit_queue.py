@@ -132,7 +132,7 @@ async def test_a_failed_background_commit_is_logged(queue: Queue, caplog: pytest
 async def test_closing_cancels_unanswered_commits(queue: Queue) -> None:
     queue.keeper.open.clear()
     first, second = queue.commits.soon(MEMBER, at(1)), queue.commits.soon(MEMBER, at(2))
-    await queue.commits.settle(20)
+    await queue.commits.wait_until_answered(20)
     assert not first.done()
     await queue.commits.close()
     assert first.cancelled()

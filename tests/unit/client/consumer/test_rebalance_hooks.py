@@ -32,8 +32,8 @@ class Consumer:
     async def commit_before_revoking(self) -> None:
         self.said.append("commit again")
 
-    async def settle(self) -> None:
-        self.said.append("settle")
+    async def wait_until_answered(self) -> None:
+        self.said.append("wait")
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ async def test_revoked_partitions_are_assigned_until_the_callback_returns(consum
     assert consumer.positions.assigned == {SECOND}
     assert [item.partition for item in consumer.delivered.left] == [1]
     assert not consumer.hooks.is_called_by_current_task
-    assert consumer.said == ["commit again", *([] if fails else ["settle"]), "changed"]
+    assert consumer.said == ["commit again", *([] if fails else ["wait"]), "changed"]
 
 
 async def test_records_of_lost_partitions_are_dropped_before_the_callback(consumer: Consumer) -> None:

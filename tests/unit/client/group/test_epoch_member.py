@@ -405,7 +405,7 @@ CODES = [ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.NOT_COORDINATOR, ErrorCode.COO
 ASSIGNMENTS = [None, assignment(), assignment(t=(0,)), assignment(t=(0, 1)), assignment(t=(1,), u=(0,))]
 MOVES = st.one_of(
     st.sampled_from(
-        ["poll", "return", "done", "raise", "found", "break", "beat", "retry", "session", "late", "close", "hurry"]
+        ["poll", "return", "done", "raise", "found", "break", "beat", "retry", "session", "late", "close", "close_late"]
     ),
     st.tuples(st.just("answer"), st.sampled_from(ASSIGNMENTS)),
     st.tuples(st.just("refuse"), st.sampled_from(CODES)),
@@ -494,7 +494,7 @@ class Walk(Talk):
                     self.does(rings(key))
             case "close":
                 self.does(events.Close("bye"))
-            case "hurry" if self.m.closing is not None:
+            case "close_late" if self.m.closing is not None:
                 self.does(events.CloseTimedOut())
 
 

@@ -20,7 +20,7 @@ def test_numbered_batches_are_put_back_in_sequence_order() -> None:
     queue = Queue(TopicPartition("t", 0))
     numbered = [batch(b"%d" % number) for number in range(3)]
     for item in numbered:
-        queue.numbering.add(item)
+        queue.partition_sequences.add(item)
     fresh = batch(b"fresh")
     queue.batches.append(fresh)
     for at in (1, 2, 0):

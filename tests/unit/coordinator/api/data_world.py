@@ -14,7 +14,7 @@ from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.hosted_topic import HostedTopic, TopicSettings
 from rota.coordinator.log.contract import Log, LogConfig
 from rota.coordinator.log.memory import MemoryLog
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.dynamic_broker_config import DynamicBrokerConfig
 from rota.coordinator.metadata.embedded import EmbeddedStore
@@ -68,7 +68,7 @@ class World:
         store = EmbeddedStore() if store is None else store
         topics = Topics(store, broker_id=config.node_id, fresh_uuid=lambda: next(ids).to_bytes(16, "big"))
         dynamic_config = DynamicBrokerConfig(config, topics)
-        eager.run_eagerly(topics.load())
+        eager_tasks.run_eagerly(topics.load())
         self.now_ms = NOW_MS
         timers, durability = Timers(lambda: self.now_ms, StillLoop()), Durability(flush_executor)
         partitions = Partitions(
@@ -159,7 +159,7 @@ class World:
     ) -> Topic:
         """Config names with underscores for dots."""
         named = {key.replace("_", "."): value for key, value in configs.items()}
-        topic = eager.run_eagerly(self.node.topics.create(name, partitions, assignment=assignment, configs=named))
+        topic = eager_tasks.run_eagerly(self.node.topics.create(name, partitions, assignment=assignment, configs=named))
         assert isinstance(topic, Topic)
         return topic
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.coordinator.api.data_world import World
 
 from rota.coordinator.api.alter_client_quotas import alter_client_quotas
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.metadata.client_quotas import all_quotas
 from rota.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
@@ -90,7 +90,7 @@ def test_of_an_entity_that_is_named_twice_the_first_change_counts() -> None:
 def test_the_credentials_of_a_user_stay() -> None:
     world = World()
     configs = world.node.topics.configs
-    eager.run_eagerly(configs.update(ConfigKind.USERS, "u", lambda _: {"SCRAM-SHA-256": "x"}))
+    eager_tasks.run_eagerly(configs.update(ConfigKind.USERS, "u", lambda _: {"SCRAM-SHA-256": "x"}))
     alter(world, entry({"user": "u"}, (RATE, 1)))
     alter(world, entry({"user": "u"}, (RATE, None), ("SCRAM-SHA-256", None)))
     assert world.node.topics.resource_configs(ConfigKind.USERS, "u") == {"SCRAM-SHA-256": "x"}

@@ -5,7 +5,7 @@ from tests.unit.coordinator.api.data_world import World, answered
 from tests.unit.coordinator.api.group_world import GroupWorld
 
 from rota.coordinator.api.delete_topics import delete_topics
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.topics import Topics
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicState
@@ -100,9 +100,9 @@ def test_a_recreated_topic_is_not_deleted_by_its_old_id(world: World) -> None:
     old = topics.get("a")
     assert old is not None
     other = Topics(topics.store, broker_id=0, fresh_uuid=lambda: b"y" * 16)
-    eager.run_eagerly(other.load())
-    eager.run_eagerly(other.delete("a"))
-    eager.run_eagerly(other.create("a"))
+    eager_tasks.run_eagerly(other.load())
+    eager_tasks.run_eagerly(other.delete("a"))
+    eager_tasks.run_eagerly(other.create("a"))
     assert codes(ask(world, by_id(old.topic_id))) == [(None, ErrorCode.UNKNOWN_TOPIC_ID)]
-    eager.run_eagerly(other.refresh("a"))
+    eager_tasks.run_eagerly(other.refresh("a"))
     assert other.names() == ["a", "b", "c"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.unit.coordinator.api.data_world import World
 
 from rota.coordinator.api.describe_user_scram_credentials import describe_user_scram_credentials
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.security.scram_credentials import create_bootstrap_users
 from rota.protocol.compiler import codec
 from rota.protocol.messages.describe_user_scram_credentials import (
@@ -16,7 +16,7 @@ from rota.protocol.varint import TEXT_BYTES_MAX
 
 def describe(*names: str) -> list[tuple[str, int, list[tuple[int, int]]]]:
     world = World()
-    eager.run_eagerly(create_bootstrap_users(world.node.topics, "bob=planted,alice=planted"))
+    eager_tasks.run_eagerly(create_bootstrap_users(world.node.topics, "bob=planted,alice=planted"))
     users = tuple(UserName(name=name) for name in names) or None
     reply = world.serve(describe_user_scram_credentials, DescribeUserScramCredentialsRequest(users=users), 0)
     return [

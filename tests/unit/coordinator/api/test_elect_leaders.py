@@ -5,7 +5,7 @@ from structlog.testing import capture_logs
 from tests.unit.coordinator.api.data_world import World, answered
 
 from rota.coordinator.api.elect_leaders import PREFERRED, UNCLEAN, elect_leaders
-from rota.coordinator.metadata.eager import run_eagerly
+from rota.coordinator.metadata.eager_tasks import run_eagerly
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 

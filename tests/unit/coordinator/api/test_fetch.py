@@ -16,7 +16,7 @@ from rota.coordinator.api.fetch import fetch
 from rota.coordinator.log.contract import LogConfig, NotCached, StorageFailed
 from rota.coordinator.log.disk import DiskLog
 from rota.coordinator.log.memory import MemoryLog
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.security.acl import Entry, ResourcePattern
 from rota.coordinator.security.authorizer import Authorizer
@@ -238,13 +238,13 @@ class TestWaiting:
 
     async def test_until_the_topic_is_deleted(self, world: World) -> None:
         reply = self.ask(world)
-        eager.run_eagerly(world.node.topics.delete("t"))
+        eager_tasks.run_eagerly(world.node.topics.delete("t"))
         await asyncio.sleep(0)
         assert parts(answered(reply))[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     async def test_and_does_not_go_on_in_a_new_topic_of_that_name(self, world: World) -> None:
         reply = self.ask(world)
-        eager.run_eagerly(world.node.topics.delete("t"))
+        eager_tasks.run_eagerly(world.node.topics.delete("t"))
         world.topic("t", partitions=3)
         await asyncio.sleep(0)
         assert parts(answered(reply))[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

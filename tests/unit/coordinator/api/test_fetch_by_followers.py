@@ -11,7 +11,7 @@ from tests.unit.coordinator.api.data_world import NOW_MS, World, answered, batch
 from rota.coordinator.api.fetch import fetch
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata.brokers import BrokerRegistration
-from rota.coordinator.metadata.eager import run_eagerly
+from rota.coordinator.metadata.eager_tasks import run_eagerly
 from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.replica import follower_log
 from rota.coordinator.replication.throttles import leader_throttle

@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.unit.coordinator.api.data_world import World
 
 from rota.coordinator.api.get_telemetry_subscriptions import get_telemetry_subscriptions
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.changes import ConfigKind
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.get_telemetry_subscriptions import (
@@ -23,7 +23,7 @@ def ask(world: World, instance_id: bytes = UUID_ZERO) -> GetTelemetrySubscriptio
 def test_a_client_gets_an_instance_id_and_the_subscribed_metrics() -> None:
     world = World({"telemetry.max.bytes": "1000"})
     configs = {"metrics": "org.apache.kafka.,a.", "interval.ms": "100"}
-    eager.run_eagerly(world.node.topics.configs.update(ConfigKind.CLIENT_METRICS, "m", lambda _: configs))
+    eager_tasks.run_eagerly(world.node.topics.configs.update(ConfigKind.CLIENT_METRICS, "m", lambda _: configs))
     response = ask(world)
     assert response.client_instance_id != UUID_ZERO
     assert response.requested_metrics == ("a.", "org.apache.kafka.")
@@ -46,5 +46,5 @@ def test_a_stored_subscription_that_cannot_be_used_is_ignored() -> None:
         "other": {"metrics": "z.", "of": "a later release"},
     }.items():
         kind = ConfigKind.CLIENT_METRICS
-        eager.run_eagerly(world.node.topics.configs.update(kind, name, lambda _, configs=configs: configs))  # type: ignore[misc]
+        eager_tasks.run_eagerly(world.node.topics.configs.update(kind, name, lambda _, configs=configs: configs))  # type: ignore[misc]
     assert ask(world).requested_metrics == ("a.",)

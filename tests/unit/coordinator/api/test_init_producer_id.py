@@ -8,7 +8,7 @@ import pytest
 from tests.unit.coordinator.api.data_world import World, answered
 
 from rota.coordinator.api.init_producer_id import init_producer_id
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -65,7 +65,7 @@ def test_refusals(how: dict[str, Any], code: ErrorCode) -> None:
 
 def test_without_the_metadata_store_a_producer_gets_a_retriable_error() -> None:
     world = World()
-    eager.run_eagerly(world.node.topics.store.close())
+    eager_tasks.run_eagerly(world.node.topics.store.close())
     response = ask(world)
     assert response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert ErrorCode.of(response.error_code).retriable

@@ -5,7 +5,7 @@ from tests.unit.coordinator.api.group_world import GroupWorld, commit_request
 
 from rota.coordinator.api.offset_commit import offset_commit
 from rota.coordinator.api.offset_fetch import offset_fetch
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -90,7 +90,7 @@ def test_version_10_names_topics_by_id() -> None:
 def test_version_10_shows_no_offset_of_a_deleted_topic_of_that_name() -> None:
     world = GroupWorld().open()
     world.commit(7)
-    eager.run_eagerly(world.node.topics.delete("t"))
+    eager_tasks.run_eagerly(world.node.topics.delete("t"))
     topic = world.topic("t", 3)
     requested = (OffsetFetchRequestTopics(topic_id=topic.topic_id, partition_indexes=(0,)),)
     answer = world.ask(offset_fetch, many(OffsetFetchRequestGroup(group_id="g", topics=requested)), 10)

@@ -66,11 +66,11 @@ def test_a_transaction_that_timed_out_is_aborted() -> None:
 
 
 def test_a_topic_that_was_deleted_needs_no_marker() -> None:
-    from rota.coordinator.metadata import eager
+    from rota.coordinator.metadata import eager_tasks
 
     world = TransactionWorld()
     producer = world.began()
-    eager.run_eagerly(world.node.topics.delete("t"))
+    eager_tasks.run_eagerly(world.node.topics.delete("t"))
     assert world.end(producer)[0] is E.NONE
     assert world.state() == "CompleteCommit"
 

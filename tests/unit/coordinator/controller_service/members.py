@@ -59,7 +59,7 @@ class Member:
     async def start(self) -> None:
         await self.updater.follow(self.topics)
         await self.register()
-        await self.updater.settled()
+        await self.updater.wait_until_applied()
         await self.service.start()
 
     async def register(self) -> None:
@@ -129,7 +129,7 @@ class Members:
         topic_id = next(_TOPIC_IDS).to_bytes(16, "big")
         topic = await topics.add(Topic(name=name, topic_id=topic_id, partitions=states, configs=configs))
         assert isinstance(topic, Topic)
-        await self.settled()
+        await self.wait_until_applied()
         return topic
 
     def state(self, name: str = "t", index: int = 0) -> PartitionState:
@@ -148,7 +148,7 @@ class Members:
         members = self._members.items()
         return [broker_id for broker_id, m in members if m.service.is_controller and not m.is_frozen]
 
-    async def settled(self) -> None:
+    async def wait_until_applied(self) -> None:
         """Wait until nothing changes any more."""
         idle, last = 0, -1
         while idle < 50:
@@ -163,7 +163,7 @@ class Members:
         self.now_ms += ms
         for member in self._members.values():
             member.timers.fire()
-        await self.settled()
+        await self.wait_until_applied()
 
     def _any(self) -> Member:
         return next(m for m in self._members.values() if self.shared.is_open(m.store.session_id))

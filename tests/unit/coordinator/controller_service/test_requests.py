@@ -31,7 +31,7 @@ async def test_any_broker_elects_preferred_leaders(cluster: Members) -> None:
     await cluster.write("t", replace(cluster.state("t", 1), leader=3, leader_broker_epoch=cluster[3].epoch))
     lagging = replace(cluster.state("t", 2), leader=3, leader_broker_epoch=cluster[3].epoch, isr=(3,))
     await cluster.write("t", lagging)
-    await cluster.settled()
+    await cluster.wait_until_applied()
     topic = cluster[3].topics.get("t")
     assert topic is not None
     results = await cluster[3].requests.elect([(topic, 0), (topic, 1), (topic, 2)], preferred_election)
@@ -48,7 +48,7 @@ async def test_an_unclean_election_is_made_on_request(cluster: Members) -> None:
     await cluster.create("t", (2, 3), (2,), (3, 2))
     await cluster.write("t", replace(cluster.state("t", 0), isr=(2,)))
     await cluster[2].kill()
-    await cluster.settled()
+    await cluster.wait_until_applied()
     topic = cluster[1].topics.get("t")
     assert topic is not None
     results = await cluster[1].requests.elect([(topic, 0), (topic, 1), (topic, 2)], unclean_election)
@@ -65,13 +65,13 @@ async def test_a_reassignment_is_completed_by_the_controller(cluster: Members) -
     topic = cluster[2].topics.get("t")
     assert topic is not None
     assert await cluster[2].requests.reassign(topic, {0: (3, 2)}) == {0: None}
-    await cluster.settled()
+    await cluster.wait_until_applied()
     state = cluster.state()
     assert (state.replicas, state.adding, state.removing) == ((3, 2, 1), (3,), (1,))
     known = cluster[3].topics.partition("t", 0)
     assert known == state
     await cluster.write("t", replace(state, isr=(1, 2, 3)))
-    await cluster.settled()
+    await cluster.wait_until_applied()
     state = cluster.state()
     assert (state.replicas, state.adding, state.removing) == ((3, 2), (), ())
     assert brief(state) == (3, (2, 3))
@@ -128,14 +128,14 @@ async def test_a_log_that_lost_records_waits_for_the_dead_eligible_replica(clust
     require(cluster, 2)
     await cluster.create("t", (2, 3))
     await cluster[3].kill()
-    await cluster.settled()
+    await cluster.wait_until_applied()
     assert (cluster.state().isr, cluster.state().elr) == ((2,), (3,))
     assert await cluster[2].requests.hand_over_partition("t", 0) == 0, "nothing is known to be lost"
     assert await cluster[2].requests.hand_over_partition("t", 0, lost_records=True) == 1
-    await cluster.settled()
+    await cluster.wait_until_applied()
     assert (cluster.state().leader, cluster.state().isr, cluster.state().elr) == (-1, (3,), ())
     await cluster.start(3)
-    await cluster.settled()
+    await cluster.wait_until_applied()
     assert (cluster.state().leader, cluster.state().isr) == (3, (3,))
 
 
@@ -143,7 +143,7 @@ async def test_a_broker_that_lost_power_leaves_each_isr_that_has_another_member(
     """CM5. Who leads in its place is up to the controller."""
     await cluster.create("t", (2, 3), (3, 2), (2,), (1, 3))
     assert await cluster[2].requests.leave_isrs() == 2
-    await cluster.settled()
+    await cluster.wait_until_applied()
     assert [brief(cluster.state("t", index)) for index in range(4)] == [(3, (3,)), (3, (3,)), (2, (2,)), (1, (1, 3))]
     assert await cluster[2].requests.leave_isrs() == 0
 
@@ -161,9 +161,9 @@ async def test_a_broker_that_lost_power_leaves_the_elr_and_gives_its_place_in_th
     await cluster.write("t", replace(cluster.state("t", 0), isr=(2,), elr=(3,)))
     alone = replace(cluster.state("t", 1), leader=3, leader_broker_epoch=cluster[3].epoch, isr=(3,), elr=(2,))
     await cluster.write("t", alone)
-    await cluster.settled()
+    await cluster.wait_until_applied()
     assert await cluster[2].requests.leave_isrs() == 2
-    await cluster.settled()
+    await cluster.wait_until_applied()
     assert [brief(cluster.state("t", index)) for index in range(2)] == [(3, (3,)), (3, (3,))]
     assert [cluster.state("t", index).elr for index in range(2)] == [(), ()]
 
@@ -184,13 +184,13 @@ async def test_the_controller_keeps_whoever_dies_eligible(cluster: Members) -> N
     require(cluster, 2)
     await cluster.create("t", (2, 3))
     await cluster[3].kill()
-    await cluster.settled()
+    await cluster.wait_until_applied()
     assert (brief(cluster.state("t", 0)), cluster.state("t", 0).elr) == ((2, (2,)), (3,))
     await cluster[2].kill()
-    await cluster.settled()
+    await cluster.wait_until_applied()
     assert brief(cluster.state("t", 0)) == (-1, (2,))
     await cluster.start(3)
-    await cluster.settled()
+    await cluster.wait_until_applied()
     assert (brief(cluster.state("t", 0)), cluster.state("t", 0).elr) == ((3, (3,)), (2,))
 
 
@@ -220,7 +220,7 @@ async def test_an_election_lost_to_a_concurrent_change_is_not_reported_as_done(c
     """SW2."""
     await cluster.create("t", (2, 3))
     await cluster.write("t", replace(cluster.state("t", 0), leader=3, leader_broker_epoch=cluster[3].epoch))
-    await cluster.settled()
+    await cluster.wait_until_applied()
     change_before_each_commit(cluster, 1)
     topic, requests = cluster[1].topics.get("t"), cluster[1].requests
     assert topic is not None
@@ -233,7 +233,7 @@ async def test_a_late_isr_expansion_admits_no_broker_that_lost_power_meanwhile(c
     """CM5. The leader has decided on it; the follower restarts before the write reaches the store."""
     await cluster.create("t", (3, 2))
     await cluster.write("t", replace(cluster.state("t", 0), isr=(3,)))
-    await cluster.settled()
+    await cluster.wait_until_applied()
     commit = cluster[3].store.commit
 
     async def late(ops: Sequence[Op]) -> object:
@@ -249,7 +249,7 @@ async def test_an_isr_expansion_for_an_earlier_registration_is_refused(cluster: 
     """CM5, KIP-903. The first attempt failed; the follower has registered again before the next one."""
     await cluster.create("t", (3, 2))
     await cluster.write("t", replace(cluster.state("t", 0), isr=(3,)))
-    await cluster.settled()
+    await cluster.wait_until_applied()
     topics, epoch, registered = cluster[3].topics, cluster.state("t", 0).leader_epoch, cluster[2].epoch
     assert not await topics.change_isr("t", 0, epoch, (3, 2), epochs={2: registered - 1})
     assert brief(cluster.state("t", 0)) == (3, (3,))

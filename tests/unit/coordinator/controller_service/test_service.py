@@ -42,7 +42,7 @@ async def test_a_partition_that_could_not_be_written_is_decided_again_after_a_wh
 
     cluster[1].store.commit = refuse  # type: ignore[method-assign]
     await cluster[3].kill()
-    await cluster.settled()
+    await cluster.wait_until_applied()
     assert len(refused) == ATTEMPTS_MAX
     assert brief(cluster.state()) == (1, (1, 2, 3))
     await cluster.pass_ms(RETRY_MS)
@@ -57,7 +57,7 @@ class TestOwnership:
     async def test_when_the_controllers_session_ends_another_broker_is_elected(self, cluster: Members) -> None:
         await cluster.create()
         await cluster[1].kill()
-        await cluster.settled()
+        await cluster.wait_until_applied()
         assert len(cluster.controllers()) == 1
         assert cluster.shared.tree.nodes[znodes.CONTROLLER_EPOCH].data == b"2"
         assert brief(cluster.state()) == (2, (2, 3))
@@ -68,7 +68,7 @@ class TestOwnership:
         await cluster[1].freeze()
         cluster[2].service.broker_died(1, epoch)
         cluster[3].service.broker_died(1, epoch)
-        await cluster.settled()
+        await cluster.wait_until_applied()
         assert cluster.controllers() in ([2], [3])
         assert znodes.broker_path(1) not in cluster.shared.tree.nodes
         assert brief(cluster.state()) == (2, (2, 3))
@@ -79,10 +79,10 @@ class TestOwnership:
         first, second = cluster[1], cluster[2]
         first.store.hold_events()
         second.service.broker_died(1, first.epoch)
-        await cluster.settled()
+        await cluster.wait_until_applied()
         before = cluster.shared.tree.last_change
         first.service.broker_died(3, cluster[3].epoch)
-        await cluster.settled()
+        await cluster.wait_until_applied()
         assert cluster.shared.tree.last_change == before
         assert not first.service.is_controller
         await cluster.pass_ms(RETRY_MS)
@@ -90,7 +90,7 @@ class TestOwnership:
 
     async def test_an_expired_session_ends_the_controllership_and_elects_another(self, cluster: Members) -> None:
         await cluster[1].store.expire()
-        await cluster.settled()
+        await cluster.wait_until_applied()
         assert len(cluster.controllers()) == 1
         assert cluster.controllers() != [1]
 
@@ -98,7 +98,7 @@ class TestOwnership:
         await cluster[2].freeze()
         cluster[3].store.lose_next_commit(applied=True)
         await cluster[1].kill()
-        await cluster.settled()
+        await cluster.wait_until_applied()
         await cluster.pass_ms(1_000)
         assert cluster.controllers() == [3]
 
@@ -111,7 +111,7 @@ class TestOwnership:
 
     async def test_a_controller_that_stops_leaves_at_once(self, cluster: Members) -> None:
         await cluster[1].service.stop()
-        await cluster.settled()
+        await cluster.wait_until_applied()
         assert cluster.controllers() in ([2], [3])
 
 
@@ -119,7 +119,7 @@ class TestElections:
     async def test_the_partitions_of_a_dead_broker_get_new_leaders(self, cluster: Members) -> None:
         await cluster.create("t", (2, 3, 1), (3, 2), (2,), (1, 2))
         await cluster[2].kill()
-        await cluster.settled()
+        await cluster.wait_until_applied()
         assert [brief(cluster.state("t", index)) for index in range(4)] == [
             (3, (3, 1)),
             (3, (3,)),
@@ -132,7 +132,7 @@ class TestElections:
         await cluster[2].freeze()
         before = cluster.shared.tree.last_change
         cluster[1].service.broker_died(2, cluster[2].epoch)
-        await cluster.settled()
+        await cluster.wait_until_applied()
         assert brief(cluster.state("t", 1)) == (1, (1,))
         assert znodes.broker_path(2) not in cluster.shared.tree.nodes
         assert cluster.shared.tree.last_change == before + 1
@@ -140,17 +140,17 @@ class TestElections:
     async def test_a_report_of_an_earlier_life_changes_nothing(self, cluster: Members) -> None:
         before = cluster.shared.tree.last_change
         cluster[1].service.broker_died(2, cluster[2].epoch - 1)
-        await cluster.settled()
+        await cluster.wait_until_applied()
         assert cluster.shared.tree.last_change == before
 
     async def test_a_broker_that_is_suspected_again_and_again_is_fenced_later(self, cluster: Members) -> None:
         cluster[1].service.broker_died(2, cluster[2].epoch)
-        await cluster.settled()
+        await cluster.wait_until_applied()
         assert znodes.broker_path(2) not in cluster.shared.tree.nodes
         await cluster[2].register()
-        await cluster.settled()
+        await cluster.wait_until_applied()
         cluster[1].service.broker_died(2, cluster[2].epoch)
-        await cluster.settled()
+        await cluster.wait_until_applied()
         assert znodes.broker_path(2) in cluster.shared.tree.nodes
         await cluster.pass_ms(HOLD_MS)
         assert znodes.broker_path(2) not in cluster.shared.tree.nodes
@@ -159,7 +159,7 @@ class TestElections:
         await cluster.create("t", (2,), (2, 3))
         await cluster[2].store.delete(znodes.broker_path(2))
         await cluster[2].register()
-        await cluster.settled()
+        await cluster.wait_until_applied()
         alone, other = cluster.state("t", 0), cluster.state("t", 1)
         assert brief(alone) == (2, (2,))
         assert (alone.leader_broker_epoch, alone.leader_epoch > 0) == (cluster[2].epoch, True)
@@ -172,7 +172,7 @@ class TestElections:
         await cluster.write("t", replace(cluster.state(), isr=(2, 1)))
         await cluster[2].kill()
         cluster[1].store.release_events()
-        await cluster.settled()
+        await cluster.wait_until_applied()
         assert brief(cluster.state()) == (1, (1,))
 
     async def test_unclean_elections_where_the_topic_allows_them(self, cluster: Members) -> None:
@@ -181,7 +181,7 @@ class TestElections:
         for name in ("t", "u"):
             await cluster.write(name, replace(cluster.state(name), isr=(2,)))
         await cluster[2].kill()
-        await cluster.settled()
+        await cluster.wait_until_applied()
         assert brief(cluster.state("t")) == (-1, (2,))
         assert brief(cluster.state("u")) == (3, (3,))
 
@@ -192,14 +192,14 @@ class TestElections:
         await cluster[3].topics.delete("t")
         await cluster[2].kill()
         cluster[1].store.release_events()
-        await cluster.settled()
+        await cluster.wait_until_applied()
         assert brief(cluster.state("u")) == (3, (3,))
 
     async def test_a_broker_with_very_many_partitions_dies(self, cluster: Members) -> None:
         count = PARTITIONS_PER_SLICE + 100
         await cluster.create("t", *[(2, 3), (3, 2)] * (count // 2))
         await cluster[2].kill()
-        await cluster.settled()
+        await cluster.wait_until_applied()
         topic = cluster[3].topics.get("t")
         assert topic is not None
         assert {brief(state) for state in topic.partitions} == {(3, (3,))}
@@ -208,7 +208,7 @@ class TestElections:
     async def test_preferred_leaders_return_when_it_is_time(self, cluster: Members) -> None:
         await cluster.create("t", (2, 3, 1))
         await cluster.write("t", replace(cluster.state(), leader=3, leader_broker_epoch=cluster[3].epoch))
-        await cluster.settled()
+        await cluster.wait_until_applied()
         assert brief(cluster.state())[0] == 3
         await cluster.pass_ms(300_000)
         assert brief(cluster.state())[0] == 2
@@ -217,17 +217,17 @@ class TestElections:
         await cluster.create("t", (2, 3))
         cluster[1].store.suspend()
         await cluster[2].kill()
-        await cluster.settled()
+        await cluster.wait_until_applied()
         assert brief(cluster.state()) == (2, (2, 3))
         cluster[1].store.resume()
-        await cluster.settled()
+        await cluster.wait_until_applied()
         assert brief(cluster.state()) == (3, (3,))
 
     async def test_a_write_of_unknown_outcome_is_decided_again(self, cluster: Members) -> None:
         await cluster.create("t", (2, 3))
         cluster[1].store.lose_next_commit(applied=False)
         await cluster[2].kill()
-        await cluster.settled()
+        await cluster.wait_until_applied()
         await cluster.pass_ms(1_000)
         assert brief(cluster.state()) == (3, (3,))
 
@@ -236,7 +236,7 @@ class TestElections:
         with capture_logs() as lines:
             cluster[1].store.lose_next_commit(applied=False)
             await cluster[2].kill()
-            await cluster.settled()
+            await cluster.wait_until_applied()
             for _ in range(4):
                 cluster[1].store.lose_next_commit(applied=False)
                 await cluster.pass_ms(RETRY_MS)

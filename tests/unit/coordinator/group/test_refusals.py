@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.coordinator.group.refusals import NOBODY, REFUSALS_MAX, Refusals
+from rota.coordinator.group.refusals import NO_MEMBER, REFUSALS_MAX, Refusals
 from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import EventMember
 
@@ -29,4 +29,4 @@ def test_members_and_codes_are_counted_apart_up_to_a_bound() -> None:
     for number in range(REFUSALS_MAX + 5):
         refusals.add("x", EventMember(member_id=f"m{number}"), "offset-commit", STALE)
     last = list(refusals.finish())
-    assert [(refusal.member, refusal.count) for refusal in last] == [(NOBODY, 5)]
+    assert [(refusal.member, refusal.count) for refusal in last] == [(NO_MEMBER, 5)]

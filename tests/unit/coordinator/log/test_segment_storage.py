@@ -11,25 +11,25 @@ from .log_kit import sync
 
 
 def test_a_swapped_segment_is_durable_and_the_replaced_segments_are_deleted() -> None:
-    media: SegmentStorage = MemorySegmentStorage(MemorySnapshots())
-    old, staged = media.create(5, 100, 0), media.stage(5, 100)
+    storage: SegmentStorage = MemorySegmentStorage(MemorySnapshots())
+    old, staged = storage.create(5, 100, 0), storage.stage(5, 100)
     old.store.append(b"old")
     staged.store.append(b"new")
     sync(staged.store)
-    media.prepare_swap(staged)
-    media.swap([old], staged)
+    storage.prepare_swap(staged)
+    storage.swap([old], staged)
     assert isinstance(staged.store, MemoryStore)
     assert (old.size_bytes, staged.store.synced_bytes) == (0, 3)
 
 
 def test_removed_and_discarded_segments_hold_no_memory() -> None:
-    media = MemorySegmentStorage(MemorySnapshots())
-    for forget in (media.remove, media.discard):
-        segment = media.create(0, 100, 0)
+    storage = MemorySegmentStorage(MemorySnapshots())
+    for forget in (storage.remove, storage.discard):
+        segment = storage.create(0, 100, 0)
         segment.store.append(b"data")
         forget(segment)
         assert segment.size_bytes == 0
-    media.save_epochs(LeaderEpochs())
-    names = media.begin_sync_names()
+    storage.save_epochs(LeaderEpochs())
+    names = storage.begin_sync_names()
     names.run()
     names.finish()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.unit.coordinator.membership.test_datagrams import SECRET
 
-from rota.coordinator.membership.admission import BURST
 from rota.coordinator.membership.channel import Channel
 from rota.coordinator.membership.contract import Address
+from rota.coordinator.membership.datagram_limits import BURST
 from rota.coordinator.membership.datagrams import DATAGRAM_BYTES_MAX, Claim, Datagram, DatagramCodec, Kind, Status
 from rota.coordinator.membership.members import Member
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.coordinator.metadata import eager, znodes
+from rota.coordinator.metadata import eager_tasks, znodes
 from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.metadata.client_quotas import (
     all_quotas,
@@ -104,10 +104,10 @@ def test_credentials_and_garbled_quotas_are_no_quotas() -> None:
 
 def test_the_quotas_of_the_image() -> None:
     topics = Topics(EmbeddedStore(), broker_id=1, fresh_uuid=lambda: b"u" * 16)
-    eager.run_eagerly(topics.load())
+    eager_tasks.run_eagerly(topics.load())
     for kind, name in ((ConfigKind.USERS, "<default>"), (ConfigKind.USER_CLIENTS, "a%2Fb/clients/<default>")):
-        eager.run_eagerly(topics.configs.update(kind, name, lambda _: {"producer_byte_rate": "5"}))
-    eager.run_eagerly(topics.configs.update(ConfigKind.USERS, "bob", lambda _: {"SCRAM-SHA-256": "x"}))
+        eager_tasks.run_eagerly(topics.configs.update(kind, name, lambda _: {"producer_byte_rate": "5"}))
+    eager_tasks.run_eagerly(topics.configs.update(ConfigKind.USERS, "bob", lambda _: {"SCRAM-SHA-256": "x"}))
     quotas = {"producer_byte_rate": 5.0}
     assert list(all_quotas(topics)) == [
         ((("user", None),), quotas),

@@ -8,7 +8,7 @@ import pytest
 
 from rota.coordinator.metadata import znodes
 from rota.coordinator.metadata.changes import Change
-from rota.coordinator.metadata.eager import run_eagerly
+from rota.coordinator.metadata.eager_tasks import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.identity import WrongCluster, confirm_cluster, open_cluster
 from rota.coordinator.metadata.store import Store

@@ -17,7 +17,7 @@ class Pair(ImagePair):
     """A broker that changes the store, and another one whose image follows it."""
 
     async def same(self) -> None:
-        await self.updater.settled()
+        await self.updater.wait_until_applied()
         assert {topic.name: topic for topic in self.image} == {topic.name: topic for topic in self.writer}
 
 
@@ -68,15 +68,15 @@ async def test_changes_during_a_read_are_read_again(pair: Pair) -> None:
 async def test_the_image_follows_registration_reregistration_and_removal(pair: Pair) -> None:
     assert dict(pair.image.brokers) == {}
     await register(pair.store, 1, Registration([Endpoint("A", "h", 1)]), wall_ms=0)
-    await pair.updater.settled()
+    await pair.updater.wait_until_applied()
     first = pair.image.brokers[1]
     await pair.store.delete("/brokers/ids/1")
     await register(pair.store, 1, Registration([Endpoint("A", "h", 2)]), wall_ms=0)
-    await pair.updater.settled()
+    await pair.updater.wait_until_applied()
     assert pair.image.brokers[1].epoch > first.epoch
     assert pair.image.brokers[1].endpoints == (Endpoint("A", "h", 2),)
     await pair.store.delete("/brokers/ids/1")
-    await pair.updater.settled()
+    await pair.updater.wait_until_applied()
     assert dict(pair.image.brokers) == {}
 
 
@@ -84,16 +84,16 @@ async def test_the_controller_changes(pair: Pair) -> None:
     for broker in (1, 2):
         assert pair.image.controller_id is None
         await claim_controller(pair.store, broker, wall_ms=0)
-        await pair.updater.settled()
+        await pair.updater.wait_until_applied()
         assert pair.image.controller_id == broker
         await pair.store.delete("/controller")
-        await pair.updater.settled()
+        await pair.updater.wait_until_applied()
 
 
 async def test_a_registration_that_is_no_json_is_left_out(pair: Pair) -> None:
     await pair.store.create("/brokers/ids/7", b"{")
     await register(pair.store, 1, Registration([Endpoint("A", "h", 1)]), wall_ms=0)
-    await pair.updater.settled()
+    await pair.updater.wait_until_applied()
     assert list(pair.image.brokers) == [1]
 
 
@@ -105,7 +105,7 @@ async def test_a_new_session_reads_everything_again(pair: Pair) -> None:
     await pair.writer.bump_leader_epochs()
     assert "unseen" not in image
     updater.session_began()
-    await updater.settled()
+    await updater.wait_until_applied()
     assert {topic.name: topic for topic in image} == {topic.name: topic for topic in pair.writer}
     await updater.close()
 

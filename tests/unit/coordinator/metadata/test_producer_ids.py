@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rota.coordinator.metadata import znodes
-from rota.coordinator.metadata.eager import run_eagerly
+from rota.coordinator.metadata.eager_tasks import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.producer_ids import BLOCK_IDS, ProducerIds
 from rota.coordinator.metadata.store import StoreFailed

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rota.coordinator.config.listeners import Endpoint
-from rota.coordinator.metadata.eager import run_eagerly
+from rota.coordinator.metadata.eager_tasks import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.registration import AlreadyRegistered, Registration, claim_controller, register
 from rota.coordinator.metadata.shared_tree import SharedTree

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rota.coordinator.metadata import shared_tree
-from rota.coordinator.metadata.eager import run_eagerly
+from rota.coordinator.metadata.eager_tasks import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.journal import frame
 from rota.coordinator.metadata.store import BadVersion, Check, Create, Delete, NodeExists, NotEmpty, StoreFailed

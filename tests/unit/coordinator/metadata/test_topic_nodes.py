@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rota.coordinator.metadata import commits, topic_nodes, znodes
-from rota.coordinator.metadata.eager import run_eagerly
+from rota.coordinator.metadata.eager_tasks import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.topic import PartitionState, Topic
 from rota.coordinator.metadata.topics import Topics

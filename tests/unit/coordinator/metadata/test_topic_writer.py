@@ -11,7 +11,7 @@ import pytest
 
 from rota.coordinator.metadata import commits, topic_nodes, topic_writer, znodes
 from rota.coordinator.metadata.brokers import BrokerRegistration
-from rota.coordinator.metadata.eager import run_eagerly
+from rota.coordinator.metadata.eager_tasks import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.shared_tree import SharedTree
 from rota.coordinator.metadata.store import Op, StoreFailed

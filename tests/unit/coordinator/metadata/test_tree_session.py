@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.coordinator.metadata.eager import run_eagerly
+from rota.coordinator.metadata.eager_tasks import run_eagerly
 from rota.coordinator.metadata.shared_tree import SharedTree
 from rota.coordinator.metadata.store import EventType, OutcomeUnknown, StoreFailed, WatchEvent
 from rota.coordinator.metadata.tree_session import TreeSession

@@ -72,7 +72,7 @@ def test_hl2_ends_on_other_brokers_are_those_of_the_lag_service() -> None:
     known = PartitionLag(
         topic="t", partition=0, committed=0, end=900, records=900, age_ms=5, trend=7.0, has_trend=True, member_id="m"
     )
-    world.watch.known = lambda group_id: total(group_id, 0, "", (known,))
+    world.watch.cached = lambda group_id: total(group_id, 0, "", (known,))
     assert world.look() == ["g"]
     assert known in world.watch.lag("g").partitions
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.topics import Topics
@@ -13,7 +13,7 @@ from rota.coordinator.replica.client_throttle import NS_PER_PERCENT, ClientThrot
 class World:
     def __init__(self) -> None:
         self.topics = Topics(EmbeddedStore(), broker_id=1, fresh_uuid=lambda: b"u" * 16)
-        eager.run_eagerly(self.topics.load())
+        eager_tasks.run_eagerly(self.topics.load())
         self.installed: ClientThrottle | None = None
 
     def follow(self) -> None:
@@ -23,7 +23,7 @@ class World:
         self.installed = throttle
 
     def set(self, kind: ConfigKind, name: str, **configs: str) -> None:
-        eager.run_eagerly(self.topics.configs.update(kind, name, lambda _: configs))
+        eager_tasks.run_eagerly(self.topics.configs.update(kind, name, lambda _: configs))
 
 
 def test_a_broker_without_quotas_has_no_throttle() -> None:

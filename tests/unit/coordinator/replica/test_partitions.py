@@ -14,7 +14,7 @@ from rota.coordinator.log.contract import Log, LogConfig, StorageFailed
 from rota.coordinator.log.directory import LogDirectory
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata.brokers import BrokerRegistration
-from rota.coordinator.metadata.eager import run_eagerly
+from rota.coordinator.metadata.eager_tasks import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.topic import Topic
 from rota.coordinator.metadata.topics import OPENED_PER_SLICE, Topics

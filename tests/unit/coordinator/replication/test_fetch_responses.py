@@ -13,7 +13,7 @@ from rota.coordinator.log.directory import LogDirectory
 from rota.coordinator.replica.follower import StartAfresh, Truncate, TryLater
 from rota.coordinator.replica.follower_log import Cut
 from rota.coordinator.replica.partition import Partition
-from rota.coordinator.replication.fetch_responses import Outcome, act, finish, take
+from rota.coordinator.replication.fetch_responses import Outcome, apply_response, finish, perform_action
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import EpochEndOffset, PartitionData
 
@@ -29,14 +29,14 @@ def answer(leader: Partition, offset: int = 0, high_watermark: int = 0, log_star
 
 def test_records_and_bounds_are_taken_over() -> None:
     leader, follower = leader_with(b"a", b"b"), partition(2)
-    assert take(follower, answer(leader, high_watermark=2, log_start_offset=1), []) is Outcome.MOVED
+    assert apply_response(follower, answer(leader, high_watermark=2, log_start_offset=1), []) is Outcome.MOVED
     assert (follower.log_start_offset, follower.log.log_end_offset, follower.high_watermark) == (1, 2, 2)
 
 
 def test_without_records_the_high_watermark_is_taken_over_and_the_position_stays() -> None:
     leader, follower = leader_with(b"a"), partition(2)
     copy(leader, follower)
-    assert take(follower, answer(leader, 1, high_watermark=1), []) is Outcome.UNCHANGED
+    assert apply_response(follower, answer(leader, 1, high_watermark=1), []) is Outcome.UNCHANGED
     assert follower.high_watermark == 1
 
 
@@ -44,7 +44,7 @@ def test_records_received_before_are_not_requested_again_and_change_nothing() ->
     """Two fetches were under way, and both had them."""
     leader, follower = leader_with(b"a", b"b"), partition(2)
     copy(leader, follower)
-    assert take(follower, answer(leader), []) is Outcome.MOVED
+    assert apply_response(follower, answer(leader), []) is Outcome.MOVED
     assert follower.log.log_end_offset == 2
 
 
@@ -54,7 +54,7 @@ async def test_a_diverging_log_is_truncated() -> None:
     follower.apply(placed(1, EPOCH + 2), 0)
     diverging = PartitionData(partition_index=0, diverging_epoch=EpochEndOffset(epoch=EPOCH, end_offset=1))
     cuts: list[Cut] = []
-    assert take(follower, diverging, cuts) is Outcome.CUT
+    assert apply_response(follower, diverging, cuts) is Outcome.CUT
     await finish(cuts)
     assert follower.log.log_end_offset == 1
 
@@ -67,7 +67,7 @@ def test_errors_change_nothing(error: ErrorCode, outcome: Outcome) -> None:
     """RE7."""
     follower = partition(2)
     copy(leader_with(b"a"), follower)
-    assert take(follower, PartitionData(partition_index=0, error_code=error), []) is outcome
+    assert apply_response(follower, PartitionData(partition_index=0, error_code=error), []) is outcome
     assert follower.log.log_end_offset == 1
 
 
@@ -76,21 +76,21 @@ def test_corrupt_records_are_not_taken() -> None:
     corrupt = answer(leader)
     assert corrupt.records is not None
     corrupt.records = bytes(corrupt.records[:-1]) + b"\xff"
-    assert take(follower, corrupt, []) is Outcome.FAILED
+    assert apply_response(follower, corrupt, []) is Outcome.FAILED
     assert follower.log.log_end_offset == 0
 
 
 def test_an_offline_partition_takes_nothing() -> None:
     follower = partition(2)
     follower.fail("the disk is gone")
-    assert take(follower, answer(leader_with(b"a")), []) is Outcome.FAILED
-    assert act(follower, StartAfresh(5), []) is Outcome.FAILED
+    assert apply_response(follower, answer(leader_with(b"a")), []) is Outcome.FAILED
+    assert perform_action(follower, StartAfresh(5), []) is Outcome.FAILED
 
 
 async def test_the_other_actions() -> None:
     follower, cuts = partition(2), list[Cut]()
-    assert act(follower, TryLater(ErrorCode.UNKNOWN_TOPIC_ID), []) is Outcome.FAILED
-    assert act(follower, StartAfresh(5), cuts) is Outcome.CUT
+    assert perform_action(follower, TryLater(ErrorCode.UNKNOWN_TOPIC_ID), []) is Outcome.FAILED
+    assert perform_action(follower, StartAfresh(5), cuts) is Outcome.CUT
     await finish(cuts)
     assert follower.log.log_end_offset == 5
 
@@ -108,7 +108,7 @@ async def test_truncations_of_one_folder_share_a_write(tmp_path: Path) -> None:
     directory.checkpoint()
     cuts: list[Cut] = []
     for follower in followers:
-        act(follower, Truncate(1), cuts)
+        perform_action(follower, Truncate(1), cuts)
     assert len({cut.write for cut in cuts}) == 1
     await finish(cuts)
     assert [follower.log.log_end_offset for follower in followers] == [1, 1, 1]
@@ -128,7 +128,7 @@ async def test_a_truncation_reads_nothing_on_the_loop(tmp_path: Path, offset: in
     follower = Partition("t", bytes(16), 0, EPOCH, log, broker_id=2, placed=placed(1))
     system.calls.clear()
     cuts: list[Cut] = []
-    act(follower, Truncate(offset), cuts)
+    perform_action(follower, Truncate(offset), cuts)
     await finish(cuts)
     reads = {call.thread for call in system.calls if call.call == "pread"}
     assert threading.get_ident() not in reads
@@ -142,7 +142,7 @@ async def test_a_truncation_that_can_not_be_written_takes_its_partition_offline(
         raise StorageFailed("no space left on device")
 
     follower, cuts = partition(2), list[Cut]()
-    act(follower, StartAfresh(5), cuts)
+    perform_action(follower, StartAfresh(5), cuts)
     cuts[0].write = full
     await finish(cuts)
     assert follower.offline == "no space left on device"
@@ -158,7 +158,7 @@ async def test_after_a_cancelled_truncation_the_medium_has_the_log_start_again(t
     copy(leader_with(b"a", b"b", b"c"), follower)
     log.delete_before(2)
     cuts: list[Cut] = []
-    act(follower, Truncate(1), cuts)
+    perform_action(follower, Truncate(1), cuts)
     write = cuts[0].write
     assert write is not None
 

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from rota.coordinator.config.broker import BrokerConfig
-from rota.coordinator.metadata import eager, znodes
+from rota.coordinator.metadata import eager_tasks, znodes
 from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.topics import Topics
@@ -25,7 +25,7 @@ def opened(store: EmbeddedStore | None = None) -> tuple[Topics, Authorizer]:
     topics = Topics(store or EmbeddedStore(), broker_id=0, fresh_uuid=lambda: bytes(16))
     authorizer = open_authorizer(BrokerConfig(ON), topics)
     assert authorizer is not None
-    eager.run_eagerly(topics.load())
+    eager_tasks.run_eagerly(topics.load())
     return topics, authorizer
 
 
@@ -33,20 +33,20 @@ def opened(store: EmbeddedStore | None = None) -> tuple[Topics, Authorizer]:
 def test_an_added_acl_is_in_force_at_once_and_after_a_restart(name: str) -> None:
     topics, authorizer = opened()
     pattern = ResourcePattern.parse(f"GROUP:LITERAL:{name}")
-    assert eager.run_eagerly(add(topics, pattern, {READ})) is None
-    assert eager.run_eagerly(add(topics, pattern, {WRITE, READ})) is None
+    assert eager_tasks.run_eagerly(add(topics, pattern, {READ})) is None
+    assert eager_tasks.run_eagerly(add(topics, pattern, {WRITE, READ})) is None
     assert {acl.entry for acl in authorizer.acls} == {READ, WRITE}
     _, restarted = opened(topics.store)  # type: ignore[arg-type]
     assert list(restarted.acls) == list(authorizer.acls)
     assert {acl.pattern for acl in restarted.acls} == {pattern}
-    assert eager.run_eagerly(remove(topics, pattern, {READ, WRITE})) is None
+    assert eager_tasks.run_eagerly(remove(topics, pattern, {READ, WRITE})) is None
     assert not list(authorizer.acls)
     assert not topics.configured(ConfigKind.ACLS)
 
 
 def test_an_authorizer_that_follows_later_has_the_acls_of_the_image() -> None:
     topics, authorizer = opened()
-    eager.run_eagerly(add(topics, ResourcePattern.parse("TOPIC:PREFIXED:a"), {READ}))
+    eager_tasks.run_eagerly(add(topics, ResourcePattern.parse("TOPIC:PREFIXED:a"), {READ}))
     late = Authorizer()
     follow(late, topics)
     assert list(late.acls) == list(authorizer.acls)
@@ -55,8 +55,8 @@ def test_an_authorizer_that_follows_later_has_the_acls_of_the_image() -> None:
 def test_a_text_that_cannot_be_read_is_ignored_with_a_warning() -> None:
     topics, authorizer = opened()
     with capture_logs() as logs:
-        eager.run_eagerly(topics.configs.update(ConfigKind.ACLS, "SHOE:x", lambda _: {str(READ): ""}))
-        eager.run_eagerly(
+        eager_tasks.run_eagerly(topics.configs.update(ConfigKind.ACLS, "SHOE:x", lambda _: {str(READ): ""}))
+        eager_tasks.run_eagerly(
             topics.configs.update(
                 ConfigKind.ACLS, "TOPIC:LITERAL:x", lambda _: {"ALLOW EAT * User:a": "", str(READ): ""}
             )
@@ -81,14 +81,14 @@ def test_an_entry_that_cannot_be_read_denies_all_that_it_may_be_about(text: str,
     """A later release may have written a DENY of an operation that this one does not know."""
     topics, authorizer = opened()
     everybody = Entry.parse("ALLOW READ * User:*")
-    eager.run_eagerly(add(topics, ResourcePattern.parse("TOPIC:LITERAL:*"), {everybody}))
-    eager.run_eagerly(topics.configs.update(ConfigKind.ACLS, "TOPIC:LITERAL:x", lambda _: {text: ""}))
+    eager_tasks.run_eagerly(add(topics, ResourcePattern.parse("TOPIC:LITERAL:*"), {everybody}))
+    eager_tasks.run_eagerly(topics.configs.update(ConfigKind.ACLS, "TOPIC:LITERAL:x", lambda _: {text: ""}))
     for user in ("alice", "bob"):
         is_allowed = authorizer.allows(Principal("User", user), "10.0.0.1", READ.operation, ResourceType.TOPIC, "x")
         assert is_allowed is (user not in denied)
     assert authorizer.allows(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "y")
     shown = [acl.entry for acl in authorizer.acls if acl.pattern.name == "x"]
-    eager.run_eagerly(remove(topics, ResourcePattern.parse("TOPIC:LITERAL:x"), shown))
+    eager_tasks.run_eagerly(remove(topics, ResourcePattern.parse("TOPIC:LITERAL:x"), shown))
     assert authorizer.allows(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "x")
 
 
@@ -105,15 +105,15 @@ def test_a_node_that_cannot_be_read_denies_its_resources_until_it_is_replaced() 
     """It may have held a DENY, which must not be forgotten with it."""
     topics, authorizer = opened()
     secret, everything = ResourcePattern.parse("TOPIC:LITERAL:secret"), ResourcePattern.parse("TOPIC:LITERAL:*")
-    eager.run_eagerly(add(topics, everything, {READ}))
-    eager.run_eagerly(add(topics, secret, {Entry.parse("DENY READ * User:alice")}))
-    eager.run_eagerly(topics.store.set(znodes.resource_config_path(ConfigKind.ACLS, str(secret)), b"?", 0))
-    eager.run_eagerly(topics.configs.refresh(ConfigKind.ACLS, str(secret)))
+    eager_tasks.run_eagerly(add(topics, everything, {READ}))
+    eager_tasks.run_eagerly(add(topics, secret, {Entry.parse("DENY READ * User:alice")}))
+    eager_tasks.run_eagerly(topics.store.set(znodes.resource_config_path(ConfigKind.ACLS, str(secret)), b"?", 0))
+    eager_tasks.run_eagerly(topics.configs.refresh(ConfigKind.ACLS, str(secret)))
     _, restarted = opened(topics.store)  # type: ignore[arg-type]
     for each in (authorizer, restarted):
         assert not each.allows(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "secret")
         assert each.allows(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "open")
-    assert eager.run_eagerly(add(topics, secret, {READ})) is None
+    assert eager_tasks.run_eagerly(add(topics, secret, {READ})) is None
     assert not authorizer.allows(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "secret")
-    assert eager.run_eagerly(remove(topics, secret, {Entry.parse("DENY ALL * User:*")})) is None
+    assert eager_tasks.run_eagerly(remove(topics, secret, {Entry.parse("DENY ALL * User:*")})) is None
     assert authorizer.allows(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "secret")

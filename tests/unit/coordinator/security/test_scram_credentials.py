@@ -6,7 +6,7 @@ import pytest
 from tests.unit.coordinator.api.data_world import World
 
 from rota.coordinator.config.definition import ConfigRefused
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.metadata.client_quotas import entity_at, node_of
 from rota.coordinator.security.scram_credentials import (
@@ -39,11 +39,11 @@ def test_a_garbled_text_is_no_credential(text: str) -> None:
 def test_a_start_creates_the_users_that_do_not_exist() -> None:
     world = World()
     topics = world.node.topics
-    eager.run_eagerly(create_bootstrap_users(topics, "alice=planted-a, bob=planted=b"))
+    eager_tasks.run_eagerly(create_bootstrap_users(topics, "alice=planted-a, bob=planted=b"))
     assert users_with_credentials(topics) == ["alice", "bob"]
     assert [each.name for each, _ in credentials_of(topics, "bob")] == ["SCRAM-SHA-256", "SCRAM-SHA-512"]
     before = find_credential(topics, "alice", scram.SHA_256)
-    eager.run_eagerly(create_bootstrap_users(topics, "alice=another"))
+    eager_tasks.run_eagerly(create_bootstrap_users(topics, "alice=another"))
     assert find_credential(topics, "alice", scram.SHA_256) == before
     salted = scram.salted_password(scram.SHA_256, "planted-a", before.salt, before.iterations) if before else b""
     assert before is not None
@@ -52,7 +52,7 @@ def test_a_start_creates_the_users_that_do_not_exist() -> None:
 
 def test_a_user_with_other_configs_alone_has_no_credential() -> None:
     topics = World().node.topics
-    eager.run_eagerly(topics.configs.update(ConfigKind.USERS, "quota", lambda _: {"producer_byte_rate": "1"}))
+    eager_tasks.run_eagerly(topics.configs.update(ConfigKind.USERS, "quota", lambda _: {"producer_byte_rate": "1"}))
     assert users_with_credentials(topics) == []
 
 
@@ -66,7 +66,7 @@ def test_an_invalid_list_of_users_is_refused_without_its_passwords() -> None:
 def test_a_user_has_the_node_of_its_quotas_alone(name: str) -> None:
     """CQ1. Two users, or a user and the default of all users, share no node."""
     topics = World().node.topics
-    eager.run_eagerly(create_bootstrap_users(topics, f"{name}=planted"))
+    eager_tasks.run_eagerly(create_bootstrap_users(topics, f"{name}=planted"))
     (node,) = topics.configured(ConfigKind.USERS)
     assert node_of((("user", name),)) == (ConfigKind.USERS, node)
     assert entity_at(ConfigKind.USERS, node) == (("user", name),)

@@ -7,7 +7,7 @@ from functools import partial
 
 from tests.unit.coordinator.api.data_world import World
 
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.security.scram_credentials import new_credential, write_credential
@@ -21,7 +21,7 @@ def add(topics: Topics, user: str, mechanism: Mechanism = SHA_256, iterations: i
     credential = new_credential(mechanism, "planted", iterations)
     text = write_credential(replace(credential, salt=salt or credential.salt))
     configs = topics.configs
-    eager.run_eagerly(configs.update(ConfigKind.USERS, user, lambda before: {**before, mechanism.name: text}))
+    eager_tasks.run_eagerly(configs.update(ConfigKind.USERS, user, lambda before: {**before, mechanism.name: text}))
 
 
 def test_an_unknown_user_has_the_iterations_and_a_salt_like_those_of_the_users() -> None:
@@ -46,9 +46,9 @@ def test_each_shape_of_the_users_occurs_and_stays_with_its_name() -> None:
 
 def test_brokers_and_restarts_make_up_the_same_salt() -> None:
     topics = World().node.topics
-    eager.run_eagerly(create_secret(topics))
+    eager_tasks.run_eagerly(create_secret(topics))
     salts = {ScramUsers(topics).find("unknown", SHA_256).salt for _ in range(2)}
-    eager.run_eagerly(create_secret(topics))
+    eager_tasks.run_eagerly(create_secret(topics))
     assert salts == {ScramUsers(topics).find("unknown", SHA_256).salt}
     assert salts != {ScramUsers(World().node.topics).find("unknown", SHA_256).salt}
 

@@ -10,7 +10,7 @@ from tests.unit.coordinator.api.data_world import World
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.listeners import Endpoint
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.transaction_service.broker_requests import BrokerRequests
 from rota.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -62,6 +62,8 @@ async def test_a_request_may_come_from_outside_of_a_task() -> None:
     async with Broker(config(), memory=True) as broker:
         know(world, broker)
         answer = asyncio.get_running_loop().create_future()
-        asyncio.get_running_loop().call_soon(lambda: eager.start(requests.ask(7, NO_TOPICS)).then(answer.set_result))
+        asyncio.get_running_loop().call_soon(
+            lambda: eager_tasks.start(requests.ask(7, NO_TOPICS)).then(answer.set_result)
+        )
         assert isinstance(await answer, MetadataResponse)
         await requests.stop()

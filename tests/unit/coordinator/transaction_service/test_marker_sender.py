@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.coordinator.api.data_world import World
 
-from rota.coordinator.metadata import eager, znodes
+from rota.coordinator.metadata import eager_tasks, znodes
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.store import Stat, StoreFailed, Watch
 from rota.coordinator.metadata.topics import Topic, Topics
@@ -183,9 +183,9 @@ def test_a_partition_that_does_not_exist_needs_no_marker() -> None:
 def created_elsewhere(world: SenderWorld, name: str, partitions: int = 1) -> Topics:
     """The image of another broker, which has created a topic that this broker has not read yet."""
     other = Topics(world.store, broker_id=1, fresh_uuid=lambda: name.encode().ljust(16))
-    eager.run_eagerly(other.load())
+    eager_tasks.run_eagerly(other.load())
     other.apply_brokers(world.node.topics.brokers)
-    created = eager.run_eagerly(
+    created = eager_tasks.run_eagerly(
         other.create(name, partitions, assignment=[(index, (0,)) for index in range(partitions)])
     )
     assert isinstance(created, Topic)
@@ -205,8 +205,8 @@ def test_txc6_a_topic_that_this_broker_has_not_read_yet_gets_its_marker() -> Non
 def test_txc6_a_partition_that_this_broker_has_not_read_yet_gets_its_marker() -> None:
     world = SenderWorld()
     other = created_elsewhere(world, "late")
-    eager.run_eagerly(world.node.topics.refresh("late"))
-    assert isinstance(eager.run_eagerly(other.add_partitions("late", 2, assignment=((0,),))), Topic)
+    eager_tasks.run_eagerly(world.node.topics.refresh("late"))
+    assert isinstance(eager_tasks.run_eagerly(other.add_partitions("late", 2, assignment=((0,),))), Topic)
     world.submit(("late", 1), ("late", 2))
     assert [topic.partition_indexes for topic in world.requests[0][1].markers[0].topics] == [(1,)]
     assert sorted(world.written) == [("late", 1), ("late", 2)]
@@ -227,11 +227,11 @@ def test_txc5_a_topic_whose_node_is_damaged_loses_no_marker_and_delays_no_other(
     world = SenderWorld()
     created_elsewhere(world, "late")
     path = znodes.topic_path("late")
-    whole, stat = eager.run_eagerly(world.store.get(path))
-    version = eager.run_eagerly(world.store.set(path, b"{", stat.version))
+    whole, stat = eager_tasks.run_eagerly(world.store.get(path))
+    version = eager_tasks.run_eagerly(world.store.set(path, b"{", stat.version))
     world.submit(("late", 0), ("deleted", 0), ("t", 0))
     assert sorted(world.written) == [("deleted", 0), ("t", 0)]
-    eager.run_eagerly(world.store.set(path, whole, version))
+    eager_tasks.run_eagerly(world.store.set(path, whole, version))
     world.retry()
     assert sorted(world.written) == [("deleted", 0), ("late", 0), ("t", 0)]
 
@@ -316,7 +316,7 @@ def test_a_sender_that_stops_sends_nothing_more() -> None:
 
     asyncio.run(play())
     assert world.written == []
-    eager.run_eagerly(world.node.topics.store.close())
+    eager_tasks.run_eagerly(world.node.topics.store.close())
 
 
 def test_a_sender_that_stops_while_it_reads_a_topic_sends_nothing_more() -> None:

@@ -21,7 +21,7 @@ async def test_the_lag_of_members_that_committed(world: World) -> None:
     await world.kafka.ask(produce(1, batch(b"one", b"two")), 9)
     async with members(world, "g", 1) as consumers:
         await consumers[0].commit()
-        lag = await lag_of(world).of("g")
+        lag = await lag_of(world).get("g")
     assert lag.state == "Stable"
     assert all(partition.member_id and partition.expires_ms == -1 for partition in lag.partitions)
     assert len(lag.partitions) == 4
@@ -32,7 +32,7 @@ async def test_the_age_of_the_first_unread_record_and_when_offsets_expire(world:
     await world.kafka.ask(produce(1, batch(b"one", b"two")), 9)
     assert await world.broker.groups.ensure_topic()
     await world.kafka.ask(commit("simple", 1, 0), 8)
-    lag = await lag_of(world).of("simple")
+    lag = await lag_of(world).get("simple")
     (partition,) = [each for each in lag.partitions if each.partition == 1]
     assert (partition.committed, partition.end, partition.records) == (0, 2, 2)
     assert partition.age_ms >= 0
@@ -42,7 +42,7 @@ async def test_the_age_of_the_first_unread_record_and_when_offsets_expire(world:
 
 async def test_an_unknown_group_is_not_found(world: World) -> None:
     with pytest.raises(ApiError, match="group"):
-        await lag_of(world).of("nobody")
+        await lag_of(world).get("nobody")
 
 
 def test_an_assignment_that_cannot_be_read_has_no_partitions() -> None:

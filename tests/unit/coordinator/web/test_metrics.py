@@ -109,13 +109,13 @@ def test_each_family_has_its_own_help() -> None:
 
 async def test_gl2_scrapes_refresh_the_lag_of_all_groups_in_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     requests: list[str] = []
-    of = Lag.of
+    get = Lag.get
 
     async def noted(self: Lag, group_id: str) -> GroupLag:
         requests.append(group_id)
-        return await of(self, group_id)
+        return await get(self, group_id)
 
-    monkeypatch.setattr(Lag, "of", noted)
+    monkeypatch.setattr(Lag, "get", noted)
     monkeypatch.setattr(metrics, "LAG_GROUPS_MAX", 2)
     await used(world)
     for group_id in ("h", "i"):

@@ -10,7 +10,7 @@ from tests.unit.coordinator.api.group_world import SUBSCRIPTION, GroupWorld
 
 from rota.coordinator.api.node import Call
 from rota.coordinator.api.routes import routes
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.security.acl import Entry, ResourcePattern
@@ -149,7 +149,7 @@ class AccessWorld(GroupWorld):
         self.routes = routes(checks_access=True)
 
     def configs(self, kind: ConfigKind, name: str, config: str, value: str = "") -> None:
-        eager.run_eagerly(self.node.topics.configs.update(kind, name, lambda before: {**before, config: value}))
+        eager_tasks.run_eagerly(self.node.topics.configs.update(kind, name, lambda before: {**before, config: value}))
 
     def send_as_broker(self, key: int, request: Any, version: int) -> Any:
         """The response to a request that no guard checks."""
@@ -179,8 +179,8 @@ class AccessWorld(GroupWorld):
 
     def _nodes(self, path: str) -> Iterator[tuple[object, ...]]:
         store = self.node.topics.store
-        yield path, eager.run_eagerly(store.get(path))
-        for child in eager.run_eagerly(store.children(path)):
+        yield path, eager_tasks.run_eagerly(store.get(path))
+        for child in eager_tasks.run_eagerly(store.children(path)):
             yield from self._nodes(f"{path.rstrip('/')}/{child}")
 
 

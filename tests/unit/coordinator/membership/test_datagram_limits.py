@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.soak import examples
 
-from rota.coordinator.membership.admission import (
+from rota.coordinator.membership.datagram_limits import (
     BURST,
     DATAGRAMS_PER_SECOND,
     REPLAY_WINDOW,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rota.coordinator.metadata.eager import gather, gather_in_slices, run_eagerly, start
+from rota.coordinator.metadata.eager_tasks import gather, gather_in_slices, run_eagerly, start
 
 
 async def at_once(value: int) -> int:

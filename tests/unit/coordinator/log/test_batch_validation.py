@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rota.coordinator.log.admission import admit, admit_sequences
+from rota.coordinator.log.batch_validation import admit, admit_sequences
 from rota.coordinator.log.contract import AppendRefused, LogConfig
 from rota.coordinator.log.producers import Producers
 from rota.protocol.errors import ErrorCode
