@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.brokers import Running, has_kafka, kafka, rota
+from benchmarks.joining import take_spent
 from benchmarks.rows import Row, settings
 from benchmarks.selection import best_in_turn, chosen
 
@@ -45,7 +46,9 @@ def main() -> None:
         for row in rows:
             console.print(f"… {row.name}", end=" ")
             figures = measured(table, row, ours, theirs, arguments.rounds)
-            console.print(*(f"{shown(figure)} {row.unit}" for figure in figures), sep=", ")  # a run may be ended early
+            shares = [str(take_spent(broker.address)) for broker in (ours, theirs) if broker is not None]
+            lines = [f"{shown(figure)} {row.unit} ({share})" for figure, share in zip(figures, shares, strict=True)]
+            console.print(*lines, sep=", ")  # a run may be ended early
         add(table, "memory, after this load", "MB", ours.memory_mb(), weighed(theirs), False, 1 / 6)
         console.print(table)
         for name in CLIENTS:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tools.ports import free_port
 
+from benchmarks.joining import broker_pids
 from benchmarks.wire import Wire
 from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
@@ -35,6 +36,9 @@ class Running:
     address: str
     pid: int
     started_s: float
+
+    def __post_init__(self) -> None:
+        broker_pids[self.address] = self.pid
 
     def memory_mb(self) -> float:
         """Resident memory."""

@@ -8,7 +8,8 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.groups import RETRIABLE, RETRIES, RETRY_S, find_coordinator
+from benchmarks.groups import RETRIES, RETRY_S, find_coordinator
+from benchmarks.joining import RETRIABLE
 from benchmarks.pump import Lane, pump
 from benchmarks.rows import COMMIT_VERSION, GROUPS, Row, commit_request, committed_reply, create, settings, unique
 from benchmarks.wire import Wire, frame

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import select
-import threading
+import struct
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.wire import Wire
+from benchmarks.joining import LENGTH, MEMBER_ID_REQUIRED, RETRIABLE, FirstJoin, Lane, Rejoining, join_all, rejoin
+from benchmarks.wire import CLIENT, Wire, frame
+from rota.protocol.header import request_header
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
@@ -17,8 +19,24 @@ JOIN_VERSION, SYNC_VERSION = 5, 3
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\0\0\0\0"  # consumer protocol v0, topic "t"
 ASSIGNMENT = bytes(10)
 RETRY_S, RETRIES = 0.02, 500
-RETRIABLE = {14, 15, 16, 27}
-MEMBER_ID_REQUIRED = 79
+MARK = "of a member whose id is not known yet"
+
+
+def join_request(group: str, member_id: str) -> JoinGroupRequest:
+    return JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=45_000,
+        rebalance_timeout_ms=60_000,
+        member_id=member_id,
+        protocol_type="consumer",
+        protocols=(JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION),),
+    )
+
+
+def generation_position(group: str) -> int:
+    """Return where the generation is in the frame of a SyncGroup."""
+    header = request_header(SyncGroupRequest.KEY, SYNC_VERSION, 1, CLIENT)
+    return LENGTH.size + len(header) + len(_text(group))
 
 
 def find_coordinator(address: str, group: str) -> str:
@@ -47,15 +65,7 @@ class Member:
     others: tuple[str, ...] = field(default=())
 
     def ask_to_join(self) -> None:
-        request = JoinGroupRequest(
-            group_id=self.group,
-            session_timeout_ms=45_000,
-            rebalance_timeout_ms=60_000,
-            member_id=self.member_id,
-            protocol_type="consumer",
-            protocols=(JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION),),
-        )
-        self.wire.send(request, JOIN_VERSION)
+        self.wire.send(join_request(self.group, self.member_id), JOIN_VERSION)
 
     def joined(self) -> bool:
         """Read the answer to a join; False when it has to be arguments again."""
@@ -73,14 +83,22 @@ class Member:
         return True
 
     def ask_to_sync(self) -> None:
-        shares = tuple(SyncGroupRequestAssignment(member_id=one, assignment=ASSIGNMENT) for one in self.others)
-        request = SyncGroupRequest(
-            group_id=self.group,
-            generation_id=self.generation,
-            member_id=self.member_id,
-            assignments=shares if self.leads else (),
+        self.wire.send(self.sync_request(self.others if self.leads else ()), SYNC_VERSION)
+
+    def sync_request(self, others: Iterable[str]) -> SyncGroupRequest:
+        """Return a SyncGroup that gives a share to each of `others`."""
+        shares = tuple(SyncGroupRequestAssignment(member_id=one, assignment=ASSIGNMENT) for one in others)
+        return SyncGroupRequest(
+            group_id=self.group, generation_id=self.generation, member_id=self.member_id, assignments=shares
         )
-        self.wire.send(request, SYNC_VERSION)
+
+    def rejoining(self, members: Sequence[Member]) -> Rejoining:
+        """Return the frames of its next rejoin, as one of these members."""
+        request = self.sync_request([member.member_id for member in members] if self.leads else ())
+        sync, generation_at = bytearray(frame(request, SYNC_VERSION)), generation_position(self.group)
+        assert struct.unpack_from(">i", sync, generation_at) == (self.generation,)
+        join = frame(join_request(self.group, self.member_id), JOIN_VERSION)
+        return Rejoining(self.wire.socket, join, sync, generation_at)
 
     def synced(self) -> bool:
         return not self.wire.receive(SyncGroupResponse, 14, SYNC_VERSION).error_code
@@ -136,38 +154,41 @@ def answered(members: Sequence[Member], waiting: Iterable[int]) -> list[int]:
     return [numbers[descriptor] for descriptor, _ in poller.poll(RETRY_S * 1000)]
 
 
-def rebalance(members: Sequence[Member]) -> float:
+def rebalance(members: Sequence[Member], address: str = "") -> float:
     """The leader calls for a new generation; seconds until all are back, from the first of the others on."""
     (leader,) = [member for member in members if member.leads]
     old = leader.generation
-    leader.ask_to_join()
-    time.sleep(0.02)  # the broker has it before the others are timed
-    began = time.perf_counter()
-    followers = [member for member in members if member is not leader]
-    for member in followers:
-        member.ask_to_join()
-    for member in (leader, *followers):
-        assert member.joined()
-        member.ask_to_sync()
-    for member in members:
-        assert member.synced()
-    took = time.perf_counter() - began
+    others = [member for member in members if member is not leader]
+    first, *rest = [member.rejoining(members) for member in (leader, *others)]
+    took = rejoin(first, rest, address)
+    for member, back in zip((leader, *others), (first, *rest), strict=True):
+        member.generation = back.generation
     assert {member.generation for member in members} == {old + 1}
     return took
 
 
 def hold(address: str, prefix: str, groups: int, lanes: int = 8) -> float:
     """That many one-member groups, joined and left standing; seconds."""
-    began = time.perf_counter()
+    firsts = [first_join(f"{prefix}{number}") for number in range(groups)]
+    wires = [Wire(address) for _ in range(lanes)]
+    assignment = struct.pack(">i", len(ASSIGNMENT)) + ASSIGNMENT
+    took = join_all([Lane(wire.socket, iter(firsts[at::lanes]), assignment) for at, wire in enumerate(wires)], address)
+    for wire in wires:
+        wire.close()
+    return took
 
-    def lane(first: int) -> None:
-        wire = Wire(address)
-        for number in range(first, groups, lanes):
-            Member(f"{prefix}{number}", wire).settle()
 
-    threads = [threading.Thread(target=lane, args=(first,)) for first in range(lanes)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return time.perf_counter() - began
+def first_join(group: str) -> FirstJoin:
+    """Return the frames of the first member of a group, cut at what is not known yet."""
+    join = frame(join_request(group, ""), JOIN_VERSION)
+    # a member id with a mark, of which the place is found again
+    before, after = frame(join_request(group, MARK), JOIN_VERSION)[LENGTH.size :].split(_text(MARK))
+    share = SyncGroupRequestAssignment(member_id="", assignment=b"")
+    request = SyncGroupRequest(group_id=group, generation_id=0, member_id=MARK, assignments=(share,))
+    until_id, rest = frame(request, SYNC_VERSION)[LENGTH.size :].split(_text(MARK))
+    share_bytes = len(_text("")) + LENGTH.size  # an empty member id and an empty assignment
+    return FirstJoin(join, before, after, until_id[: -LENGTH.size], rest[:-share_bytes])
+
+
+def _text(text: str) -> bytes:
+    return struct.pack(">h", len(text)) + text.encode()

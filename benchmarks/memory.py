@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 from benchmarks.brokers import Running, rota
 from benchmarks.check import cpu_s
-from benchmarks.groups import ASSIGNMENT, RETRIABLE, SUBSCRIPTION, SYNC_VERSION, find_coordinator
+from benchmarks.groups import ASSIGNMENT, SUBSCRIPTION, SYNC_VERSION, find_coordinator
+from benchmarks.joining import RETRIABLE
 from benchmarks.wire import Wire
 from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from benchmarks.joining import timed
 from benchmarks.wire import CONNECT_S
 
 RECV_BYTES = 1 << 18
@@ -87,22 +88,23 @@ def pump(address: str, lanes: Sequence[Lane], inflight: int, seconds: float) -> 
     for number in conns:
         poller.register(number, select.EPOLLIN)
     latencies: list[float] = []
-    began = now = time.perf_counter()
-    for conn in conns.values():
-        conn.send(inflight, now)
-    open_conns = len(conns)
-    while open_conns:
-        for number, _ in poller.poll(10):
-            conn = conns[number]
-            came = conn.take(latencies)
-            now = time.perf_counter()
-            if now - began < seconds:
-                if came:
-                    conn.send(came, now)
-            elif not conn.sent_at:
-                poller.unregister(number)
-                open_conns -= 1
-    took = time.perf_counter() - began
+    with timed(address):
+        began = now = time.perf_counter()
+        for conn in conns.values():
+            conn.send(inflight, now)
+        open_conns = len(conns)
+        while open_conns:
+            for number, _ in poller.poll(10):
+                conn = conns[number]
+                came = conn.take(latencies)
+                now = time.perf_counter()
+                if now - began < seconds:
+                    if came:
+                        conn.send(came, now)
+                elif not conn.sent_at:
+                    poller.unregister(number)
+                    open_conns -= 1
+        took = time.perf_counter() - began
     for conn in conns.values():
         conn.socket.close()
     latencies.sort()

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.groups import RETRIABLE, RETRIES, RETRY_S, find_coordinator, hold, rebalance, settled
+from benchmarks.groups import RETRIES, RETRY_S, find_coordinator, hold, rebalance, settled
+from benchmarks.joining import RETRIABLE
 from benchmarks.pump import Lane, pump
 from benchmarks.wire import Wire, frame
 from rota.protocol.compiler import codec
@@ -160,7 +161,7 @@ def rebalances(count: int, rounds: int = 5) -> Callable[[str], float]:
     def measure(address: str) -> float:
         group = unique("rebalance")
         members = settled(find_coordinator(address, group), group, count)
-        took = [rebalance(members) for _ in range(rounds)]
+        took = [rebalance(members, address) for _ in range(rounds)]
         for member in members:
             member.wire.close()
         return median(took) * 1000

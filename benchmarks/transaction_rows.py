@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.groups import RETRIABLE, RETRIES, RETRY_S
+from benchmarks.groups import RETRIES, RETRY_S
+from benchmarks.joining import RETRIABLE
 from benchmarks.rows import Row, create, settings, unique
 from benchmarks.wire import Wire
 from rota.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
