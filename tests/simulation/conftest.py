@@ -16,12 +16,12 @@ CLIENT_SEEDS_FILE = Path(__file__).with_name("client_seeds.txt")
 CLIENT_SEEDS = seeds(gate=8, soak=80)  # of worlds with real clients, which take longer
 
 CLUSTER_SEEDS_FILE = Path(__file__).with_name("cluster_seeds.txt")
-CLUSTER_SEEDS = seeds(gate=24, soak=1_000)  # of worlds with three brokers, which take longer still
+CLUSTER_SEEDS = seeds(gate=18, soak=1_000)  # of worlds with three brokers, which take longer still
 STORAGE_SEEDS_FILE = Path(__file__).with_name("storage_seeds.txt")
 STORAGE_SEEDS = seeds(gate=0, soak=600) or (3, 5, 6)  # each of the six stories begins once in six seeds
 
 MACHINE_SEEDS_FILE = Path(__file__).with_name("machine_seeds.txt")
-MACHINE_SEEDS = seeds(gate=600, soak=100_000)  # of worlds of the machines alone, which take the fiftieth part
+MACHINE_SEEDS = seeds(gate=200, soak=100_000)  # of worlds of the machines alone, which take the fiftieth part
 MACHINE_SLICE = 50  # that one test plays
 
 TRANSACTION_SEEDS_FILE = Path(__file__).with_name("transaction_seeds.txt")

@@ -6,9 +6,8 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[3]
 MODULE_LINES_MAX, FUNCTION_LINES_MAX = 400, 40
@@ -99,8 +98,18 @@ COVERED_TOGETHER = {
 }
 
 
-def sources() -> list[Path]:
-    return sorted(path for top in PACKAGES for path in (ROOT / top).rglob("*.py"))
+@cache
+def sources() -> tuple[Path, ...]:
+    return tuple(sorted(path for top in PACKAGES for path in (ROOT / top).rglob("*.py")))
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def head_of(path: Path) -> str:
+    return ast.get_docstring(tree_of(path)) or ""
 
 
 def named(path: Path) -> str:
@@ -126,52 +135,57 @@ def imported(tree: ast.AST) -> set[str]:
 
 
 def _is_for_types(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
-@pytest.mark.parametrize("path", sources(), ids=named)
-def test_a_file_and_its_functions_fit_on_a_few_screens(path: Path) -> None:
-    source = path.read_text()
-    head = ast.get_docstring(ast.parse(source)) or ""
-    assert source.count("\n") <= MODULE_LINES_MAX or "longer than" in head, "say why in the head of the file"
-    for node in functions(ast.parse(source)):
-        length = (node.end_lineno or 0) - node.lineno + 1
-        assert length <= FUNCTION_LINES_MAX, f"{named(path)}:{node.lineno}: {node.name} has {length} lines"
+# each test looks at all files and names those that break the rule: hundreds of cases of a millisecond cost seconds
 
 
-@pytest.mark.parametrize("path", sources(), ids=named)
-def test_every_file_begins_with_a_docstring(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text()))
+def test_a_file_and_its_functions_fit_on_a_few_screens() -> None:
+    long_files = [path for path in sources() if path.read_text().count("\n") > MODULE_LINES_MAX]
+    assert [named(path) for path in long_files if "longer than" not in head_of(path)] == [], "say why in its head"
+    assert [found for path in sources() for found in long_functions(path)] == []
 
 
-@pytest.mark.parametrize("pure", PURE)
-def test_the_listed_pure_modules_exist(pure: str) -> None:
-    assert [path for path in sources() if named(path).startswith(pure)]
+def long_functions(path: Path) -> list[str]:
+    lengths = ((node, (node.end_lineno or 0) - node.lineno + 1) for node in functions(tree_of(path)))
+    return [f"{named(path)}:{node.lineno}: {node.name}" for node, length in lengths if length > FUNCTION_LINES_MAX]
+
+
+def test_every_file_begins_with_a_docstring() -> None:
+    assert [named(path) for path in sources() if not head_of(path)] == []
+
+
+def test_the_listed_pure_modules_exist() -> None:
+    names = [named(path) for path in sources()]
+    assert [pure for pure in PURE if not any(name.startswith(pure) for name in names)] == []
 
 
 def is_pure(path: Path) -> bool:
     """Whether the list or the docstring of the file says so."""
-    return (
-        named(path).startswith(PURE)
-        or CLAIMS_PURE.search(ast.get_docstring(ast.parse(path.read_text())) or "") is not None
-    )
+    return named(path).startswith(PURE) or CLAIMS_PURE.search(head_of(path)) is not None
 
 
-@pytest.mark.parametrize("path", [p for p in sources() if is_pure(p)], ids=named)
-def test_a_pure_file_imports_no_io_and_awaits_nothing(path: Path) -> None:
-    found = imported(ast.parse(path.read_text())) & IMPURE
-    assert not {name for name in found if (named(path), name) not in IMPURE_ALLOWED}
-    assert not any(isinstance(node, ast.AsyncFunctionDef) for node in functions(ast.parse(path.read_text())))
+def test_a_pure_file_imports_no_io_and_awaits_nothing() -> None:
+    pure = [path for path in sources() if is_pure(path)]
+    imports = [(named(path), name) for path in pure for name in sorted(imported(tree_of(path)) & IMPURE)]
+    assert set(imports) <= IMPURE_ALLOWED
+    assert [named(path) for path in pure if has_coroutines(path)] == []
 
 
-@pytest.mark.parametrize("path", [p for p in sources() if p.name not in ("__init__.py", "__main__.py")], ids=named)
-def test_a_source_file_has_a_test_file_of_its_name(path: Path) -> None:
+def has_coroutines(path: Path) -> bool:
+    return any(isinstance(node, ast.AsyncFunctionDef) for node in functions(tree_of(path)))
+
+
+def test_a_source_file_has_a_test_file_of_its_name() -> None:
+    tested = [path for path in sources() if path.name not in ("__init__.py", "__main__.py")]
+    assert [named(path) for path in tested if not expected_tests(path).exists()] == []
+
+
+def expected_tests(path: Path) -> Path:
+    """Where the tests of a source file are."""
     folder = str(path.parent.relative_to(ROOT))
-    covered = COVERED_TOGETHER.get(folder)
-    if covered is not None:
-        assert (ROOT / covered).exists()
-        return
-    assert (ROOT / "tests" / "unit" / folder / f"test_{path.name}").exists()
+    return ROOT / COVERED_TOGETHER.get(folder, f"tests/unit/{folder}/test_{path.name}")
 
 
 def test_the_folders_are_not_installed_under_their_bare_names() -> None:
