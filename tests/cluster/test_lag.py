@@ -27,7 +27,7 @@ async def test_gl1_every_broker_returns_the_same_lag_of_a_group() -> None:
             await consumer.commit({TopicPartition("t", 0): 0, TopicPartition("t", 1): 1})
         for broker in brokers.by_id.values():
             requests = BrokerRequests(broker.node)
-            lag = await Lag(LagSource(requests), now_ms=broker.now_ms, wall_ms=broker.wall_ms).of("g")
+            lag = await Lag(LagSource(requests), now_ms=broker.now_ms, wall_ms=broker.wall_ms).get("g")
             requests.stop()
             await asyncio.sleep(0)  # the connections close
             first, second = lag.partitions
