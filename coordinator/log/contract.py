@@ -101,10 +101,13 @@ class AgeRead(Protocol):
     """A read of segments' timestamps. The log's thread begins and finishes it, any thread runs it."""
 
     def run(self) -> None:
-        """Raises StorageFailed. The log has not failed by that."""
+        """Read. What fails is raised by `finish`."""
 
     def finish(self) -> None:
-        """Keep what was read."""
+        """Keep what was read, unless the log was truncated, or has failed, since the read began.
+
+        Raises StorageFailed: a segment cannot be read, or is damaged. The log has not failed by that.
+        """
 
 
 class Log(Protocol):
@@ -290,7 +293,8 @@ class Log(Protocol):
     def begin_read_ages(self, now_ms: int) -> AgeRead | None:
         """Return a read of timestamps that `retain` and `compaction` would read themselves; None when they know all.
 
-        After it there may be another one.
+        After it there may be another one. None while a truncation has begun and is not finished. Raises StorageFailed
+        if the log has failed.
         """
 
     def retain(self, now_ms: int) -> int:

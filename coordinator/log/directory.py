@@ -74,6 +74,7 @@ class LogDirectory:
         self._files, self._loaded = OpenFiles(system=self._system), LoadedIndexes()
         self._trash = Trash(self._system)
         self._tracks_high_watermarks = self._is_identified = False
+        self._uncut: dict[TopicPartition, int] = {}  # high watermarks as they are if a truncation is cancelled
         self._unrecovered: set[TopicPartition] = set()  # opening has begun, and did not succeed yet
         self._lock_fd = -1
         try:
@@ -183,6 +184,9 @@ class LogDirectory:
         if high_watermarks is None:
             high_watermarks = {key: log.log_end_offset for key, log in self._logs.items()}
         self._checkpoints.high_watermarks.update(high_watermarks)
+        for key, log in self._logs.items():
+            if log.truncation is not None and key in high_watermarks:
+                self._lower_high_watermark(key, log.truncation.offset)
 
     def checkpoint(self) -> None:
         """Write the checkpoints of the noted values. May run in another thread. Raises StorageFailed."""
@@ -277,8 +281,18 @@ class LogDirectory:
         key, truncation = self._key(log), log.truncation
         assert truncation is not None
         self._note(key, log)
-        self._checkpoints.high_watermarks[key] = min(self._checkpoints.high_watermarks.get(key, 0), truncation.offset)
+        self._lower_high_watermark(key, truncation.offset)
         return self.checkpoint
+
+    def _lower_high_watermark(self, key: TopicPartition, offset: int) -> None:
+        self._uncut[key] = high_watermark = self._checkpoints.high_watermarks.get(key, 0)
+        self._checkpoints.high_watermarks[key] = min(high_watermark, offset)
+
+    def truncation_cancelled(self, log: DiskLog) -> None:
+        """The next checkpoint has the offsets of before again."""
+        key = self._key(log)
+        self._note(key, log)
+        self._checkpoints.high_watermarks[key] = self._uncut.pop(key)
 
     def closed(self, log: DiskLog) -> None:
         key = self._key(log)

@@ -54,6 +54,9 @@ class Owner(Protocol):
     def truncation_begun(self, log: DiskLog) -> Callable[[], None]:
         """`log.truncation` has begun. Returns the call that writes its offsets to the medium, in any thread."""
 
+    def truncation_cancelled(self, log: DiskLog) -> None:
+        """`log.truncation`, which had begun, was cancelled: the log keeps its records and its offsets."""
+
     def closed(self, log: DiskLog) -> None:
         """In order, with everything on the medium."""
 
@@ -131,6 +134,12 @@ class DiskLog(SegmentedLog):
 
     def _write_truncation(self) -> Callable[[], None] | None:
         return None if self.owner is None else self.owner.truncation_begun(self)
+
+    def cancel_truncate(self) -> Callable[[], None] | None:
+        was_begun, write = self.truncation is not None, super().cancel_truncate()
+        if was_begun and self.owner is not None:
+            self.owner.truncation_cancelled(self)
+        return write
 
     def close(self) -> None:
         if self._closed:

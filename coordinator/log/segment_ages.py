@@ -21,31 +21,43 @@ IsLast = Callable[[int], bool]  # whether, after a segment with that timestamp i
 
 
 class SegmentAges:
-    """One read: the log's thread creates and finishes it, any thread runs it."""
+    """One read: the log's thread creates and finishes it, any thread runs it.
 
-    __slots__ = ("_found", "_is_last", "_wanted")
+    `is_current` says whether the log still has these segments as they were when the read began.
+    """
 
-    def __init__(self, segments: Iterable[Segment], is_last: IsLast) -> None:
+    __slots__ = ("_error", "_found", "_is_current", "_is_last", "_wanted")
+
+    def __init__(self, segments: Iterable[Segment], is_last: IsLast, is_current: Callable[[], bool]) -> None:
         self._wanted = [(segment, segment.index_reader()) for segment in segments]
-        self._is_last = is_last
+        self._is_last, self._is_current = is_last, is_current
         self._found: list[tuple[Segment, tuple[int, int]]] = []
+        self._error: StorageFailed | None = None
 
     def run(self) -> None:
-        """Raises StorageFailed: a segment cannot be read, or is damaged."""
         try:
             for segment, reader in self._wanted:
                 self._found.append((segment, reader.largest))
                 if self._is_last(reader.largest_timestamp):
                     return
         except CorruptBatch as error:
-            raise StorageFailed(f"the log is damaged: {error}") from error
+            self._error = StorageFailed(f"the log is damaged: {error}")
+        except StorageFailed as error:
+            self._error = error
 
     def finish(self) -> None:
+        """Nothing is kept, and no failure counts, if segments were removed or cut meanwhile."""
+        if not self._is_current():
+            return
         for segment, largest in self._found:
             segment.note_largest(largest)
+        if self._error is not None:
+            raise self._error
 
 
-def unknown_ages(segments: Sequence[Segment], config: LogConfig, first_dirty: int, now_ms: int) -> SegmentAges | None:
+def unknown_ages(
+    segments: Sequence[Segment], config: LogConfig, first_dirty: int, now_ms: int, is_current: Callable[[], bool]
+) -> SegmentAges | None:
     """Return the read of the timestamps that retention and compaction need next and that are not known yet."""
     found: list[Segment] = []
     is_last: IsLast = bool
@@ -56,7 +68,7 @@ def unknown_ages(segments: Sequence[Segment], config: LogConfig, first_dirty: in
         newest_ms = now_ms - config.min_compaction_lag_ms
         dirty = [segment for segment in segments[:-1] if segment.next_offset > first_dirty]
         found = _unknown(dirty, is_last := partial(lt, newest_ms))
-    return SegmentAges(found, is_last) if found else None
+    return SegmentAges(found, is_last, is_current) if found else None
 
 
 def _is_kept(oldest_ms: int, timestamp_ms: int) -> bool:

@@ -408,7 +408,17 @@ class SegmentedLog:
             self._storage.snapshots.remove(at)
 
     def begin_read_ages(self, now_ms: int) -> SegmentAges | None:
-        return unknown_ages(self._segments, self.config, max(self._cleaned_until, self._start), now_ms)
+        self._check()
+        if self.truncation is not None:
+            return None
+        truncations = self._truncations
+        return unknown_ages(
+            self._segments,
+            self.config,
+            max(self._cleaned_until, self._start),
+            now_ms,
+            lambda: truncations == self._truncations and self.failure is None,
+        )
 
     def retain(self, now_ms: int) -> int:
         before = self.size_bytes

@@ -72,11 +72,12 @@ class Sync(Protocol):
 class MemoryStore:
     """A segment in memory. A crash keeps its first `synced_bytes`."""
 
-    __slots__ = ("_data", "synced_bytes")
+    __slots__ = ("_data", "synced_bytes", "truncations")
 
     def __init__(self, data: bytes = b"") -> None:
         self._data = bytearray(data)
         self.synced_bytes = len(data)
+        self.truncations = 0
 
     @property
     def size_bytes(self) -> int:
@@ -92,6 +93,7 @@ class MemoryStore:
     def truncate(self, size_bytes: int) -> None:
         self._data = self._data[:size_bytes]  # a reader in another thread keeps the old bytes
         self.synced_bytes = min(self.synced_bytes, size_bytes)
+        self.truncations += 1
 
     def begin_sync(self) -> Sync:
         return MemorySync(self, len(self._data))
@@ -118,17 +120,18 @@ class MemoryStore:
 class MemorySync:
     """Nothing can fail."""
 
-    __slots__ = ("_size_bytes", "_store")
+    __slots__ = ("_size_bytes", "_store", "_truncations")
 
     def __init__(self, store: MemoryStore, size_bytes: int) -> None:
-        self._store, self._size_bytes = store, size_bytes
+        self._store, self._size_bytes, self._truncations = store, size_bytes, store.truncations
 
     def run(self) -> None:
         pass
 
     def finish(self) -> None:
         store = self._store
-        store.synced_bytes = max(store.synced_bytes, min(self._size_bytes, store.size_bytes))
+        if self._truncations == store.truncations:
+            store.synced_bytes = max(store.synced_bytes, self._size_bytes)
 
 
 class OpenFiles:
@@ -184,12 +187,13 @@ class OpenFiles:
 class FileStore:
     """A segment in a file, which comes into being with `create` or the first append."""
 
-    __slots__ = ("_fd", "_files", "_sealed", "_synced_bytes", "path", "size_bytes")
+    __slots__ = ("_fd", "_files", "_sealed", "_synced_bytes", "path", "size_bytes", "truncations")
 
     def __init__(self, path: Path, files: OpenFiles, size_bytes: int = 0) -> None:
         self.path, self._files, self.size_bytes = path, files, size_bytes
         self._fd, self._sealed = -1, False
         self._synced_bytes = size_bytes  # of what the descriptor wrote
+        self.truncations = 0  # a sync that began before one says nothing of the bytes after it
 
     def __del__(self) -> None:
         self.close()
@@ -227,13 +231,14 @@ class FileStore:
             raise self._failed("truncate", error) from error
         self.size_bytes = size_bytes
         self._synced_bytes = min(self._synced_bytes, size_bytes)
+        self.truncations += 1
 
     def begin_sync(self) -> Sync:
         return FileSync(self, self._files.system, self._fd)
 
     def synced(self, size_bytes: int) -> None:
-        """That much is on the medium."""
-        self._synced_bytes = max(self._synced_bytes, min(size_bytes, self.size_bytes))
+        """The first `size_bytes` are on the medium."""
+        self._synced_bytes = max(self._synced_bytes, size_bytes)
         if self._sealed and self._synced_bytes == self.size_bytes:
             self.close()
 
@@ -332,10 +337,11 @@ class FileStore:
 class FileSync:
     """The fsync of a file, through a duplicate of the descriptor that wrote it, so that it is not closed meanwhile."""
 
-    __slots__ = ("_fd", "_size_bytes", "_store", "_system")
+    __slots__ = ("_fd", "_size_bytes", "_store", "_system", "_truncations")
 
     def __init__(self, store: FileStore, system: FileSystem, fd: int) -> None:
         self._store, self._system, self._size_bytes = store, system, store.size_bytes
+        self._truncations = store.truncations
         try:
             self._fd = system.duplicate(fd) if fd >= 0 else -1
         except OSError as error:
@@ -359,7 +365,8 @@ class FileSync:
             self._close()
 
     def finish(self) -> None:
-        self._store.synced(self._size_bytes)
+        if self._truncations == self._store.truncations:
+            self._store.synced(self._size_bytes)
 
     def _close(self) -> None:
         if self._fd >= 0:

@@ -434,6 +434,48 @@ def test_a_cancelled_truncation_leaves_the_log_as_it_was(tmp_path: Path, offset:
     assert offsets(again) == list(range(3, 35)), "a record that was deleted does not come back"
 
 
+def high_watermark_after(directory: LogDirectory) -> int:
+    """Crash after a checkpoint, and return the high watermark of `t-0` that the next start finds."""
+    directory.checkpoint()
+    directory.abandon()
+    again = opened(directory.path)
+    found = again.open_log("t", 0, CONFIG).high_watermark_checkpoint
+    again.abandon()
+    return found
+
+
+@pytest.mark.parametrize("noted", [None, 25])
+def test_a_cancelled_truncation_leaves_the_checkpointed_high_watermark(tmp_path: Path, noted: int | None) -> None:
+    """Law L6, L1. `noted`: replication went on before the truncation was cancelled."""
+    directory = opened(tmp_path)
+    log = directory.open_log("t", 0, CONFIG)
+    fill(log, 30)
+    directory.note({("t", 0): 20})
+    write = log.begin_truncate(13)
+    assert write is not None
+    write()
+    if noted is not None:
+        directory.note({("t", 0): noted})
+    directory.note({})
+    log.cancel_truncate()
+    assert high_watermark_after(directory) == (noted or 20)
+
+
+def test_no_checkpoint_during_a_truncation_raises_the_high_watermark_again(tmp_path: Path) -> None:
+    """Law L6. What is appended behind the truncation is not committed."""
+    directory = opened(tmp_path)
+    log = directory.open_log("t", 0, CONFIG)
+    fill(log, 30)
+    directory.note({("t", 0): 30})
+    write = log.begin_truncate(13)
+    assert write is not None
+    write()
+    directory.note({("t", 0): 30})
+    log.finish_truncate()
+    fill(log, 30)
+    assert high_watermark_after(directory) == 13
+
+
 @pytest.mark.parametrize("is_written", [False, True])
 @pytest.mark.parametrize("offset", [3, 70])
 def test_a_cancelled_truncation_of_all_records_is_finished_by_a_reopening(

@@ -105,6 +105,24 @@ def test_what_is_appended_meanwhile_counts(tmp_path: Path) -> None:
     assert log.retain(NOW_MS) == 0
 
 
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_segment_that_is_removed_meanwhile_fails_nothing(tmp_path: Path, indexed: bool) -> None:
+    """Law A9. A follower truncates while the ages of its segments are read in a thread."""
+    log, _ = reopened(tmp_path, [1_000] * 6, RETENTION)
+    if not indexed:
+        for path in log.path.glob("*.timeindex"):
+            path.unlink()
+    ages = log.begin_read_ages(NOW_MS)
+    assert ages is not None
+    log.truncate(3)
+    ages.run()
+    ages.finish()
+    while read_ages(log):
+        pass
+    log.retain(NOW_MS)
+    assert (log.log_start_offset, log.log_end_offset) == (3, 3)
+
+
 def test_a_failure_leaves_the_log_as_it_was(tmp_path: Path) -> None:
     log, system = reopened(tmp_path, [1_000, 2_000], RETENTION)
     system.fail("pread", ".log", errno.EIO)
@@ -112,13 +130,15 @@ def test_a_failure_leaves_the_log_as_it_was(tmp_path: Path) -> None:
         path.unlink()
     ages = log.begin_read_ages(NOW_MS)
     assert ages is not None
-    with pytest.raises(StorageFailed):
-        ages.run()
+    ages.run()
+    with pytest.raises(StorageFailed, match="cannot read"):
+        ages.finish()
     system.clear()
     for log_path in log.path.glob("*.log"):
         log_path.write_bytes(bytes(log_path.stat().st_size))
     ages = log.begin_read_ages(NOW_MS)
     assert ages is not None
+    ages.run()
     with pytest.raises(StorageFailed, match="damaged"):
-        ages.run()
+        ages.finish()
     assert log.failure is None

@@ -47,6 +47,37 @@ def test_a_memory_store_counts_synced_bytes() -> None:
     assert store.synced_bytes == 1
 
 
+def test_a_sync_says_nothing_of_bytes_that_replace_truncated_ones_meanwhile(tmp_path: Path) -> None:
+    """Law A5, A8. The descriptor that wrote a byte stays open until a sync that began after the write."""
+    files = OpenFiles()
+    store, memory = FileStore(tmp_path / "0.log", files), MemoryStore()
+    for each in (store, memory):
+        each.append(b"abcd")
+        begun = each.begin_sync()
+        begun.run()
+        each.truncate(2)
+        each.append(b"XY")
+        begun.finish()
+    store.seal()
+    assert (files.unsynced, memory.synced_bytes) == (1, 0)
+    sync(store)
+    assert files.unsynced == 0
+
+
+def test_a_sync_does_not_cover_what_is_appended_while_it_runs(tmp_path: Path) -> None:
+    """Law A5."""
+    files = OpenFiles()
+    store, memory = FileStore(tmp_path / "0.log", files), MemoryStore()
+    for each in (store, memory):
+        each.append(b"abcd")
+        begun = each.begin_sync()
+        each.append(b"ef")
+        begun.run()
+        begun.finish()
+    store.seal()
+    assert (files.unsynced, memory.synced_bytes) == (1, 4)
+
+
 def test_the_file_is_created_at_the_first_append(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "0.log", OpenFiles())
     sync(store)
