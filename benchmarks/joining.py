@@ -211,7 +211,7 @@ class Lane:
 
     def _joined(self, data: bytes, error: int) -> None:
         assert self.group is not None
-        member_id = _third_text(data, GENERATION_END)
+        member_id = third_text(data, GENERATION_END)
         if error == MEMBER_ID_REQUIRED:
             self.send(self.group.join_with(member_id))
             return
@@ -220,7 +220,7 @@ class Lane:
         self.send(self.group.sync_with(data[ERROR_END:GENERATION_END], member_id, self.assignment))
 
 
-def _third_text(data: bytes, at: int) -> bytes:
+def third_text(data: bytes, at: int) -> bytes:
     """Return the third text from `at` on, with its length: the member id after assignor and leader."""
     for _ in range(2):
         at += 2 + int.from_bytes(data[at : at + 2], "big")
