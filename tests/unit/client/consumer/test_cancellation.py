@@ -10,18 +10,24 @@ import asyncio
 import contextlib
 import inspect
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from functools import partial
 from itertools import count
 from pathlib import Path
-from types import coroutine
 from typing import Any
 
 import pytest
 from tests.unit.client.consumer.bookkeeper import GROUP, Group
 from tests.unit.client.consumer.kit import P0, QUICK, TOPIC, batch
 from tests.unit.client.network.scripted import eventually
+from tests.unit.suspensions import (
+    BEFORE_THE_FIRST_STEP,
+    TEN_S,
+    cancel,
+    each_suspension,
+    task_cancelled_at,
+    tasks_of_ours,
+)
 
 import rota.client
 from rota.client.config import ClientConfig, ConsumerConfig
@@ -30,8 +36,6 @@ from rota.client.consumer.reader import PartitionReader
 from rota.client.errors import IllegalUse
 from rota.client.offsets.list_offsets import EARLIEST
 
-TEN_S = 10
-BEFORE_THE_FIRST_STEP = -1
 RECORDS = 60
 Call = Callable[[Consumer], Coroutine[Any, Any, Any]]
 
@@ -53,62 +57,6 @@ def made(group: Group, **settings: Any) -> Consumer:
     given = {"auto_offset_reset": "earliest", "heartbeat_interval_ms": 20, "enable_auto_commit": False}
     config = {"bootstrap_servers": group.brokers[0].address, "group_id": GROUP, "max_poll_records": 7}
     return Consumer(ConsumerConfig(**config | given | QUICK | settings))
-
-
-def ours() -> set[asyncio.Task[Any]]:
-    """The client's tasks: not the test's, not the brokers'."""
-    current = asyncio.current_task()
-    return {
-        task for task in asyncio.all_tasks() if task is not current and "_serve" not in task.get_coro().__qualname__
-    }
-
-
-@coroutine
-def cancelled_at(work: Coroutine[Any, Any, Any], suspension: int, reached: list[int]) -> Any:
-    """Run the coroutine in the current task, which is cancelled when the coroutine suspends for the nth time."""
-    go_on: Callable[[], Any] = partial(work.send, None)
-    for number in count():
-        try:
-            waits_for = go_on()
-        except StopIteration as end:
-            return end.value
-        if number == suspension:
-            reached.append(number)
-            asyncio.current_task().cancel()  # type: ignore[union-attr]
-        try:
-            value = yield waits_for
-        except BaseException as error:  # noqa: BLE001  # whatever it is, it is the coroutine's
-            go_on = partial(work.throw, error)
-        else:
-            go_on = partial(work.send, value)
-
-
-async def cancel(work: Coroutine[Any, Any, Any], suspension: int) -> tuple[bool, Any]:
-    """Whether the work suspended so often, and was cancelled there; its result if it had one all the same."""
-    reached: list[int] = []
-    if suspension == BEFORE_THE_FIRST_STEP:
-        task = asyncio.ensure_future(work)
-        task.cancel()
-        reached.append(suspension)
-    else:
-        task = asyncio.ensure_future(_awaited(cancelled_at(work, suspension, reached)))
-    done, _ = await asyncio.wait({task}, timeout=TEN_S)
-    assert done, f"does not end when it is cancelled at await {suspension}"
-    return bool(reached), None if task.cancelled() else task.result()
-
-
-async def _awaited(work: Awaitable[Any]) -> Any:
-    return await work
-
-
-async def each_suspension(work: Callable[[], Coroutine[Any, Any, Any]]) -> AsyncIterator[Any]:
-    """Cancel the work before its first step, then at its first await, at its second, … until it has no more. Yields
-    the result of each try, None where there was none."""
-    for suspension in count(BEFORE_THE_FIRST_STEP):
-        reached, result = await cancel(work(), suspension)
-        yield result
-        if not reached:
-            return
 
 
 async def rest_of(consumer: Consumer, first: int) -> list[int]:
@@ -188,7 +136,7 @@ async def test_a_poll_that_is_cancelled_loses_and_doubles_no_record(name: str, s
 
 async def test_a_consumer_whose_start_was_cancelled_can_be_closed() -> None:
     async with serving() as group:
-        before = ours()
+        before = tasks_of_ours()
         consumers: list[Consumer] = []
 
         def start() -> Coroutine[Any, Any, None]:
@@ -197,13 +145,13 @@ async def test_a_consumer_whose_start_was_cancelled_can_be_closed() -> None:
 
         async for _ in each_suspension(start):
             await asyncio.wait_for(consumers[-1].close(), TEN_S)
-            await eventually(lambda: ours() == before)
+            await eventually(lambda: tasks_of_ours() == before)
 
 
 @pytest.mark.parametrize("name", CLOSES)
 async def test_a_cancelled_close_leaves_no_task_and_no_connection(name: str) -> None:
     async with serving() as group:
-        before = ours()
+        before = tasks_of_ours()
         for suspension in count(BEFORE_THE_FIRST_STEP):
             consumer = made(group, enable_auto_commit=True)
             await consumer.start()
@@ -212,7 +160,7 @@ async def test_a_cancelled_close_leaves_no_task_and_no_connection(name: str) -> 
             reached, _ = await cancel(getattr(consumer, name)(), suspension)
             await asyncio.wait_for(consumer.close(), TEN_S)
             assert consumer.state == "CLOSED"
-            await eventually(lambda: ours() == before)
+            await eventually(lambda: tasks_of_ours() == before)
             if not reached:
                 break
 
@@ -337,22 +285,9 @@ async def test_a_callback_that_is_cancelled_before_its_first_step_is_run(nth: in
 
 async def _reads_all_with_a_task_cancelled(qualname: str, nth: int, suspension: int) -> bool:
     """Whether the nth task of that name came to the suspension, where it was cancelled."""
-    loop, reached, numbers = asyncio.get_running_loop(), list[int](), count()
-
-    def factory(loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> asyncio.Task[Any]:
-        is_it = getattr(work, "__qualname__", "") == qualname and next(numbers) == nth
-        if is_it and suspension != BEFORE_THE_FIRST_STEP:
-            work = _awaited(cancelled_at(work, suspension, reached))
-        task = asyncio.Task(work, loop=loop, **more)
-        if is_it and suspension == BEFORE_THE_FIRST_STEP:
-            reached.append(suspension)
-            task.cancel()
-        return task
-
     async with serving() as group:
-        before = ours()
-        loop.set_task_factory(factory)  # type: ignore[arg-type]
-        try:
+        before = tasks_of_ours()
+        with task_cancelled_at(qualname, nth, suspension) as reached:
             async with made(group, enable_auto_commit=True, auto_commit_interval_ms=0) as consumer:
                 # the members of a pattern read metadata before they join
                 consumer.subscribe(re.compile(TOPIC) if qualname == "Membership._refresh" else [TOPIC])
@@ -362,9 +297,7 @@ async def _reads_all_with_a_task_cancelled(qualname: str, nth: int, suspension: 
                 consumer.seek_to_beginning()
                 assert await rest_of(consumer, 0) == list(range(RECORDS))
                 await asyncio.wait_for(consumer.commit(), TEN_S)
-        finally:
-            loop.set_task_factory(None)
-        await eventually(lambda: ours() == before)
+        await eventually(lambda: tasks_of_ours() == before)
         assert group.committed == {0: RECORDS}
     return bool(reached)
 
@@ -386,14 +319,14 @@ def test_every_public_call_of_the_reader_is_cancelled_here() -> None:
 @pytest.mark.parametrize("name", READER_CALLS)
 async def test_a_partition_reader_answers_the_same_after_a_cancelled_call(name: str) -> None:
     async with serving() as group:
-        before = ours()
+        before = tasks_of_ours()
         config = ClientConfig(bootstrap_servers=group.brokers[0].address)
         async with PartitionReader(config) as reader:
             results = [result async for result in each_suspension(lambda: READER_CALLS[name](reader))]
             again = await asyncio.wait_for(READER_CALLS[name](reader), TEN_S)
             assert again is not None
             assert all(result in (None, again) for result in results)
-        await eventually(lambda: ours() == before)
+        await eventually(lambda: tasks_of_ours() == before)
 
 
 async def _read(reader: PartitionReader) -> list[int]:
