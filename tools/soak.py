@@ -43,7 +43,7 @@ SUITES = {
         "tests/docs/test_notebook.py",
     ],
 }
-VARIABLES = {"PYTHONHASHSEED": "0", "ROTA_SOAK": "1", "ROTA_SEEDS": "2 3 4 0", "ROTA_STRANGERS": "all"}
+VARIABLES = {"PYTHONHASHSEED": "0", "ROTA_SOAK": "1", "ROTA_SEEDS": "2 3 4 0", "ROTA_CLIENT_SUITES": "all"}
 TEST_TIMEOUT_S = 1_800
 ROW = re.compile(r"^\| `make soak SUITES=(\w+)` \|.*$", re.MULTILINE)
 

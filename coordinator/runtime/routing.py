@@ -12,7 +12,7 @@ from typing import Final
 
 SHARDS_DEFAULT: Final = 50
 REMEMBERED_GROUPS_MAX: Final = 65_536
-REMEMBERED_CHARS_MAX: Final = 256  # a longer id is hashed each time: what strangers send must not fill the memory
+REMEMBERED_CHARS_MAX: Final = 256  # a longer id is hashed each time: what unknown clients send must not fill the memory
 
 
 def java_hash(text: str) -> int:

@@ -42,7 +42,7 @@ from rota.protocol.scram import Mechanism
 SESSION_MS: Final = 8 * 3_600_000
 SESSIONS_MAX: Final = 1_000
 SESSIONS_PER_USER_MAX: Final = 20
-WAITING_MAX: Final = 16  # passwords of strangers that are compared or wait for it
+WAITING_MAX: Final = 16  # passwords of first logins that are compared or wait for it
 WAITING_KNOWN_MAX: Final = 64  # and of users who have logged in before from there
 PASSWORD_CHARS_MAX: Final = 1_024
 TOKEN_BYTES: Final = 32

@@ -102,16 +102,18 @@ def nodes(client: KazooClient, path: str = "/") -> Iterator[str]:
 
 
 def test_only_the_user_of_the_brokers_may_change_nodes(cluster: Cluster) -> None:
-    stranger = KazooClient(cluster.zookeeper.address, auth_data=[("digest", "somebody:guessed")])
-    stranger.start(HEALED_SECONDS)
+    unauthenticated = KazooClient(cluster.zookeeper.address, auth_data=[("digest", "somebody:guessed")])
+    unauthenticated.start(HEALED_SECONDS)
     try:
-        paths = list(nodes(stranger))
+        paths = list(nodes(unauthenticated))
         assert {"/brokers/topics/t", "/controller", "/brokers/ids/1"} <= set(paths)
         for path in paths:
-            rights = {(acl.id.scheme, acl.id.id.partition(":")[0], acl.perms) for acl in stranger.get_acls(path)[0]}
+            rights = {
+                (acl.id.scheme, acl.id.id.partition(":")[0], acl.perms) for acl in unauthenticated.get_acls(path)[0]
+            }
             assert rights == {("digest", "rota", ALL), ("world", "anyone", READ)}, path
             with pytest.raises(NoAuthError):
-                stranger.set(path, b"")
+                unauthenticated.set(path, b"")
     finally:
-        stranger.stop()
-        stranger.close()
+        unauthenticated.stop()
+        unauthenticated.close()

@@ -18,7 +18,7 @@ from tests.interop.layouts import until_sizes
 from tests.interop.members import Member, Settings
 
 Join = Callable[..., Member]
-STRANGER = {
+OTHER_CLIENT = {
     "range": "confluent-kafka",
     "roundrobin": "confluent-kafka",
     "sticky": "aiokafka",
@@ -31,7 +31,7 @@ JAVA = {
     "cooperative-sticky": "CooperativeStickyAssignor",
 }
 STICKY = ("sticky", "cooperative-sticky")
-EVERY = pytest.mark.parametrize("assignor", STRANGER)
+EVERY = pytest.mark.parametrize("assignor", OTHER_CLIENT)
 WHO_LEADS = [
     ("range", "ours"),
     ("roundrobin", "theirs"),
@@ -102,7 +102,7 @@ def test_rota_and_other_clients_share_a_group(
 ) -> None:
     """The first one leads; when it closes, another one must."""
     topic = create_topic(bootstrap, PARTITIONS)
-    clients = ("rota", STRANGER[assignor], "rota") if leads == "ours" else (STRANGER[assignor], "rota", "rota")
+    clients = ("rota", OTHER_CLIENT[assignor], "rota") if leads == "ours" else (OTHER_CLIENT[assignor], "rota", "rota")
     members: list[Member] = []
     layouts: list[list[set[int]]] = []
     for client in clients:
@@ -128,7 +128,7 @@ def test_rota_and_other_clients_share_a_group(
 def test_java_and_rota_clients_lead_each_other(
     bootstrap: str, join: Join, javas: JavaMembers, group: str, assignor: str
 ) -> None:
-    """Ours leads and Java follows; ours goes, so Java leads; another one of ours and a stranger follow."""
+    """Rota leads and Java follows; Rota leaves, so Java leads; a second Rota and another library's client follow."""
     topic = create_topic(bootstrap, PARTITIONS)
     ours = {"group": group, "topics": [topic], "assignors": [assignor]}
     first = join("rota", **ours)
@@ -141,7 +141,7 @@ def test_java_and_rota_clients_lead_each_other(
     until_shared([java])
     second = join("rota", **ours)
     two = until_shared([java, second])
-    third = join(STRANGER[assignor], **ours)
+    third = join(OTHER_CLIENT[assignor], **ours)
     three = until_shared([java, second, third])
     produce(bootstrap, topic, [b"%d" % number for number in range(12, 24)])
     until_read([first, java, second, third], 24)

@@ -1,4 +1,4 @@
-"""Brokers that reach each other over SASL_SSL alone, with an authorizer: replication, wrong credentials, strangers."""
+"""Brokers that reach each other over SASL_SSL alone, with an authorizer: replication, wrong credentials."""
 
 from __future__ import annotations
 
@@ -240,8 +240,8 @@ async def test_nothing_is_copied_from_a_broker_whose_certificate_is_not_trusted(
     authority: Authority, secured: dict[str, str], tmp_path: Path
 ) -> None:
     async with Brokers(2, secured) as brokers:
-        stranger = Authority(tmp_path, "other").issue("stranger", hosts=("127.0.0.1",))
-        brokers.properties["ssl.keystore.location"] = str(stranger.keystore)
+        untrusted = Authority(tmp_path, "other").issue("untrusted", hosts=("127.0.0.1",))
+        brokers.properties["ssl.keystore.location"] = str(untrusted.keystore)
         await brokers.start(3)
         await brokers.see_each_other()
         with captured_log() as entries:

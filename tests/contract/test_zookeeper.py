@@ -33,11 +33,11 @@ async def test_brokers_that_start_together_create_their_chroot(world: ZooKeeperW
 async def test_nodes_of_a_user_are_readable_but_not_writable_by_others(world: ZooKeeperWorld) -> None:
     owner = await world.open(digest="rota:planted-secret", set_acl=True)
     same_user = await world.open(digest="rota:planted-secret")
-    stranger = await world.open(digest="rota:guessed")
+    unauthenticated = await world.open(digest="rota:guessed")
     await owner.create("/a", b"1")
     assert await same_user.set("/a", b"2") == 1
-    assert (await stranger.get("/a"))[0] == b"2"
-    for call in (stranger.set("/a", b"3"), stranger.create("/a/b"), stranger.delete("/a")):
+    assert (await unauthenticated.get("/a"))[0] == b"2"
+    for call in (unauthenticated.set("/a", b"3"), unauthenticated.create("/a/b"), unauthenticated.delete("/a")):
         with pytest.raises(StoreFailed, match="ACL of /a"):
             await call
     assert (await owner.get("/a"))[0] == b"2"

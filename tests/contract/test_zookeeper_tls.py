@@ -60,7 +60,7 @@ async def test_no_session_begins_without_certificates_that_both_sides_trust(
 ) -> None:
     for keystore, ca in (
         (None, certificates.ca),
-        (certificates.stranger.keystore, certificates.ca),
+        (certificates.untrusted.keystore, certificates.ca),
         (certificates.client.keystore, certificates.other_ca),
     ):
         with pytest.raises(StoreFailed):

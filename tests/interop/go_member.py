@@ -6,9 +6,9 @@ import os
 import shutil
 from pathlib import Path
 
+from tests.interop.client_suites.franz_go import MODULE
+from tests.interop.client_suites.kit import Unavailable, fetch, home, settle
 from tests.interop.java_kit import PrintingMember
-from tests.interop.strangers.franz_go import MODULE
-from tests.interop.strangers.kit import Unavailable, fetch, home, settle
 
 SOURCE = Path(__file__).with_name("go") / "member.go"
 

@@ -1,6 +1,6 @@
 """Administration through confluent-kafka, kafka-python and aiokafka; Kafka's own tools are in test_java_tools.py.
 
-kafka-python's own admin tests run too: strangers/test_strangers.py.
+kafka-python's own admin tests run too: client_suites/test_client_suites.py.
 """
 
 from __future__ import annotations

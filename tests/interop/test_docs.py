@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.interop.client_suites import left_out
 from tests.interop.differential import explained
-from tests.interop.strangers import left_out
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -10,10 +10,10 @@ import pytest
 from confluent_kafka import ConsumerGroupType
 from confluent_kafka.admin import AdminClient, NewPartitions
 from tests.client.test_epoch_members import GROUP_CONFIGS
+from tests.interop.client_suites.kit import Unavailable
 from tests.interop.go_member import GoMember, built
 from tests.interop.java_kit import JavaMember, PrintingMember, needs_java
 from tests.interop.kit import PATIENCE_S, create_topic, produce, until
-from tests.interop.strangers.kit import Unavailable
 from tests.interop.test_protocol_migration import kind
 from tests.soak import soak_only
 

@@ -132,27 +132,31 @@ def test_metadata_that_is_too_long_is_refused(bootstrap: str, join: Join, group:
     assert member.committed(topic, 0) == 1
 
 
-def test_a_stranger_may_not_commit_into_a_living_group(bootstrap: str, join: Join, group: str) -> None:
+def test_a_client_without_membership_may_not_commit_into_a_group_with_members(
+    bootstrap: str, join: Join, group: str
+) -> None:
     """A simple consumer (no member id) is refused while the group has members, and welcome when it is empty."""
     topic = create_topic(bootstrap, 1)
     member = join("confluent-kafka", group=group, topics=[topic])
     until_sizes([member], 1)
-    stranger = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    other_client = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     position = confluent_kafka.TopicPartition(topic, 0, 5)
     try:
         with pytest.raises(confluent_kafka.KafkaException) as refused:
-            stranger.commit(offsets=[position], asynchronous=False)
+            other_client.commit(offsets=[position], asynchronous=False)
         assert refused.value.args[0].name() == "UNKNOWN_MEMBER_ID"
         assert member.committed(topic, 0) is None
         member.close()
-        stranger.commit(offsets=[position], asynchronous=False)
-        (found,) = stranger.committed([confluent_kafka.TopicPartition(topic, 0)], timeout=PATIENCE_S)
+        other_client.commit(offsets=[position], asynchronous=False)
+        (found,) = other_client.committed([confluent_kafka.TopicPartition(topic, 0)], timeout=PATIENCE_S)
         assert found.offset == 5
     finally:
-        stranger.close()
+        other_client.close()
 
 
-def test_a_commit_of_a_stale_generation_or_by_a_stranger_is_refused(bootstrap: str, join: Join, group: str) -> None:
+def test_a_commit_of_a_stale_generation_or_by_an_unknown_member_is_refused(
+    bootstrap: str, join: Join, group: str
+) -> None:
     topic = create_topic(bootstrap, 1)
     member = join("kafka-python", group=group, topics=[topic])
     until_sizes([member], 1)

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import confluent_kafka
 import pytest
 from confluent_kafka import TopicPartition
+from tests.interop.client_suites.kit import Unavailable
 from tests.interop.java_kit import needs_java
 from tests.interop.kit import PATIENCE_S, create_topic, unique, until
-from tests.interop.strangers.kit import Unavailable
 from tests.interop.transactional import CLIENTS, Transactional
 from tests.interop.transactional_programs import FranzGo, Java, ProgramProducer, Sarama
 
-GO = pytest.mark.skipif(os.environ.get("ROTA_STRANGERS") != "all", reason="ROTA_STRANGERS=all is not set")
+GO = pytest.mark.skipif(os.environ.get("ROTA_CLIENT_SUITES") != "all", reason="ROTA_CLIENT_SUITES=all is not set")
 
 
 @pytest.fixture(

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar, Final
 
+from tests.interop.client_suites import franz_go, sarama
+from tests.interop.client_suites.kit import Unavailable, fetch, home, settle
 from tests.interop.java_classes import command
-from tests.interop.strangers import franz_go, sarama
-from tests.interop.strangers.kit import Unavailable, fetch, home, settle
 from tests.interop.transactional import Transactional
 
 HERE: Final = Path(__file__).parent

@@ -38,7 +38,7 @@ LAGS = st.sampled_from([0, 0, 0, 0, 1, -1])
 
 
 class Groups(RuleBasedStateMachine):
-    """Members that behave, members that are stale, strangers, timers, expiry, flushes and crashes in any order."""
+    """Members that behave, members that are stale, unknown ids, timers, expiry, flushes and crashes in any order."""
 
     @initialize()
     def begin(self) -> None:
@@ -48,7 +48,7 @@ class Groups(RuleBasedStateMachine):
         self.committed = 0
 
     def whom(self, draw: st.DataObject) -> tuple[MemberId, InstanceId | None]:
-        """Mostly a member there is, with its instance; sometimes a stranger, a former one, or the wrong instance."""
+        """Mostly a member there is, with its instance; sometimes an unknown id, a former one, or the wrong instance."""
         there = list(self.world.group.members)
         if there and draw.draw(st.integers(0, 5)):
             member = draw.draw(st.sampled_from(there))

@@ -129,7 +129,7 @@ async def test_unauthenticated_bytes_end_in_bounded_time_and_memory(protocol: st
         await serves(port, protocol, certificates)
 
 
-async def test_bytes_of_strangers_on_the_console_end_in_bounded_time_and_memory(
+async def test_unauthenticated_bytes_on_the_console_end_in_bounded_time_and_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(server, "IDLE_CHECK_SECONDS", 0.1)

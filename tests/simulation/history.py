@@ -118,9 +118,9 @@ def disputed_generations(answer: Iterable[Notice]) -> list[tuple[str, int, str]]
             disputes.append((*which, f"led by {leaders[which]} and by {item.leader}"))
         if item.members is not None and members.setdefault(which, item.members) != item.members:
             disputes.append((*which, f"of {sorted(members[which])} and of {sorted(item.members)}"))
-    strangers = defaultdict(set)
+    non_members = defaultdict(set)
     for item in those:
         which = item.group, item.generation
         if which in members and item.member not in members[which]:
-            strangers[which].add(item.member)
-    return disputes + [(*which, f"given to {sorted(who)} as well") for which, who in strangers.items()]
+            non_members[which].add(item.member)
+    return disputes + [(*which, f"given to {sorted(who)} as well") for which, who in non_members.items()]

@@ -12,13 +12,13 @@ from tools.peer.certificates import Authority, Certificate
 
 @dataclass(frozen=True)
 class Certificates:
-    """`server` is for localhost and 127.0.0.1, `elsewhere` for another name; `stranger` is of another authority."""
+    """`server` is for localhost and 127.0.0.1, `elsewhere` for another name; `untrusted` is of another authority."""
 
     ca: Path
     server: Certificate
     elsewhere: Certificate
     client: Certificate
-    stranger: Certificate
+    untrusted: Certificate
     other_ca: Path
 
     def listener(self, certificate: Certificate | None = None, *, requires_client: bool = False) -> ssl.SSLContext:
@@ -40,6 +40,6 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
         ours.issue("server", hosts=("localhost", "127.0.0.1")),
         ours.issue("elsewhere", hosts=("elsewhere.example",)),
         ours.issue("client"),
-        other.issue("stranger"),
+        other.issue("untrusted"),
         other.certificate,
     )

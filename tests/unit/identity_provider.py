@@ -13,7 +13,7 @@ from aiohttp import BasicAuth, web
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
-KEY, STRANGER = (rsa.generate_private_key(65537, 2048) for _ in range(2))
+KEY, UNKNOWN_KEY = (rsa.generate_private_key(65537, 2048) for _ in range(2))
 SECRET = "planted-secret"
 
 

@@ -1,7 +1,7 @@
 """kafkajs (Node) and franz-go (Go) on Rota's listeners: TLS, mTLS, SCRAM and bearer tokens, a process for each.
 
-They come by package name from npm and Go's proxy, once. franz-go is compiled with ROTA_STRANGERS=all (`make interop`);
-a program that has been compiled before runs without it, too.
+They come by package name from npm and Go's proxy, once. franz-go is compiled with ROTA_CLIENT_SUITES=all
+(`make interop`); a program that has been compiled before runs without it, too.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.interop.client_suites.kit import Unavailable, fetch, home, settle
 from tests.interop.kit import unique
 from tests.interop.security.rota_broker import SecureRota
-from tests.interop.strangers.kit import Unavailable, fetch, home, settle
 from tools.peer.secure import PASSWORD, USER, unsecured_token
 
 pytestmark = [
@@ -101,12 +101,14 @@ def franz_go() -> Path:
         raise Unavailable("Go is not installed")
     folder = home() / f"franz-go-secure-{FRANZ_GO}"
     if not (folder / "secure").exists():
-        if os.environ.get("ROTA_STRANGERS") != "all":
-            raise Unavailable("it is not compiled, and ROTA_STRANGERS=all is not set")
+        if os.environ.get("ROTA_CLIENT_SUITES") != "all":
+            raise Unavailable("it is not compiled, and ROTA_CLIENT_SUITES=all is not set")
         part = home() / f"franz-go-secure-part-{os.getpid()}"
         part.mkdir(parents=True, exist_ok=True)
         shutil.copy(PROGRAMS / "go" / "secure.go", part)
-        (part / "go.mod").write_text(f"module strangers\n\ngo 1.24\n\nrequire github.com/twmb/franz-go {FRANZ_GO}\n")
+        (part / "go.mod").write_text(
+            f"module client_suites\n\ngo 1.24\n\nrequire github.com/twmb/franz-go {FRANZ_GO}\n"
+        )
         fetch(["go", "build", "-o", str(part / "secure"), "."], part, GOFLAGS="-mod=mod")
         settle(part, folder)
     return folder / "secure"

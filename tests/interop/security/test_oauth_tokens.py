@@ -17,7 +17,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from structlog.testing import capture_logs
 from tests.interop.java_kit import needs_java, run_java
 from tests.unit.certificates import Certificates, certificates
-from tests.unit.identity_provider import SECRET, STRANGER, IdentityProvider, key_set, signed
+from tests.unit.identity_provider import SECRET, UNKNOWN_KEY, IdentityProvider, key_set, signed
 from tools.peer.secure import unsecured_token
 
 from rota.client import Admin, AdminConfig, AuthenticationFailed
@@ -53,7 +53,7 @@ def port_of(broker: Broker, listener: int) -> int:
 
 TOKENS = [
     (lambda: signed(), 0, True),
-    (lambda: signed(key=STRANGER), 0, False),
+    (lambda: signed(key=UNKNOWN_KEY), 0, False),
     (lambda: signed(-100), 0, False),
     (lambda: signed(aud="other"), 0, False),
     (lambda: unsecured_token("alice", 60), 0, False),
@@ -242,7 +242,7 @@ async def test_keys_of_a_server_that_is_not_trusted_are_not_read(certificates: C
 
 async def test_our_client_is_told_that_its_token_is_invalid(tmp_path: Path) -> None:
     async def provider() -> str:
-        return signed(key=STRANGER)
+        return signed(key=UNKNOWN_KEY)
 
     async with Broker(BrokerConfig(settings(tmp_path)), memory=True) as broker:
         with pytest.raises(AuthenticationFailed, match="invalid_token"):

@@ -46,7 +46,7 @@ def test_frames_before_a_refused_length_are_lost_with_the_connection() -> None:
 @pytest.mark.parametrize(
     ("head", "looks"), [(b"HTTP/1.1 400", "an HTTP server"), (b"\x15\x03\x03\x00\x02", "TLS"), (b"SSH-2.0", "SSH")]
 )
-def test_strangers_are_named(head: bytes, looks: str) -> None:
+def test_frames_of_other_protocols_are_named(head: bytes, looks: str) -> None:
     with pytest.raises(InvalidFrame, match=looks):
         Frames().feed(head)
 

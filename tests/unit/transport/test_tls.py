@@ -160,7 +160,7 @@ async def refusing(context: ssl.SSLContext) -> AsyncIterator[int]:
 
 @pytest.mark.parametrize(
     ("own", "answer"),
-    [(None, "requires a certificate of the client"), ("stranger", "does not trust the authority of the client's")],
+    [(None, "requires a certificate of the client"), ("untrusted", "does not trust the authority of the client's")],
 )
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
 async def test_a_client_that_the_broker_refuses(

@@ -44,7 +44,7 @@ def test_a_heartbeat_reports_a_rebalance() -> None:
     assert beat(world, member.member_id) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_strangers_and_stale_generations_are_refused() -> None:
+def test_unknown_members_and_stale_generations_are_refused() -> None:
     world = GroupWorld().open()
     member = world.member()
     assert beat(world, "who") == ErrorCode.UNKNOWN_MEMBER_ID

@@ -39,7 +39,7 @@ def test_a_stale_generation_is_refused() -> None:
     assert world.ask(sync_group, request(member.member_id, 0), 3).error_code == ErrorCode.ILLEGAL_GENERATION
 
 
-def test_a_stranger_is_unknown_with_and_without_a_group() -> None:
+def test_a_member_id_is_unknown_with_and_without_a_group() -> None:
     world = GroupWorld().open()
     assert world.ask(sync_group, request("who"), 3).error_code == ErrorCode.UNKNOWN_MEMBER_ID
     world.member()

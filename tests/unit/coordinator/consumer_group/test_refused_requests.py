@@ -35,19 +35,19 @@ def test_tl4_commits_are_counted_and_the_last_count_comes_with_the_end_of_the_ep
     assert refusals(talk)[-1].members[0].client_id == CLIENT
 
 
-def test_tl4_commits_in_transactions_and_of_strangers_are_counted() -> None:
+def test_tl4_commits_in_transactions_and_of_unknown_members_are_counted() -> None:
     talk = Talk()
     talk.join("a", "t")
     assert talk.commit_in_transaction("a", 1) is ErrorCode.ILLEGAL_GENERATION
-    assert talk.commit("stranger", 2) is ErrorCode.UNKNOWN_MEMBER_ID
-    assert [each.members[0].member_id for each in refusals(talk)] == ["a", "stranger"]
+    assert talk.commit("unknown", 2) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert [each.members[0].member_id for each in refusals(talk)] == ["a", "unknown"]
 
 
-def test_tl4_strangers_beyond_the_limit_are_counted_together() -> None:
+def test_tl4_unknown_members_beyond_the_limit_are_counted_together() -> None:
     talk = Talk()
     talk.join("a", "t")
     for number in range(REFUSALS_MAX + 20):
-        talk.commit(f"stranger-{number}", 2)
+        talk.commit(f"unknown-{number}", 2)
     assert len(refusals(talk)) == REFUSALS_MAX + 2
     assert (refusals(talk)[-1].members[0].member_id, refusals(talk)[-1].count) == ("", 10)
 
@@ -149,7 +149,7 @@ def test_tl4_the_last_count_comes_when_the_group_becomes_a_classic_one() -> None
 def test_tl4_the_last_count_of_a_classic_group_comes_when_it_is_converted() -> None:
     talk = classic_pair()
     for _ in range(5):
-        assert talk.beat("stranger", 3).error is ErrorCode.GROUP_ID_NOT_FOUND
+        assert talk.beat("unknown", 3).error is ErrorCode.GROUP_ID_NOT_FOUND
     talk.join("a", "t")
     assert counts(talk)[-1] == ("heartbeat", ErrorCode.GROUP_ID_NOT_FOUND, 5, 1)
 

@@ -188,18 +188,18 @@ def test_a_member_cannot_change_to_protocols_that_the_others_do_not_know() -> No
     assert script >> join(1, "b", protocols=ROUNDROBIN) << join_refused(1, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "b")
 
 
-def test_an_id_given_is_forgotten_in_time_and_is_then_a_stranger() -> None:
+def test_an_id_given_is_forgotten_in_time_and_is_then_unknown() -> None:
     script = Script().does(join(1, new="a", known=True)).after(10_000)
     assert script >> fires("pending:a") >> join(2, "a") << join_refused(2, ErrorCode.UNKNOWN_MEMBER_ID, "a")
 
 
 @pytest.mark.parametrize("at", [stable, completing, preparing])
-def test_a_stranger_is_refused_in_every_state(at: Callable[..., Script]) -> None:
+def test_an_unknown_member_is_refused_in_every_state(at: Callable[..., Script]) -> None:
     script = at("a")
     assert script >> join(1, "x") << join_refused(1, ErrorCode.UNKNOWN_MEMBER_ID, "x")
 
 
-def test_a_stranger_is_refused_by_an_empty_group() -> None:
+def test_an_unknown_member_is_refused_by_an_empty_group() -> None:
     assert empty() >> join(1, "x") << join_refused(1, ErrorCode.UNKNOWN_MEMBER_ID, "x")
 
 

@@ -184,7 +184,7 @@ def test_a_batch_of_leaves_has_one_result_per_member_and_one_rebalance() -> None
 
 
 @pytest.mark.parametrize("script", [stable("a"), completing("a"), empty(), preparing("a")])
-def test_a_stranger_that_leaves_changes_nothing(script: Script) -> None:
+def test_an_unknown_member_that_leaves_changes_nothing(script: Script) -> None:
     before = script.group.state
     assert script >> leave(1, "x") << left(1, ("x", None, UNKNOWN))
     assert script.group.state is before

@@ -152,7 +152,7 @@ def test_a_join_timer_that_rings_late_changes_nothing() -> None:
         assert script >> fires("join")
 
 
-def test_a_member_that_was_removed_is_a_stranger() -> None:
+def test_a_member_that_was_removed_is_unknown() -> None:
     script = preparing("a", "b").does(join(1, "b")).after(60_000).does(fires("join"))
     assert script >> heartbeat(2, "a", 1) << refuse(2, ErrorCode.UNKNOWN_MEMBER_ID)
 

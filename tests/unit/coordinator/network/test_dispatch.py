@@ -1,4 +1,4 @@
-"""The table of what is known: versions, headers, strangers."""
+"""The table of supported APIs: versions, headers, unknown keys."""
 
 from __future__ import annotations
 

@@ -104,12 +104,12 @@ async def test_a_client_that_no_rule_names_is_closed(serve: Serve, certificates:
     assert any("no rule of ssl.principal.mapping.rules matches" in line.get("reason", "") for line in logs)
 
 
-@pytest.mark.parametrize("client", ["none", "stranger"])
+@pytest.mark.parametrize("client", ["none", "untrusted"])
 async def test_a_client_without_an_accepted_certificate_is_refused(
     serve: Serve, certificates: Certificates, client: str
 ) -> None:
     world = await secure(serve, certificates, ssl_client_auth="required")
-    keystore = certificates.stranger.keystore if client == "stranger" else None
+    keystore = certificates.untrusted.keystore if client == "untrusted" else None
     with capture_logs() as logs:
         try:
             peer = await connect(world, certificates.ca, keystore)

@@ -173,7 +173,7 @@ def test_a_refused_change_is_requested_again() -> None:
     assert list(state.tick(late_ms)) == [ShrinkIsr(frozenset({1}))]
 
 
-def test_strangers_and_offsets_from_nowhere_change_nothing() -> None:
+def test_unassigned_replicas_and_offsets_out_of_range_change_nothing() -> None:
     state = leader()
     state.appended(5)
     assert fetch(state, 5, 9) == []

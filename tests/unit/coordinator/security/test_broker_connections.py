@@ -84,7 +84,7 @@ def test_the_certificate_of_a_broker_is_verified_and_its_host_name_as_configured
     assert [dict(pair[0] for pair in each["subject"])["commonName"] for each in tls.get_ca_certs()] == ["ca"]  # type: ignore[misc,union-attr]
 
 
-async def test_a_broker_with_the_certificate_of_another_host_or_of_a_stranger_is_refused(
+async def test_a_broker_with_the_certificate_of_another_host_or_authority_is_refused(
     certificates: Certificates,
 ) -> None:
     given = properties(certificates, ssl_keystore_location=str(certificates.elsewhere.keystore))

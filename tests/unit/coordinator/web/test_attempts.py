@@ -18,7 +18,7 @@ def logged_in(attempts: Attempts, user: str = "u") -> None:
     attempts.succeeded(attempt)
 
 
-def test_attempts_of_strangers_are_bounded_for_each_source_and_in_all() -> None:
+def test_first_logins_are_bounded_for_each_source_and_in_all() -> None:
     attempts = Attempts()
     for number in range(FAILURES_MAX):
         assert attempts.begin("u", str(number // FAILURES_PER_SOURCE_MAX), 0)
@@ -43,7 +43,7 @@ def test_attempts_at_one_time_that_succeed_do_not_count() -> None:
     assert not attempts.begin("v", "host", 0)
 
 
-def test_strangers_do_not_lock_out_a_user_where_it_was_before() -> None:
+def test_first_logins_do_not_lock_out_a_user_who_has_logged_in_before() -> None:
     attempts = Attempts()
     logged_in(attempts)
     for number in range(2 * FAILURES_MAX):

@@ -326,7 +326,7 @@ async def test_a_certificate_that_is_demanded_on_a_running_broker_is_demanded_of
         assert await is_served(http, None)
         broker.config.reconfigure({}, {"listener.name.http.ssl.client.auth": "required"})
         assert not await is_served(http, None)
-        assert not await is_served(http, certificates.stranger.keystore)
+        assert not await is_served(http, certificates.untrusted.keystore)
         assert await is_served(http, certificates.client.keystore)
 
 

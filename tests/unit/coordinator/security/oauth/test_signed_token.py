@@ -56,8 +56,8 @@ def test_a_public_key_is_no_hmac_secret(signer: Signer) -> None:
 
 
 def test_a_key_in_the_token_is_ignored(signer: Signer) -> None:
-    stranger = Signer()
-    forged = stranger.sign(VALID, jwk=stranger.public()["rsa"], jku="http://evil.example/keys")
+    other_signer = Signer()
+    forged = other_signer.sign(VALID, jwk=other_signer.public()["rsa"], jku="http://evil.example/keys")
     with pytest.raises(TokenRefused, match="signature is wrong"):
         validator(signer.key_set()).validate(forged)
 

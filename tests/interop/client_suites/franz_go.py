@@ -9,9 +9,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.interop.strangers.kit import Unavailable, fetch, home, settle
-from tests.interop.strangers.left_out import FRANZ_GO
-from tests.interop.strangers.sarama import run_go_tests
+from tests.interop.client_suites.kit import Unavailable, fetch, home, settle
+from tests.interop.client_suites.left_out import FRANZ_GO
+from tests.interop.client_suites.sarama import run_go_tests
 
 MODULE = "github.com/twmb/franz-go@v1.22.2"
 RECORDS = 20_000  # of each consume-transform-produce chain, instead of 500,000
@@ -25,7 +25,7 @@ def built() -> Path:
     if not (folder / "kgo.test").exists():
         part = home() / f"franz-go-part-{os.getpid()}"
         part.mkdir(parents=True, exist_ok=True)
-        (part / "go.mod").write_text("module strangers\n\ngo 1.24\n")
+        (part / "go.mod").write_text("module client_suites\n\ngo 1.24\n")
         module = json.loads(fetch(["go", "mod", "download", "-json", MODULE], part, GOFLAGS="-mod=mod"))
         source = Path(shutil.copytree(module["Dir"], part / "source"))
         subprocess.run(["chmod", "-R", "u+w", str(source)], check=True)

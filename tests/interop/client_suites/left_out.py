@@ -60,13 +60,13 @@ LIBRDKAFKA_ADMIN: dict[str, str] = {
 
 
 def table() -> str:
-    """The section of docs/SKIPPED.md, as Markdown. `python -m tests.interop.strangers.left_out` prints it."""
+    """The section of docs/SKIPPED.md, as Markdown. `python -m tests.interop.client_suites.left_out` prints it."""
     lines = [
         "## Other clients' tests that do not run",
         "",
         "All other integration tests of kafka-python and functional tests of sarama pass, on one broker and on a",
         "cluster with ZooKeeper, and all others of franz-go (kgo) and librdkafka on such a cluster",
-        "(tests/interop/strangers).",
+        "(tests/interop/client_suites).",
         "",
     ]
     suites = {

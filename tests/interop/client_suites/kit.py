@@ -1,4 +1,4 @@
-"""Where strangers' suites are kept, and what a run of one yields."""
+"""Where client_suites' suites are kept, and what a run of one yields."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Unavailable(Exception):
 
 
 def home() -> Path:
-    """The folder of downloaded suites, outside version control. ROTA_STRANGERS_HOME names another one."""
-    return Path(os.environ.get("ROTA_STRANGERS_HOME") or ROOT / ".tools" / "strangers")
+    """The folder of downloaded suites, outside version control. ROTA_CLIENT_SUITES_HOME names another one."""
+    return Path(os.environ.get("ROTA_CLIENT_SUITES_HOME") or ROOT / ".tools" / "client_suites")
 
 
 def fetch(command: Sequence[str], cwd: Path, **environment: str) -> str:

@@ -10,13 +10,13 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.interop.strangers.kit import SUITE_S_MAX, Unavailable, fetch, home, settle
-from tests.interop.strangers.left_out import LIBRDKAFKA, LIBRDKAFKA_ADMIN
+from tests.interop.client_suites.kit import SUITE_S_MAX, Unavailable, fetch, home, settle
+from tests.interop.client_suites.left_out import LIBRDKAFKA, LIBRDKAFKA_ADMIN
 from tools.peer.jars import java
 
 PACKAGE = "4.9.0"  # of rdkafka-sys: librdkafka 2.10.0
 MANIFEST = f"""[package]
-name = "strangers"
+name = "client_suites"
 version = "1.0.0"
 edition = "2021"
 

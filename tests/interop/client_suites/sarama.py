@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.interop.client_suites.kit import SUITE_S_MAX, Unavailable, fetch, home, settle
+from tests.interop.client_suites.left_out import SARAMA, SARAMA_CLUSTER_ONLY
+from tests.interop.client_suites.proxied_cluster import ProxiedCluster, docker
 from tests.interop.kit import until
-from tests.interop.strangers.kit import SUITE_S_MAX, Unavailable, fetch, home, settle
-from tests.interop.strangers.left_out import SARAMA, SARAMA_CLUSTER_ONLY
-from tests.interop.strangers.proxied_cluster import ProxiedCluster, docker
 from tools.ports import free_ports
 
 MODULE = "github.com/IBM/sarama@v1.61.1"
@@ -55,7 +55,7 @@ def built() -> Path:
     if not (folder / "sarama.test").exists():
         part = home() / f"sarama-part-{os.getpid()}"
         fetch(["go", "install", PROXY], part, GOBIN=str(part))
-        (part / "go.mod").write_text("module strangers\n\ngo 1.24\n")
+        (part / "go.mod").write_text("module client_suites\n\ngo 1.24\n")
         answer = fetch(["go", "mod", "download", "-json", MODULE], part, GOFLAGS="-mod=mod")
         source = Path(shutil.copytree(json.loads(answer)["Dir"], part / "source"))
         subprocess.run(["chmod", "-R", "u+w", str(source)], check=True)

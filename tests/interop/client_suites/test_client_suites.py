@@ -1,7 +1,7 @@
 """The tests of four client libraries' own authors, unchanged, against this broker and against a cluster with ZooKeeper.
 
-They come by package name from PyPI, Go's proxy and crates.io, once, into .tools/strangers; without network they are
-skipped. Those that are built with a compiler and those on a cluster run with ROTA_STRANGERS=all (`make interop`).
+They come by package name from PyPI, Go's proxy and crates.io, once, into .tools/client_suites; without network they are
+skipped. Those that are built with a compiler and those on a cluster run with ROTA_CLIENT_SUITES=all (`make interop`).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 from tests.interop.broker import broker
+from tests.interop.client_suites import franz_go, kafka_python, librdkafka, sarama
+from tests.interop.client_suites.kit import Unavailable
 from tests.interop.security.rota_broker import SecureRota
-from tests.interop.strangers import franz_go, kafka_python, librdkafka, sarama
-from tests.interop.strangers.kit import Unavailable
 from tools.cluster import Cluster
 from tools.peer.secure import PASSWORD, USER
 from tools.zookeeper import missing
 
-ALL = os.environ.get("ROTA_STRANGERS") == "all"
-needs_all = pytest.mark.skipif(not ALL, reason="ROTA_STRANGERS=all is not set")
+ALL = os.environ.get("ROTA_CLIENT_SUITES") == "all"
+needs_all = pytest.mark.skipif(not ALL, reason="ROTA_CLIENT_SUITES=all is not set")
 needs_zookeeper = pytest.mark.skipif(missing() is not None, reason=f"no ZooKeeper: {missing()}")
 AUTHORIZER = {  # everybody may do what no ACL says otherwise, also the brokers
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

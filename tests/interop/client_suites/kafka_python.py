@@ -12,8 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests.interop.strangers.kit import SUITE_S_MAX, Unavailable, fetch, home, settle
-from tests.interop.strangers.left_out import KAFKA_PYTHON
+from tests.interop.client_suites.kit import SUITE_S_MAX, Unavailable, fetch, home, settle
+from tests.interop.client_suites.left_out import KAFKA_PYTHON
 
 # the source package leaves this module out; for a broker that runs already, this is all that the tests need of it
 SERVICE = """
