@@ -6,12 +6,16 @@ v7 protocol type in the answer · v8 reason (KIP-800) · v9 skip assignment (KIP
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 from uuid import uuid4
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.consumer_group.machine import HostedGroup
 from rota.coordinator.group.effects import Joined
 from rota.coordinator.group.events import InstanceId, Join, MemberId, Proto
+from rota.coordinator.group.transitions import GroupState
+from rota.coordinator.group.waiting import park_join
 from rota.coordinator.group_coordinator import GroupShard
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
@@ -19,6 +23,7 @@ from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupRespons
 
 GATHER_MS: Final = 5  # the least initial delay while clients connect: those that start together make one generation
 CONNECTING_MS: Final = 100  # after the last new connection
+_PREPARING: Final = GroupState.PREPARING  # bound once, for speed
 PREFIX_CHARS_MAX: Final = 4_096  # of a member id: with the rest of it, what the offsets topic can hold (32,767 bytes)
 
 
@@ -29,14 +34,42 @@ def join_group(
     shard = _refusal(node, request)
     if isinstance(shard, ErrorCode):
         return _response(Joined(member_id=MemberId(request.member_id), error=shard), call.version)
-    group = node.groups.group(shard, request.group_id)
+    group, version = node.groups.group(shard, request.group_id), call.version
+    delayed_reply = _parked(node, shard, group, call, request) or _submitted(node, shard, group, call, request)
+    return delayed_reply.map(lambda body: _response(body, version))
+
+
+def _parked(
+    node: Node, shard: GroupShard, group: HostedGroup, call: Call, request: JoinGroupRequest
+) -> DelayedReply[Joined] | None:
+    """Return the reply to a member that rejoins as it was while others are missing; None if an event has to decide."""
+    if group.state is not _PREPARING:
+        return None
+    session_ms = request.session_timeout_ms
+    timeouts_ms = session_ms, request.rebalance_timeout_ms if call.version >= 1 else session_ms
+    parked = (
+        request.member_id,
+        request.group_instance_id,
+        (call.client_id, call.client_host),
+        timeouts_ms,
+        request.protocol_type,
+        request.protocols,
+        node.now_ms(),
+    )
+    return shard.park(group, park_join, parked, _refusal_of(request))
+
+
+def _refusal_of(request: JoinGroupRequest) -> Callable[[ErrorCode], Joined]:
+    return lambda code: Joined(member_id=MemberId(request.member_id), error=code)
+
+
+def _submitted(
+    node: Node, shard: GroupShard, group: HostedGroup, call: Call, request: JoinGroupRequest
+) -> DelayedReply[Joined]:
     event = _event(shard, call, request)
     if node.now_ms() - node.connected_ms < CONNECTING_MS:
         event.gather_ms = GATHER_MS
-    delayed_reply: DelayedReply[Joined] = shard.submit(
-        group, event, lambda code: Joined(member_id=event.member_id, error=code), mutes=True
-    )
-    return delayed_reply.map(lambda body: _response(body, call.version))
+    return shard.submit(group, event, _refusal_of(request), mutes=True)
 
 
 def _refusal(node: Node, request: JoinGroupRequest) -> GroupShard | ErrorCode:

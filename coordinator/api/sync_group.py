@@ -5,13 +5,21 @@ v3 static members (KIP-345) · v4 flexible · v5 protocol type and name, to be c
 
 from __future__ import annotations
 
+from typing import Final
+
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.consumer_group.machine import HostedGroup
 from rota.coordinator.group.effects import Synced
 from rota.coordinator.group.events import InstanceId, MemberId, Sync
+from rota.coordinator.group.transitions import GroupState
+from rota.coordinator.group.waiting import assignment_of, park_sync
 from rota.coordinator.group_coordinator import GroupShard
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+_COMPLETING: Final = GroupState.COMPLETING  # bound once, for speed
+_STABLE: Final = GroupState.STABLE
 
 
 def sync_group(
@@ -24,9 +32,31 @@ def sync_group(
     group = shard.machines.get(request.group_id)
     if group is None:
         return SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
-    event = _event(shard, request)
-    delayed_reply: DelayedReply[Synced] = shard.submit(group, event, lambda code: Synced(error=code), mutes=True)
-    return delayed_reply.map(_response)
+    reply = _answered_without_event(shard, group, request)
+    if reply is None:
+        reply = shard.submit(group, _event(shard, request), _refused, mutes=True)
+    return reply.map(_response) if isinstance(reply, DelayedReply) else _response(reply)
+
+
+def _answered_without_event(
+    shard: GroupShard, group: HostedGroup, request: SyncGroupRequest
+) -> Synced | DelayedReply[Synced] | None:
+    """Return the reply to a follower that waits for its part, or that fetches it; None if an event has to decide."""
+    asked = (
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id,
+        (request.protocol_type, request.protocol_name),
+    )
+    if group.state is _STABLE:
+        return shard.read(group, assignment_of, asked, _refused)
+    if group.state is _COMPLETING:
+        return shard.park(group, park_sync, asked, _refused)
+    return None
+
+
+def _refused(code: ErrorCode) -> Synced:
+    return Synced(error=code)
 
 
 def _refusal(node: Node, call: Call, request: SyncGroupRequest) -> GroupShard | ErrorCode:

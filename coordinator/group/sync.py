@@ -34,7 +34,7 @@ def sync(group: ClassicGroup, event: Sync, step: Step) -> None:
     member = group.members.by_id[event.member_id]
     _mark_synced(group, member, step)
     if group.state is GroupState.STABLE:
-        step.reply(event.token, _synced(group, member))
+        step.reply(event.token, synced(group, member))
         return
     if member.sync is not None:
         step.refuse(member.sync, Synced(error=ErrorCode.REBALANCE_IN_PROGRESS))
@@ -69,7 +69,8 @@ def _mark_synced(group: ClassicGroup, member: Member, step: Step) -> None:
             step.disarm(SYNC)
 
 
-def _synced(group: ClassicGroup, member: Member) -> Synced:
+def synced(group: ClassicGroup, member: Member) -> Synced:
+    """Return the reply to a member's SyncGroup in a generation that has its assignment."""
     return Synced(protocol_type=group.protocol_type or None, protocol=group.protocol, assignment=member.assignment)
 
 
@@ -87,7 +88,7 @@ def _take_assignment(group: ClassicGroup, event: Sync, step: Step) -> None:
     group.record_group(group.value(generation=group.generation, assigned=True), step)
     for member in members:
         if member.sync is not None:
-            step.reply(member.sync, _synced(group, member))
+            step.reply(member.sync, synced(group, member))
             member.sync = None
             group.keep_alive(member, step)
 

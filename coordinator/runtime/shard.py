@@ -164,6 +164,48 @@ class Shard(Generic[M]):
         self.step(machine, request)
         return delayed_reply
 
+    def park(
+        self, machine: M, decide: Callable[..., bool], request: tuple[Any, ...], refusal: Refusal
+    ) -> DelayedReply[Any] | None:
+        """Have a request parked without event and effects, by `decide(machine, token, *request)`, for speed.
+
+        `decide` returns True if the request waits in the machine, which is hosted: a later step replies to its token.
+        False: nothing has changed, the result is None, and an event has to be submitted.
+        """
+        token, delayed_reply = self.token(), DelayedReply[Any](mutes=True)
+        self._requests[token] = (delayed_reply, refusal)
+        try:
+            if decide(machine, token, *request):
+                return delayed_reply
+            del self._requests[token]
+        except Exception as mistake:  # noqa: BLE001  # as in `step`; it answers this request, too
+            self._shell.step_failed(self, mistake)
+            return delayed_reply
+        return None
+
+    def read(
+        self,
+        machine: M,
+        decide: Callable[..., T | None],
+        request: tuple[Any, ...],
+        refusal: Callable[[ErrorCode], T],
+    ) -> T | DelayedReply[T] | None:
+        """Have a request answered from a machine without event and effects, by `decide(machine, *request)`.
+
+        None: nothing has changed, and an event has to be submitted. Else the reply, as of `when_committed`; it mutes.
+        """
+        try:
+            body = decide(machine, *request)
+        except Exception as mistake:  # noqa: BLE001  # as in `step`
+            self._shell.step_failed(self, mistake)
+            return refusal(_NOT_COORDINATOR)
+        if body is None:
+            return None
+        reply = self.when_committed(body, refusal)
+        if isinstance(reply, DelayedReply):
+            reply.mutes = True
+        return reply
+
     def record(
         self, machine: M, decide: Callable[..., bool], request: tuple[Any, ...], records: Sequence[Any], body: T
     ) -> T | DelayedReply[T] | None:

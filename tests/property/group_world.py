@@ -7,7 +7,9 @@ after it, loses everything soft, and loads again. A request that was waiting the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 
+from rota.coordinator.group import waiting
 from rota.coordinator.group.effects import (
     Append,
     AppendAndReply,
@@ -21,7 +23,7 @@ from rota.coordinator.group.effects import (
     Reply,
     Synced,
 )
-from rota.coordinator.group.events import Event, MemberId, TimerFired, Token
+from rota.coordinator.group.events import Event, Join, MemberId, Sync, TimerFired, Token
 from rota.coordinator.group.machine import Group
 from rota.coordinator.group.state import GroupConfig
 from rota.coordinator.group.transitions import GroupState
@@ -30,6 +32,7 @@ from rota.protocol.errors import ErrorCode
 Record = GroupRecord | OffsetRecord
 CONFIG = GroupConfig(initial_rebalance_delay_ms=100, session_min_ms=1)
 RINGS_MAX = 500
+COMPARED_MAX = 50  # members of a group that is compared as a whole after each step
 
 
 def compacted(log: list[Record]) -> list[Record]:
@@ -61,6 +64,45 @@ def soft(group: Group) -> tuple[object, ...]:
     ]
     pending, unsynced = list(group.members.pending), list(group.members.unsynced)
     return (group.state, members, pending, unsynced, group.members.leader, group.protocol, group.protocol_type)
+
+
+def whole(value: object) -> object:
+    """Everything in a group, as values that can be compared."""
+    if isinstance(value, dict):
+        return {key: whole(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [whole(each) for each in value]
+    names = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    return {name: whole(getattr(value, name)) for name in names} if names else value
+
+
+def without_event(group: Group, event: Event, now_ms: int) -> list[Effect] | None:
+    """Decide on a JoinGroup or a SyncGroup as the API does first; None where it lets a step decide."""
+    if isinstance(event, Join):
+        client, timeouts_ms = (event.client_id, event.client_host), (event.session_ms, event.rebalance_ms)
+        asked = (event.member_id, event.instance_id, client, timeouts_ms, event.protocol_type, event.protocols)
+        return [] if waiting.park_join(group, event.token, *asked, now_ms) else None
+    if not isinstance(event, Sync):
+        return None
+    part = (event.member_id, event.instance_id, event.generation, (event.protocol_type, event.protocol))
+    if waiting.park_sync(group, event.token, *part):
+        return []
+    body = waiting.assignment_of(group, *part)
+    return None if body is None else [Reply(event.token, body)]
+
+
+def step(group: Group, event: Event, now_ms: int) -> list[Effect]:
+    """Step an event. What is decided without it is the same and leaves the same group, or nothing has changed (G4a)."""
+    if not isinstance(event, Join | Sync) or len(group.members) + len(group.members.pending) > COMPARED_MAX:
+        return group.step(event, now_ms)
+    other = deepcopy(group)
+    decided = without_event(other, event, now_ms)
+    if decided is None:
+        assert whole(other) == whole(group)
+    effects = group.step(event, now_ms)
+    if decided is not None:
+        assert (decided, whole(other)) == (effects, whole(group))
+    return effects
 
 
 def parked_in(group: Group) -> set[Token]:
@@ -100,7 +142,7 @@ class World:
 
     def step(self, event: Event) -> None:
         assert not self.group.members or self.group.state is not GroupState.EMPTY
-        self.perform(self.group.step(event, self.now_ms))
+        self.perform(step(self.group, event, self.now_ms))
         if self.group.state is GroupState.DEAD:
             self.group = Group("g", self.config)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from tests.property.group_world import parked_in
+from tests.property.group_world import parked_in, step
 
 from rota.coordinator.group.effects import Append, Arm, Disarm, GroupRecord, Reply
 from rota.coordinator.group.events import (
@@ -61,7 +61,7 @@ class Place:
         return there
 
     def take(self, event: Event) -> None:
-        for effect in self.group.step(event, self.now_ms):
+        for effect in step(self.group, event, self.now_ms):
             match effect:
                 case Append(record):
                     assert isinstance(record, GroupRecord)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.property.group_world import step
+
 from rota.coordinator.group.effects import (
     Append,
     AppendAndReply,
@@ -65,7 +67,7 @@ class Script:
 
     def __rshift__(self, event: Event) -> Script:
         self._nothing_left()
-        self._take(self.group.step(self._at_this_time(event), self.now_ms))
+        self._take(step(self.group, self._at_this_time(event), self.now_ms))
         return self
 
     def __lshift__(self, effect: Effect) -> Script:

@@ -10,6 +10,7 @@ from tests.unit.coordinator.litter import no_litter
 from tests.unit.coordinator.runtime.toy import Counter, Number, Put, Shout, ToyWorld
 
 from rota.coordinator.group.machine import Group
+from rota.coordinator.group.state import GroupConfig
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.runtime.contract import Append, Effect, Reply
 from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS
@@ -296,3 +297,41 @@ def test_a_shard_that_is_abandoned_sends_nothing() -> None:
     toy.runtime.resign(0, 1)
     toy.flush()
     assert toy.sent == []
+
+
+def test_a_mistake_in_a_request_that_is_decided_without_an_event_is_answered_and_stops_its_shard(world: Any) -> None:
+    """G4: as a mistake in a step."""
+    shard = world.shard("g")
+    waiting = world.join("g", known=True)
+
+    def mistaken(*request: Any) -> bool:
+        raise RuntimeError("nobody wrote a test for this")
+
+    parked = shard.park(shard.machines["g"], mistaken, (), lambda code: code)
+    assert parked is not None
+    assert parked.value is ErrorCode.NOT_COORDINATOR
+    assert waiting.answered
+    world.turn()
+    assert (
+        world.shard("g").read(Group("g", GroupConfig()), mistaken, (), lambda code: code) is ErrorCode.NOT_COORDINATOR
+    )
+    world.turn()
+    assert world.shard("g").state is ShardState.READY
+
+
+def test_a_request_that_is_not_decided_without_an_event_leaves_nothing_behind(world: Any) -> None:
+    shard, group = world.shard("g"), Group("g", GroupConfig())
+    assert shard.park(group, lambda group, token: False, (), lambda code: code) is None
+    assert shard.read(group, lambda group: None, (), lambda code: code) is None
+    assert not shard._requests
+
+
+def test_o1_a_read_without_an_event_waits_for_the_writes_before_it_and_mutes(world: Any) -> None:
+    world.commit("g", 5)
+    shard, group = world.shard("g"), world.shard("g").machines["g"]
+    reply = shard.read(group, lambda group: "read", (), lambda code: code)
+    assert reply.mutes
+    assert not reply.answered
+    world.turn()
+    assert reply.value == "read"
+    assert shard.read(group, lambda group: "again", (), lambda code: code) == "again"
