@@ -126,7 +126,7 @@ def test_keys_go_where_java_sends_them(partitions: int) -> None:
         pytest.skip("no Java, or no jars of Kafka: python -m tools.peer fetch")
     keys = [random.Random(at).randbytes(at % 40 + 1) for at in range(200)]
     theirs = run_java(
-        str(Path(__file__).with_name("java") / "Place.java"), str(partitions), *[key.hex() for key in keys]
+        str(Path(__file__).with_name("java") / "PartitionForKey.java"), str(partitions), *[key.hex() for key in keys]
     )
     assert [partition_of(key, partitions) for key in keys] == [int(line) for line in theirs.split()]
 

@@ -78,7 +78,7 @@ def test_the_commands_over_http_are_those_of_the_page(tmp_path: Path) -> None:
         assert server.wait(PROGRAM_S_MAX) == 0
 
 
-TALK = """
+CLIENT_PROGRAM = """
 import java.util.Properties;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -105,7 +105,7 @@ class TestJava:
 
     def test_the_helper_starts_a_broker_for_kafkas_own_client(self, tmp_path: Path) -> None:
         (tmp_path / "RotaBroker.java").write_text(blocks("java")[0])
-        (tmp_path / "Main.java").write_text(TALK)
+        (tmp_path / "Main.java").write_text(CLIENT_PROGRAM)
         jars = f"{lib()}/*"
         run(tmp_path, "javac", "-cp", jars, "RotaBroker.java", "Main.java")
         printed = run(tmp_path, "java", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}:.", "Main")

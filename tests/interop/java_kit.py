@@ -15,7 +15,7 @@ from tests.interop.java_tools import Done, java_tools
 from tests.interop.kit import until
 from tools.peer.jars import lib
 
-TALK = str(Path(__file__).with_name("java") / "Talk.java")
+KAFKA_CLIENT = str(Path(__file__).with_name("java") / "KafkaClient.java")
 JAVA_S_MAX = 90
 
 needs_java = [
@@ -50,8 +50,8 @@ def _run(name: str, *arguments: str, given: str = "") -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def talk(bootstrap: str, *arguments: str) -> str:
-    return run_java(TALK, bootstrap, *arguments)
+def run_kafka_client(bootstrap: str, *arguments: str) -> str:
+    return run_java(KAFKA_CLIENT, bootstrap, *arguments)
 
 
 class JavaProgram:
@@ -140,7 +140,7 @@ class PrintingMember:
 
 
 class JavaMember(PrintingMember):
-    """Talk's `member`. `assignor` "consumer": a member of the consumer protocol (KIP-848)."""
+    """`member` of KafkaClient.java. `assignor` "consumer": a member of the consumer protocol (KIP-848)."""
 
     def __init__(self, bootstrap: str, group: str, topic: str, assignor: str = "RangeAssignor") -> None:
-        super().__init__(command(TALK, bootstrap, "member", group, topic, assignor))
+        super().__init__(command(KAFKA_CLIENT, bootstrap, "member", group, topic, assignor))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from tests.interop.conftest import Join
-from tests.interop.java_kit import JavaMember, needs_java, talk
+from tests.interop.java_kit import JavaMember, needs_java, run_kafka_client
 from tests.interop.kit import create_topic, produce, unique, until
 
 pytestmark = needs_java
@@ -15,7 +15,7 @@ VALUES = [str(number) for number in range(500)]
 
 def test_other_clients_read_each_codec_of_java(bootstrap: str, join: Join) -> None:
     topics = {codec: create_topic(bootstrap, 1) for codec in CODECS}
-    talk(bootstrap, "produce", "500", *(f"{topic}={codec}" for codec, topic in topics.items()))
+    run_kafka_client(bootstrap, "produce", "500", *(f"{topic}={codec}" for codec, topic in topics.items()))
     for client in ("confluent-kafka", "kafka-python", "aiokafka"):
         reader = join(client, group=unique("group"), topics=list(topics.values()))
         until(lambda reader=reader: len(reader.values) == 500 * len(topics), f"all records at {client}")
@@ -28,7 +28,7 @@ def test_java_reads_each_codec_of_other_clients(bootstrap: str) -> None:
     for topic, codec in zip(topics, CODECS, strict=True):
         produce(bootstrap, topic, [value.encode() for value in VALUES], **{"compression.type": codec, "linger.ms": 20})
     read = defaultdict(list)
-    for line in talk(bootstrap, "consume", "500", *topics).splitlines():
+    for line in run_kafka_client(bootstrap, "consume", "500", *topics).splitlines():
         topic, value = line.split()
         read[topic].append(value)
     assert read == dict.fromkeys(topics, VALUES)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.soak import examples
-from tests.unit.coordinator.consumer_group.talk import REBALANCE_MS, Talk, TopicsInMemory, durable, id_of, named
+from tests.unit.coordinator.consumer_group.script import REBALANCE_MS, Script, TopicsInMemory, durable, id_of, named
 
 from rota.coordinator.consumer_group.assignors import uniform
 from rota.coordinator.consumer_group.assignors.spec import GroupSpec, MemberSpec
@@ -51,7 +51,7 @@ class Groups(RuleBasedStateMachine):
     )
     def begin(self, assignor: str, interval_ms: int, count: int) -> None:
         config = ConsumerGroupSettings(assignment_interval_ms=interval_ms, assignors=(assignor,))
-        self.talk = Talk(TopicsInMemory(t=count, u=2), config)
+        self.script = Script(TopicsInMemory(t=count, u=2), config)
         self.clients: dict[str, Client] = {}
         self.epochs: dict[str, int] = {}
         self.created = 0
@@ -63,7 +63,7 @@ class Groups(RuleBasedStateMachine):
         says = {"instance": client.instance, "owned": dict(client.owned)}
         if client.epoch == 0 or client.is_full:
             says |= {"names": client.names, "regex": client.regex, "rebalance_ms": REBALANCE_MS}
-        return self.talk.beat(member, client.epoch, **says)  # type: ignore[arg-type]
+        return self.script.beat(member, client.epoch, **says)  # type: ignore[arg-type]
 
     def beat(self, member: str) -> None:
         """A heartbeat of a client that behaves."""
@@ -112,17 +112,17 @@ class Groups(RuleBasedStateMachine):
     def a_member_commits(self, data: st.DataObject, partition: int) -> None:
         """G1. A commit in an older epoch is taken for a partition that the member has, and for no other."""
         member = data.draw(st.sampled_from(sorted(self.clients)))
-        client, group = self.clients[member], self.talk.hosted.consumer
+        client, group = self.clients[member], self.script.hosted.consumer
         if client.epoch == 0 or group is None or not group.members:
             return
-        code = self.talk.commit(member, client.epoch, partition)
+        code = self.script.commit(member, client.epoch, partition)
         known = group.members.get(member)
         if known is None:
             assert code is ErrorCode.UNKNOWN_MEMBER_ID
         elif known.epoch == client.epoch:
             assert code is ErrorCode.NONE
         elif code is ErrorCode.NONE:
-            topic = self.talk.topics.get("t")
+            topic = self.script.topics.get("t")
             assert topic is not None
             assert group.owners[topic.topic_id, partition] == member
 
@@ -133,7 +133,7 @@ class Groups(RuleBasedStateMachine):
         client = self.clients[member]
         client.names = names
         if client.epoch > 0:
-            reply = self.talk.beat(
+            reply = self.script.beat(
                 member, client.epoch, names=names, owned=dict(client.owned), instance=client.instance
             )
             if reply.error is ErrorCode.NONE:
@@ -148,57 +148,58 @@ class Groups(RuleBasedStateMachine):
         member = data.draw(st.sampled_from(sorted(self.clients)))
         client = self.clients.pop(member)
         if client.epoch > 0:
-            self.talk.leave(member, -2 if client.instance and not is_for_good else -1, instance=client.instance)
+            self.script.leave(member, -2 if client.instance and not is_for_good else -1, instance=client.instance)
 
     @rule(member=st.sampled_from((*MEMBERS, "ghost")), epoch=st.integers(-2, 12))
     def a_wrong_epoch_changes_nothing(self, member: str, epoch: int) -> None:
         client = self.clients.get(member)
         if epoch in (0, -1, -2) or (client is not None and client.epoch == epoch):
             return
-        before, size = durable(self.talk.hosted), len(self.talk.log)
-        reply = self.talk.beat(member, epoch)
+        before, size = durable(self.script.hosted), len(self.script.log)
+        reply = self.script.beat(member, epoch)
         if reply.error is not ErrorCode.NONE:
-            assert (durable(self.talk.hosted), len(self.talk.log)) == (before, size)
+            assert (durable(self.script.hosted), len(self.script.log)) == (before, size)
 
     # ---- the world
 
     @rule(name=st.sampled_from(TOPICS))
     def a_topic_grows(self, name: str) -> None:
-        topic = self.talk.topics.get(name)
+        topic = self.script.topics.get(name)
         assert topic is not None
         if topic.partition_count < 9:
-            self.talk.topics.set(name, topic.partition_count + 1)
+            self.script.topics.set(name, topic.partition_count + 1)
 
     @rule(name=st.sampled_from(TOPICS), partitions=st.integers(1, 5))
     def a_topic_is_created_again(self, name: str, partitions: int) -> None:
         self.created += 1
-        self.talk.topics.delete(name)
-        self.talk.topics.set(name, partitions, topic_id=id_of(f"{name}{self.created}"))
+        self.script.topics.delete(name)
+        self.script.topics.set(name, partitions, topic_id=id_of(f"{name}{self.created}"))
 
     @rule(ms=st.sampled_from([10, 1_000, 30_000, 50_000]))
     def time_passes(self, ms: int) -> None:
-        self.talk.advance(ms)
+        self.script.advance(ms)
 
     @rule(compacted=st.booleans())
     def the_coordinator_crashes(self, compacted: bool) -> None:
         """G5."""
-        other = self.talk.restarted(compacted=compacted)
-        assert durable(other.hosted) == durable(self.talk.hosted)
-        self.talk = other
+        other = self.script.restarted(compacted=compacted)
+        assert durable(other.hosted) == durable(self.script.hosted)
+        self.script = other
 
     # ---- laws
 
     @invariant()
     def clients_with_a_valid_epoch_own_different_partitions(self) -> None:
         """CG1, as the clients see it: those that the coordinator still knows in their epoch."""
-        if self.talk.hosted.consumer is None:
+        if self.script.hosted.consumer is None:
             return
         owned = [
             (name, index)
             for member, client in self.clients.items()
             if client.epoch > 0
-            and member in self.talk.group.members
-            and client.epoch in (self.talk.group.members[member].epoch, self.talk.group.members[member].previous_epoch)
+            and member in self.script.group.members
+            and client.epoch
+            in (self.script.group.members[member].epoch, self.script.group.members[member].previous_epoch)
             for name, indexes in client.owned.items()
             for index in indexes
         ]
@@ -206,33 +207,33 @@ class Groups(RuleBasedStateMachine):
 
     @invariant()
     def epochs_only_grow(self) -> None:
-        group = self.talk.hosted.consumer
+        group = self.script.hosted.consumer
         if group is not None:
             assert group.epoch >= self.epochs.get("g", 0)
             self.epochs["g"] = group.epoch
 
     def teardown(self) -> None:
         """Progress: with heartbeats alone the group becomes Stable and every subscribed partition has an owner."""
-        if not hasattr(self, "talk"):
+        if not hasattr(self, "script"):
             return
         for _ in range(SETTLING_ROUNDS_MAX):
             for member in self.clients:
                 self.beat(member)
                 self.apply(member)
-            self.talk.advance(3_000)
-        if self.talk.hosted.consumer is None or not self.talk.group.members:
+            self.script.advance(3_000)
+        if self.script.hosted.consumer is None or not self.script.group.members:
             return
-        group = self.talk.group
+        group = self.script.group
         gone = set(group.members) - set(self.clients)  # static members that may come back
         if gone:
             return
         assert group.state is ConsumerGroupState.STABLE
         for name in group.subscribed_topics():
-            topic = self.talk.topics.get(name)
+            topic = self.script.topics.get(name)
             assert topic is not None
             assert {(topic.topic_id, index) for index in range(topic.partition_count)} <= set(group.owners)
         for member, client in self.clients.items():
-            assert client.owned == {name: indexes for name, indexes in self.talk.assigned(member).items() if indexes}
+            assert client.owned == {name: indexes for name, indexes in self.script.assigned(member).items() if indexes}
 
 
 Groups.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)

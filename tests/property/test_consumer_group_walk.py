@@ -13,14 +13,14 @@ from collections import deque
 from itertools import product
 
 import pytest
-from tests.property.consumer_group_places import (
+from tests.property.consumer_group_states import (
     OK,
     PARTITIONS,
     TOPIC,
     Classic,
     Client,
     Member,
-    Place,
+    WalkNode,
     apply,
     beat,
     beat_classic,
@@ -29,7 +29,7 @@ from tests.property.consumer_group_places import (
     sync,
 )
 from tests.soak import SOAK
-from tests.unit.coordinator.consumer_group.talk import durable
+from tests.unit.coordinator.consumer_group.script import durable
 
 from rota.coordinator.consumer_group.state import ConsumerGroupState
 from rota.coordinator.group.transitions import GroupState
@@ -39,11 +39,11 @@ NEVER = 1_000_000  # an epoch
 STATES_MAX = 200_000 if SOAK else 250
 
 
-def check_step(before: Place, after: Place) -> None:
+def check_step(before: WalkNode, after: WalkNode) -> None:
     """What holds between two states that follow each other."""
     owned = after.owners()
     assert len(owned) == len(set(owned)), after.path  # CG1
-    old, new = before.talk.hosted.consumer, after.talk.hosted.consumer
+    old, new = before.script.hosted.consumer, after.script.hosted.consumer
     if old is None or new is None:
         return
     assert new.epoch >= old.epoch, after.path
@@ -55,83 +55,83 @@ def check_step(before: Place, after: Place) -> None:
             assert first <= second or second <= first, after.path  # CG12
 
 
-def check_place(place: Place) -> None:
-    check_restart(place)
-    check_stale(place)
-    check_commits(place.copied())
-    check_progress(place.copied())
+def check_node(node: WalkNode) -> None:
+    check_restart(node)
+    check_stale(node)
+    check_commits(node.copied())
+    check_progress(node.copied())
 
 
-def check_restart(place: Place) -> None:
+def check_restart(node: WalkNode) -> None:
     """G5."""
-    assert durable(place.talk.restarted().hosted) == durable(place.talk.hosted), place.path
+    assert durable(node.script.restarted().hosted) == durable(node.script.hosted), node.path
 
 
-def check_stale(place: Place) -> None:
+def check_stale(node: WalkNode) -> None:
     """G3. An epoch that was never given changes nothing."""
-    before, size = durable(place.talk.hosted), len(place.talk.log)
-    for who, client in place.clients.items():
+    before, size = durable(node.script.hosted), len(node.script.log)
+    for who, client in node.clients.items():
         if isinstance(client, Member) and client.epoch > 0:
-            assert place.talk.beat(who, NEVER, instance=client.instance).error is not OK, place.path
-    assert (durable(place.talk.hosted), len(place.talk.log)) == (before, size), place.path
+            assert node.script.beat(who, NEVER, instance=client.instance).error is not OK, node.path
+    assert (durable(node.script.hosted), len(node.script.log)) == (before, size), node.path
 
 
-def check_commits(place: Place) -> None:
+def check_commits(node: WalkNode) -> None:
     """G1. A commit in an older epoch is taken for a partition that the member owns, and for no other."""
-    group = place.talk.hosted.consumer
-    topic = place.talk.topics.get(TOPIC)
+    group = node.script.hosted.consumer
+    topic = node.script.topics.get(TOPIC)
     assert topic is not None
     if group is None:
         return
-    for who, index in product(place.clients, range(topic.partition_count)):
+    for who, index in product(node.clients, range(topic.partition_count)):
         known = group.members.get(who)
         if known is None or known.epoch <= 1:
             continue
-        code = place.talk.commit(who, known.epoch - 1, index)
-        assert code is not OK or group.owners.get((topic.topic_id, index)) == who, place.path
-        assert place.talk.commit(who, known.epoch + 1, index) is not OK, place.path
+        code = node.script.commit(who, known.epoch - 1, index)
+        assert code is not OK or group.owners.get((topic.topic_id, index)) == who, node.path
+        assert node.script.commit(who, known.epoch + 1, index) is not OK, node.path
 
 
-def check_progress(place: Place) -> None:
+def check_progress(node: WalkNode) -> None:
     """With heartbeats alone the group comes to rest, and every partition has an owner."""
-    present = [who for who, client in place.clients.items() if is_present(client)]
+    present = [who for who, client in node.clients.items() if is_present(client)]
     for _ in range(ROUNDS_MAX):
         for who in present:
-            go_on(place, who)
-        place.talk.advance(100)
-        place.take_answers()
-    topic, group = place.talk.topics.get(TOPIC), place.talk.hosted.consumer
+            go_on(node, who)
+        node.script.advance(100)
+        node.take_answers()
+    topic, group = node.script.topics.get(TOPIC), node.script.hosted.consumer
     assert topic is not None
     if not present or (group is not None and set(group.members) != set(present)):
         return  # somebody went silently, or comes back
-    owned = sorted(index for who in present for index in place.clients[who].owned)
+    owned = sorted(index for who in present for index in node.clients[who].owned)
     # in a group of classic members alone their leader looks for new partitions, and these clients do not
     count = max(len(owned), PARTITIONS) if group is None else topic.partition_count
-    assert owned == list(range(count)), place.path
+    assert owned == list(range(count)), node.path
     if group is None:
-        assert place.talk.hosted.state is GroupState.STABLE, place.path
+        assert node.script.hosted.state is GroupState.STABLE, node.path
     else:
-        assert group.state is ConsumerGroupState.STABLE, place.path
+        assert group.state is ConsumerGroupState.STABLE, node.path
 
 
 def is_present(client: Client) -> bool:
     return client.step != "out" if isinstance(client, Classic) else client.epoch > 0
 
 
-def go_on(place: Place, who: str) -> None:
-    client = place.clients[who]
+def go_on(node: WalkNode, who: str) -> None:
+    client = node.clients[who]
     if isinstance(client, Member):
-        beat(place, who)
-        told = place.clients[who]
+        beat(node, who)
+        told = node.clients[who]
         if isinstance(told, Member) and told.told is not None:
-            apply(place, who)
+            apply(node, who)
     elif client.step in ("join", "out"):
-        join(place, who)
+        join(node, who)
     elif client.step == "sync":
-        sync(place, who)
+        sync(node, who)
     elif client.step:
-        beat_classic(place, who)
-    place.take_answers()
+        beat_classic(node, who)
+    node.take_answers()
 
 
 def walk(clients: dict[str, Client], without: str = "nothing") -> int:
@@ -139,18 +139,18 @@ def walk(clients: dict[str, Client], without: str = "nothing") -> int:
     first = start(clients)
     queue, seen, walked = deque([first]), {first.shape()}, 0
     while queue and walked < STATES_MAX:
-        place = queue.popleft()
+        node = queue.popleft()
         walked += 1
-        check_place(place)
-        for name, action in place.actions():
+        check_node(node)
+        for name, action in node.actions():
             if without in name:
                 continue
-            there = place.after(name, action)
-            check_step(place, there)
-            shape = there.shape()
+            successor = node.after(name, action)
+            check_step(node, successor)
+            shape = successor.shape()
             if shape not in seen:
                 seen.add(shape)
-                queue.append(there)
+                queue.append(successor)
     assert not (SOAK and queue), "the walk is not exhaustive"
     return walked
 

@@ -36,7 +36,7 @@ STATES_MAX = 20_000  # beyond that the shape below lets something through that d
 
 
 @dataclass(slots=True)
-class Place:
+class WalkNode:
     """A group, the timers that are armed, who waits, and how we came here."""
 
     group: Group
@@ -46,19 +46,19 @@ class Place:
     now_ms: int = 0
     path: tuple[Event, ...] = ()
 
-    def after(self, event: Event) -> Place:
-        there = Place(
+    def after(self, event: Event) -> WalkNode:
+        successor = WalkNode(
             deepcopy(self.group), dict(self.timers), set(self.waiting), self.last, self.now_ms, (*self.path, event)
         )
         if isinstance(event, TimerFired):
-            there.now_ms = max(there.now_ms, there.timers.pop(event.key))
+            successor.now_ms = max(successor.now_ms, successor.timers.pop(event.key))
             if event.key.startswith("session:"):  # it is really over: no heartbeat came
-                member = there.group.members.get(MemberId(event.key.partition(":")[2]))
-                there.now_ms = max(there.now_ms, member.deadline_ms if member else 0)
+                member = successor.group.members.get(MemberId(event.key.partition(":")[2]))
+                successor.now_ms = max(successor.now_ms, member.deadline_ms if member else 0)
         else:
-            there.waiting.add(event.token)  # type: ignore[union-attr]
-        there.take(event)
-        return there
+            successor.waiting.add(event.token)  # type: ignore[union-attr]
+        successor.take(event)
+        return successor
 
     def take(self, event: Event) -> None:
         for effect in step(self.group, event, self.now_ms):
@@ -73,16 +73,16 @@ class Place:
                 case Disarm(key):
                     self.timers.pop(key, None)
 
-    def crashed(self) -> Place:
+    def crashed(self) -> WalkNode:
         """Only the last record is left."""
         group = Group("g", CONFIG)
         if self.last is not None:
             group.replay(self.last)
-        there = Place(group, {}, set(), self.last, self.now_ms, self.path)
+        successor = WalkNode(group, {}, set(), self.last, self.now_ms, self.path)
         for effect in group.loaded(self.now_ms):
             if isinstance(effect, Arm):
-                there.timers[effect.key] = effect.at_ms
-        return there
+                successor.timers[effect.key] = effect.at_ms
+        return successor
 
     def shape(self) -> tuple[object, ...]:
         group = self.group
@@ -146,60 +146,60 @@ def sync(token: int, member: str, generation: int, parts: tuple[str, ...]) -> Sy
     )
 
 
-def of_two_members(place: Place) -> Iterator[Event]:
+def of_two_members(node: WalkNode) -> Iterator[Event]:
     """a and b come (asked for an id first or not), rejoin changed or not, sync, leave, and fall silent."""
-    n = len(place.path) + 1
+    n = len(node.path) + 1
     for who in ("a", "b"):
-        if who in place.group.members.by_id:
+        if who in node.group.members.by_id:
             yield join(n, who, protocols=OLD, instance=None, known=False)
             yield join(n, who, protocols=NEW, instance=None, known=False)
-            yield sync(n, who, place.group.generation, ("a", "b"))
-            yield sync(n, who, place.group.generation - 1, ("a", "b"))
+            yield sync(n, who, node.group.generation, ("a", "b"))
+            yield sync(n, who, node.group.generation - 1, ("a", "b"))
             yield Leave(Token(n), (Leaver(MemberId(who), None),))
-        elif who in place.group.members.pending:
+        elif who in node.group.members.pending:
             yield join(n, who, instance=None, known=False)
             yield Leave(Token(n), (Leaver(MemberId(who), None),))
         else:
             yield join(n, "", who, instance=None, known=False)
             yield join(n, "", who, instance=None, known=True)
-    yield from map(TimerFired, place.timers)
+    yield from map(TimerFired, node.timers)
 
 
-def of_a_static_member(place: Place) -> Iterator[Event]:
+def of_a_static_member(node: WalkNode) -> Iterator[Event]:
     """The instance i comes back as one of two member ids; a dynamic member stands by."""
-    n = len(place.path) + 1
+    n = len(node.path) + 1
     for who in ("i1", "i2"):
-        if who in place.group.members.by_id:
+        if who in node.group.members.by_id:
             yield join(n, who, instance="i", known=False)
-            yield sync(n, who, place.group.generation, ("i1", "i2", "d"))
+            yield sync(n, who, node.group.generation, ("i1", "i2", "d"))
             yield Leave(Token(n), (Leaver(MemberId(""), InstanceId("i")),))
         else:
             yield join(n, "", who, instance="i", known=False)
             yield join(n, "", who, protocols=NEW, instance="i", known=False)
-    if "d" in place.group.members.by_id:
+    if "d" in node.group.members.by_id:
         yield join(n, "d", instance=None, known=False)
-        yield sync(n, "d", place.group.generation, ("i1", "i2", "d"))
+        yield sync(n, "d", node.group.generation, ("i1", "i2", "d"))
         yield Leave(Token(n), (Leaver(MemberId("d"), None),))
     else:
         yield join(n, "", "d", instance=None, known=False)
-    yield from map(TimerFired, place.timers)
+    yield from map(TimerFired, node.timers)
 
 
 # ---- what holds everywhere
 
 
-def check(place: Place, before: Place | None) -> None:
-    group, trail = place.group, place.path
-    assert parked_in(group) == place.waiting, trail  # G4
+def check(node: WalkNode, before: WalkNode | None) -> None:
+    group, trail = node.group, node.path
+    assert parked_in(group) == node.waiting, trail  # G4
     assert before is None or group.generation >= before.group.generation, trail  # G2
     for member in group.members:
         waits = not member.is_new and (member.join is not None or member.sync is not None)
-        assert waits or place.timers[member.timer] <= member.deadline_ms, trail
+        assert waits or node.timers[member.timer] <= member.deadline_ms, trail
         assert group.state is GroupState.PREPARING or member.join is None, trail
         assert group.state is GroupState.COMPLETING or member.sync is None, trail
-    assert (group.state is GroupState.PREPARING) <= ("join" in place.timers), trail
-    assert (not group.members.unsynced) or "sync" in place.timers, trail
-    assert all(f"pending:{who}" in place.timers for who in group.members.pending), trail
+    assert (group.state is GroupState.PREPARING) <= ("join" in node.timers), trail
+    assert (not group.members.unsynced) or "sync" in node.timers, trail
+    assert all(f"pending:{who}" in node.timers for who in group.members.pending), trail
     assert (group.state is GroupState.EMPTY) <= (not group.members), trail
     assert len(group.members.by_instance) <= 1  # G1: an instance is one member
     if group.state is GroupState.STABLE:
@@ -208,30 +208,30 @@ def check(place: Place, before: Place | None) -> None:
         assert all(parts[member.member_id] == member.assignment for member in group.members), trail
 
 
-def check_crashed(place: Place) -> None:
-    crashed = place.crashed()
-    assert (crashed.group.hard, crashed.group.generation) == (place.group.hard, place.group.generation)  # G5
+def check_crashed(node: WalkNode) -> None:
+    crashed = node.crashed()
+    assert (crashed.group.hard, crashed.group.generation) == (node.group.hard, node.group.generation)  # G5
     assert crashed.group.state not in (GroupState.COMPLETING, GroupState.DEAD)
-    check(crashed, place)
+    check(crashed, node)
 
 
-def walk(choices: Callable[[Place], Iterator[Event]]) -> tuple[int, set[tuple[GroupState, GroupState]]]:
+def walk(choices: Callable[[WalkNode], Iterator[Event]]) -> tuple[int, set[tuple[GroupState, GroupState]]]:
     """The count of states and the transitions that were taken."""
-    start = Place(Group("g", CONFIG))
+    start = WalkNode(Group("g", CONFIG))
     queue, seen = deque([start]), {start.shape()}
     taken = set()
     while queue:
-        place = queue.popleft()
-        check_crashed(place)
-        for event in choices(place):
-            there = place.after(event)
-            check(there, place)
-            taken.add((place.group.state, there.group.state))
-            shape = there.shape()
+        node = queue.popleft()
+        check_crashed(node)
+        for event in choices(node):
+            successor = node.after(event)
+            check(successor, node)
+            taken.add((node.group.state, successor.group.state))
+            shape = successor.shape()
             if shape not in seen:
                 assert len(seen) < STATES_MAX
                 seen.add(shape)
-                queue.append(there)
+                queue.append(successor)
     return len(seen), taken
 
 

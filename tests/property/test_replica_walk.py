@@ -25,11 +25,11 @@ START_MS = 1_000_000
 STATES_MAX = 60_000
 
 State = ReplicaState[int]
-Event = tuple[str, Callable[["Place"], Effects[int]]]
+Event = tuple[str, Callable[["WalkNode"], Effects[int]]]
 
 
 @dataclass(slots=True)
-class Place:
+class WalkNode:
     """A state, the time, the ISR that the controller is asked for, and how we came here."""
 
     state: State
@@ -48,11 +48,11 @@ class Place:
     def replicas(self) -> tuple[int, ...]:
         return LEADER, *self.followers
 
-    def after(self, event: Event) -> Place:
+    def after(self, event: Event) -> WalkNode:
         name, do = event
-        there = replace(self, state=loads(dumps(self.state)), path=(*self.path, name), effects=[])
-        there.take(do(there))
-        return there
+        successor = replace(self, state=loads(dumps(self.state)), path=(*self.path, name), effects=[])
+        successor.take(do(successor))
+        return successor
 
     def take(self, effects: Effects[int]) -> None:
         for effect in effects:
@@ -84,134 +84,134 @@ class Place:
         return (state.role, offsets, state.isr, self.requested, self.waiting, tuple(followers), outside)
 
 
-def wait(place: Place) -> Effects[int]:
-    offset = place.state.log_end_offset
-    assert place.state.committed_error(offset) is None
-    place.state.await_committed(offset, place.now_ms + LAG_MS, offset)
-    place.waiting |= {offset}
+def wait(node: WalkNode) -> Effects[int]:
+    offset = node.state.log_end_offset
+    assert node.state.committed_error(offset) is None
+    node.state.await_committed(offset, node.now_ms + LAG_MS, offset)
+    node.waiting |= {offset}
     return ()
 
 
-def append(place: Place) -> Effects[int]:
-    return place.state.appended(place.state.log_end_offset + 1)
+def append(node: WalkNode) -> Effects[int]:
+    return node.state.appended(node.state.log_end_offset + 1)
 
 
-def late(place: Place) -> Effects[int]:
-    place.now_ms += LAG_MS + 1
-    return place.state.tick(place.now_ms)
+def late(node: WalkNode) -> Effects[int]:
+    node.now_ms += LAG_MS + 1
+    return node.state.tick(node.now_ms)
 
 
 def fetch(name: int, offset: int) -> Event:
-    return f"{name} fetches {offset}", lambda place: place.state.follower_fetched(name, offset, place.now_ms)
+    return f"{name} fetches {offset}", lambda node: node.state.follower_fetched(name, offset, node.now_ms)
 
 
-def taken(place: Place) -> Effects[int]:
-    isr, place.requested = place.requested, None
+def taken(node: WalkNode) -> Effects[int]:
+    isr, node.requested = node.requested, None
     assert isr is not None
-    return place.state.isr_changed(isr, place.now_ms)
+    return node.state.isr_changed(isr, node.now_ms)
 
 
-def refused(place: Place) -> Effects[int]:
-    place.requested = None
-    return place.state.isr_refused()
+def refused(node: WalkNode) -> Effects[int]:
+    node.requested = None
+    return node.state.isr_refused()
 
 
-def flush(place: Place) -> Effects[int]:
-    return place.state.flushed(place.state.flushed_offset + 1)
+def flush(node: WalkNode) -> Effects[int]:
+    return node.state.flushed(node.state.flushed_offset + 1)
 
 
-def wait_for_flush(place: Place) -> Effects[int]:
-    offset = place.state.log_end_offset
-    assert place.state.flushed_error(offset) is None
-    place.state.await_flushed(offset, place.now_ms + LAG_MS, -offset)
-    place.waiting |= {-offset}
+def wait_for_flush(node: WalkNode) -> Effects[int]:
+    offset = node.state.log_end_offset
+    assert node.state.flushed_error(offset) is None
+    node.state.await_flushed(offset, node.now_ms + LAG_MS, -offset)
+    node.waiting |= {-offset}
     return ()
 
 
 def lead(isr: frozenset[int], elr: frozenset[int] = frozenset()) -> Event:
-    def do(place: Place) -> Effects[int]:
-        place.requested = None  # what the former leader has asked for is refused
-        return place.state.become_leader(place.state.leader_epoch + 1, place.replicas, isr, place.now_ms, elr)
+    def do(node: WalkNode) -> Effects[int]:
+        node.requested = None  # what the former leader has asked for is refused
+        return node.state.become_leader(node.state.leader_epoch + 1, node.replicas, isr, node.now_ms, elr)
 
     return f"leads with {sorted(isr)}, ELR {sorted(elr)}", do
 
 
-def announced(place: Place) -> Effects[int]:
+def announced(node: WalkNode) -> Effects[int]:
     """The topic's node has the new ISR before the request for it is answered."""
-    assert place.requested is not None
-    return place.state.become_leader(place.state.leader_epoch, place.replicas, place.requested, place.now_ms)
+    assert node.requested is not None
+    return node.state.become_leader(node.state.leader_epoch, node.replicas, node.requested, node.now_ms)
 
 
 def reopen(end: int) -> Event:
-    def do(place: Place) -> Effects[int]:
-        place.state.reopen(0, end, end)
+    def do(node: WalkNode) -> Effects[int]:
+        node.state.reopen(0, end, end)
         return ()
 
     return f"reopened at {end}", do
 
 
-def truncate(place: Place) -> Effects[int]:
-    place.state.truncated(0, place.state.high_watermark)
+def truncate(node: WalkNode) -> Effects[int]:
+    node.state.truncated(0, node.state.high_watermark)
     return ()
 
 
 def configure(flushes: bool, minimum: int) -> Event:
-    return f"flushes {flushes}, min {minimum}", lambda place: place.state.configure(
+    return f"flushes {flushes}, min {minimum}", lambda node: node.state.configure(
         flushes=flushes, min_insync_replicas=minimum
     )
 
 
-def changes(place: Place) -> Iterator[Event]:
+def changes(node: WalkNode) -> Iterator[Event]:
     """What others do to the replica."""
-    state = place.state
+    state = node.state
     yield configure(not state.flushes, state._min_insync)
     yield configure(state.flushes, 3 - state._min_insync)
     if state.role is Role.OFFLINE:
         yield from (reopen(end) for end in {state.flushed_offset, state.log_end_offset})
         return
-    yield lead(frozenset(place.replicas))
+    yield lead(frozenset(node.replicas))
     yield lead(frozenset({LEADER}), frozenset({2}))
     if state.role is Role.FOLLOWER:
         yield "truncate", truncate
-        yield "leader committed", lambda place: place.state.leader_committed(place.state.log_end_offset)
-    elif state.flushed_error(state.log_end_offset) is None and -state.log_end_offset not in place.waiting:
+        yield "leader committed", lambda node: node.state.leader_committed(node.state.log_end_offset)
+    elif state.flushed_error(state.log_end_offset) is None and -state.log_end_offset not in node.waiting:
         yield "wait for the flush", wait_for_flush
-    if place.requested is not None and state.role is Role.LEADER:
+    if node.requested is not None and state.role is Role.LEADER:
         yield "announced", announced
 
 
-def choices(place: Place, records: int) -> Iterator[Event]:
-    state = place.state
-    if place.is_changed:
-        yield from changes(place)
+def choices(node: WalkNode, records: int) -> Iterator[Event]:
+    state = node.state
+    if node.is_changed:
+        yield from changes(node)
     if state.role is not Role.LEADER:
         return
     end = state.log_end_offset
     if end < records and state.has_min_isr:
         yield "append", append
-    if end not in place.waiting and state.committed_error(end) is None:
+    if end not in node.waiting and state.committed_error(end) is None:
         yield "wait", wait
     if state.flushes and state.flushed_offset < end:
         yield "flush", flush
-    for name in place.followers:
+    for name in node.followers:
         for offset in range(end + 1):
             yield fetch(name, offset)
-    if place.requested is not None:
+    if node.requested is not None:
         yield "taken", taken
         yield "refused", refused
     yield "late", late
-    yield "resign", lambda place: place.state.become_follower(place.state.leader_epoch + 1)
-    yield "fail", lambda place: place.state.fail()
+    yield "resign", lambda node: node.state.become_follower(node.state.leader_epoch + 1)
+    yield "fail", lambda node: node.state.fail()
 
 
-def check(place: Place, before: Place) -> None:
-    state, old, trail = place.state, before.state, place.path
+def check(node: WalkNode, before: WalkNode) -> None:
+    state, old, trail = node.state, before.state, node.path
     if old.role is Role.OFFLINE and state.role is Role.FOLLOWER:  # reopened
         assert state.high_watermark == min(old.high_watermark, state.log_end_offset), trail
         return
     assert state.high_watermark >= old.high_watermark, trail  # L1
     moved = state.high_watermark > old.high_watermark
-    assert moved == (HighWatermarkMoved() in place.effects), trail
+    assert moved == (HighWatermarkMoved() in node.effects), trail
     if moved and state.role is Role.FOLLOWER:
         assert state.high_watermark <= state.log_end_offset, trail
     elif moved:
@@ -220,19 +220,19 @@ def check(place: Place, before: Place) -> None:
         assert state.has_min_isr, trail  # L4
         assert state.high_watermark <= state.log_end_offset, trail  # L3
         assert not state.flushes or state.high_watermark <= state.flushed_offset, trail
-        for name in (state.isr | (place.requested or frozenset())) - {LEADER}:
+        for name in (state.isr | (node.requested or frozenset())) - {LEADER}:
             fetched = state.fetch_state(name)
             assert fetched is not None, trail
             assert fetched.log_end_offset >= state.high_watermark, trail
     if state.role is Role.LEADER:
-        assert all(offset > state.high_watermark for offset in place.waiting if offset > 0), trail  # L5: done is done
-        assert not state.flushes or all(-offset > state.flushed_offset for offset in place.waiting if offset < 0), trail
-        assert state.flushes or all(offset > 0 for offset in place.waiting), trail
+        assert all(offset > state.high_watermark for offset in node.waiting if offset > 0), trail  # L5: done is done
+        assert not state.flushes or all(-offset > state.flushed_offset for offset in node.waiting if offset < 0), trail
+        assert state.flushes or all(offset > 0 for offset in node.waiting), trail
         assert LEADER in state.isr, trail
-        assert state._pending_isr == place.requested, trail  # else no request would be answered, or followed by another
+        assert state._pending_isr == node.requested, trail  # else no request would be answered, or followed by another
     else:
-        assert not place.waiting, trail
-    completed = [effect.token for effect in place.effects if isinstance(effect, Complete) and not effect.error]
+        assert not node.waiting, trail
+    completed = [effect.token for effect in node.effects if isinstance(effect, Complete) and not effect.error]
     for kind in ([token for token in completed if token > 0], [-token for token in completed if token < 0]):
         assert kind == sorted(kind), trail
 
@@ -241,7 +241,7 @@ def check(place: Place, before: Place) -> None:
 def test_all_that_a_leader_with_two_followers_can_do(minimum: int, flushes: bool, records: int) -> None:
     state = State(LEADER, flushes=flushes, min_insync_replicas=minimum, lag_ms_max=LAG_MS)
     state.become_leader(0, ALL, ALL, START_MS)
-    isrs, seen = walk(Place(state), records)
+    isrs, seen = walk(WalkNode(state), records)
     assert seen > 100
     assert {frozenset({1}), frozenset({1, 2}), frozenset({1, 3}), frozenset(ALL)} <= isrs
 
@@ -250,23 +250,23 @@ def test_all_that_is_done_to_a_leader_with_a_follower() -> None:
     """Elections, reopened logs and new settings, at any moment."""
     state = State(LEADER, lag_ms_max=LAG_MS)
     state.become_leader(0, (1, 2), (1, 2), START_MS)
-    isrs, seen = walk(Place(state, is_changed=True), 1)
+    isrs, seen = walk(WalkNode(state, is_changed=True), 1)
     assert seen > 1_000
     assert {frozenset(), frozenset({1}), frozenset({1, 2})} == isrs
 
 
-def walk(start: Place, records: int) -> tuple[set[frozenset[int]], int]:
+def walk(start: WalkNode, records: int) -> tuple[set[frozenset[int]], int]:
     """Return the ISRs that were met, and the number of states."""
     queue, seen, isrs = deque([start]), {start.shape()}, set[frozenset[int]]()
     while queue:
-        place = queue.popleft()
-        isrs.add(place.state.isr)
-        for event in choices(place, records):
-            there = place.after(event)
-            check(there, place)
-            shape = there.shape()
+        node = queue.popleft()
+        isrs.add(node.state.isr)
+        for event in choices(node, records):
+            successor = node.after(event)
+            check(successor, node)
+            shape = successor.shape()
             if shape not in seen:
                 assert len(seen) < STATES_MAX
                 seen.add(shape)
-                queue.append(there)
+                queue.append(successor)
     return isrs, len(seen)

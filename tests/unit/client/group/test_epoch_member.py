@@ -59,7 +59,7 @@ def assignment(**partitions: tuple[int, ...]) -> Assignment:
     return Assignment(topic_partitions=parts)
 
 
-class Talk:
+class EpochScript:
     """`outputs` are the effects of the last event without notes and timers; `asked` is the last heartbeat."""
 
     def __init__(self, topics: Any = frozenset({"t"}), known: dict[str, bytes] = IDS, **more: Any) -> None:
@@ -74,7 +74,7 @@ class Talk:
         self.failure: BaseException | None = None
         self.does(events.MetadataChanged(metadata(known)), events.Subscribed(topics))
 
-    def does(self, *happened: events.Event) -> Talk:
+    def does(self, *happened: events.Event) -> EpochScript:
         self.outputs, self.timers = [], []
         for event in happened:
             for effect in step(self.m, event, self.now_ms):
@@ -103,16 +103,16 @@ class Talk:
                 self.failure = error
         self.outputs.append(shown(effect))
 
-    def answers(self, epoch: int = 1, code: int = 0, given_: Assignment | None = None) -> Talk:
+    def answers(self, epoch: int = 1, code: int = 0, given_: Assignment | None = None) -> EpochScript:
         response = ConsumerGroupHeartbeatResponse(
             error_code=code, member_epoch=epoch, heartbeat_interval_ms=BEAT_MS, assignment=given_
         )
         return self.does(events.ResponseReceived(self.ticket, response))
 
-    def breaks(self, error: Exception | None = None) -> Talk:
+    def breaks(self, error: Exception | None = None) -> EpochScript:
         return self.does(events.RequestFailed(self.ticket, error or Unreachable("broken")))  # type: ignore[arg-type]
 
-    def done(self, error: BaseException | None = None) -> Talk:
+    def done(self, error: BaseException | None = None) -> EpochScript:
         return self.does(events.HookDone(self.hook, error))
 
     def fields(self) -> dict[str, Any]:
@@ -130,195 +130,195 @@ class Talk:
         return {name: value for name, value in every.items() if value is not None}
 
 
-def joining(**more: Any) -> Talk:
-    return Talk(**more).does(POLL, FOUND)
+def joining(**more: Any) -> EpochScript:
+    return EpochScript(**more).does(POLL, FOUND)
 
 
-def stable(**more: Any) -> Talk:
+def stable(**more: Any) -> EpochScript:
     """A member with t-0 and t-1 in epoch 1, whose assignment is acknowledged; the user is at work."""
-    talk = joining(**more).answers(1, given_=assignment(t=(0, 1))).done()
-    assert talk.outputs == [("beat", 1)]
-    return talk.answers(1).does(ENDED, RETURNING)
+    script = joining(**more).answers(1, given_=assignment(t=(0, 1))).done()
+    assert script.outputs == [("beat", 1)]
+    return script.answers(1).does(ENDED, RETURNING)
 
 
 # ---- join
 
 
 def test_a_member_joins_with_all_fields_and_epoch_0() -> None:
-    talk = Talk(group_remote_assignor="range").does(POLL)
-    assert talk.outputs == [("find coordinator",)]
-    talk.does(FOUND)
-    assert talk.outputs == [("beat", 0)]
-    assert talk.requests is not None
-    assert (talk.requests.group_id, talk.requests.member_id) == ("g", "m")
-    assert talk.fields() == {"rebalance": POLL_MS, "names": ("t",), "assignor": "range", "owned": {}}
+    script = EpochScript(group_remote_assignor="range").does(POLL)
+    assert script.outputs == [("find coordinator",)]
+    script.does(FOUND)
+    assert script.outputs == [("beat", 0)]
+    assert script.requests is not None
+    assert (script.requests.group_id, script.requests.member_id) == ("g", "m")
+    assert script.fields() == {"rebalance": POLL_MS, "names": ("t",), "assignor": "range", "owned": {}}
 
 
 def test_a_member_does_not_join_before_a_poll() -> None:
-    assert Talk().does(FOUND).outputs == []
+    assert EpochScript().does(FOUND).outputs == []
 
 
 def test_the_first_assignment_is_taken_over_and_acknowledged() -> None:
-    talk = joining().answers(3, given_=assignment(t=(0, 1)))
-    assert talk.outputs == [("assign", ("t-0", "t-1"), ("t-0", "t-1"))]
-    assert talk.timers[:2] == [arm("heartbeat", BEAT_MS), arm("session", SESSION_MS)]
-    assert talk.done().outputs == [("beat", 3)]
-    assert talk.fields() == {"owned": {"t": (0, 1)}}
-    assert talk.m.state is S.STABLE
-    assert talk.m.group.generation_id == 3
+    script = joining().answers(3, given_=assignment(t=(0, 1)))
+    assert script.outputs == [("assign", ("t-0", "t-1"), ("t-0", "t-1"))]
+    assert script.timers[:2] == [arm("heartbeat", BEAT_MS), arm("session", SESSION_MS)]
+    assert script.done().outputs == [("beat", 3)]
+    assert script.fields() == {"owned": {"t": (0, 1)}}
+    assert script.m.state is S.STABLE
+    assert script.m.group.generation_id == 3
 
 
 def test_an_empty_first_assignment_is_told_too() -> None:
-    talk = joining().answers(1, given_=assignment())
-    assert talk.outputs == [("assign", (), ())]
-    assert talk.done().outputs == []
+    script = joining().answers(1, given_=assignment())
+    assert script.outputs == [("assign", (), ())]
+    assert script.done().outputs == []
 
 
 def test_the_first_assignment_waits_for_its_topics() -> None:
-    talk = joining(known={}).answers(1, given_=assignment(t=(0,)))
-    assert talk.outputs == [("refresh metadata",)]
-    talk.does(events.MetadataRefreshed(talk.refresh, metadata(IDS)))
-    assert talk.outputs == [("assign", ("t-0",), ("t-0",))]
+    script = joining(known={}).answers(1, given_=assignment(t=(0,)))
+    assert script.outputs == [("refresh metadata",)]
+    script.does(events.MetadataRefreshed(script.refresh, metadata(IDS)))
+    assert script.outputs == [("assign", ("t-0",), ("t-0",))]
 
 
 def test_a_topic_that_stays_unknown_does_not_hold_up_the_others() -> None:
-    talk = joining(topics=frozenset({"t", "u"}), known={"t": IDS["t"]}).answers(1, given_=assignment(t=(0,), u=(1,)))
-    talk.does(events.MetadataRefreshed(talk.refresh, metadata({"t": IDS["t"]})))
-    assert talk.outputs == [("assign", ("t-0",), ("t-0",))]
-    assert talk.done().fields() == {"owned": {"t": (0,)}}
-    talk.does(events.MetadataChanged(metadata(IDS)))
-    assert talk.outputs == [("assign", ("t-0", "u-1"), ("u-1",))]
+    script = joining(topics=frozenset({"t", "u"}), known={"t": IDS["t"]}).answers(1, given_=assignment(t=(0,), u=(1,)))
+    script.does(events.MetadataRefreshed(script.refresh, metadata({"t": IDS["t"]})))
+    assert script.outputs == [("assign", ("t-0",), ("t-0",))]
+    assert script.done().fields() == {"owned": {"t": (0,)}}
+    script.does(events.MetadataChanged(metadata(IDS)))
+    assert script.outputs == [("assign", ("t-0", "u-1"), ("u-1",))]
 
 
 # ---- heartbeats
 
 
 def test_a_heartbeat_without_news_is_empty() -> None:
-    talk = stable()
-    talk.now_ms = BEAT_MS
-    assert talk.does(rings("heartbeat")).outputs == [("beat", 1)]
-    assert talk.fields() == {}
-    assert talk.does(rings("heartbeat")).outputs == [], "one at a time"
-    assert talk.answers(2).outputs == [("beat", 2)], "its time has come meanwhile"
-    assert talk.answers(2).timers[0] == arm("heartbeat", 2 * BEAT_MS)
+    script = stable()
+    script.now_ms = BEAT_MS
+    assert script.does(rings("heartbeat")).outputs == [("beat", 1)]
+    assert script.fields() == {}
+    assert script.does(rings("heartbeat")).outputs == [], "one at a time"
+    assert script.answers(2).outputs == [("beat", 2)], "its time has come meanwhile"
+    assert script.answers(2).timers[0] == arm("heartbeat", 2 * BEAT_MS)
 
 
 def test_a_change_of_the_subscription_is_told_at_once() -> None:
-    talk = stable().does(events.Subscribed(frozenset({"u", "t"})))
-    assert talk.outputs == [("want", ("t", "u")), ("beat", 1)]
-    assert talk.fields() == {"names": ("t", "u")}
+    script = stable().does(events.Subscribed(frozenset({"u", "t"})))
+    assert script.outputs == [("want", ("t", "u")), ("beat", 1)]
+    assert script.fields() == {"names": ("t", "u")}
 
 
 def test_a_pattern_is_told_as_the_names_that_match() -> None:
-    talk = joining(topics=re.compile("[tu]"))
-    assert talk.fields()["names"] == ("t", "u")
-    talk = joining(topics=re.compile("[tu]"), known={"t": IDS["t"]}).answers(1, given_=assignment()).done()
-    assert talk.does(events.MetadataChanged(metadata(IDS))).outputs == [("beat", 1)]
-    assert talk.fields() == {"names": ("t", "u")}
+    script = joining(topics=re.compile("[tu]"))
+    assert script.fields()["names"] == ("t", "u")
+    script = joining(topics=re.compile("[tu]"), known={"t": IDS["t"]}).answers(1, given_=assignment()).done()
+    assert script.does(events.MetadataChanged(metadata(IDS))).outputs == [("beat", 1)]
+    assert script.fields() == {"names": ("t", "u")}
 
 
 def test_after_a_lost_answer_the_next_heartbeat_has_all_fields() -> None:
-    talk = stable().does(rings("heartbeat")).breaks()
-    assert talk.outputs == [("forget", NODE), ("find coordinator",)]
-    assert talk.m.state is S.REDISCOVERING
-    assert talk.does(FOUND).outputs == [("beat", 1)]
-    assert talk.fields() == {"rebalance": POLL_MS, "names": ("t",), "owned": {"t": (0, 1)}}
-    assert talk.answers(1).m.state is S.STABLE
+    script = stable().does(rings("heartbeat")).breaks()
+    assert script.outputs == [("forget", NODE), ("find coordinator",)]
+    assert script.m.state is S.REDISCOVERING
+    assert script.does(FOUND).outputs == [("beat", 1)]
+    assert script.fields() == {"rebalance": POLL_MS, "names": ("t",), "owned": {"t": (0, 1)}}
+    assert script.answers(1).m.state is S.STABLE
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE])
 def test_a_moved_coordinator_is_looked_up_while_the_member_reads_on(code: ErrorCode) -> None:
-    talk = stable().does(rings("heartbeat")).answers(0, code)
-    assert talk.outputs == [("forget", NODE), ("find coordinator",)]
-    assert talk.m.state is S.REDISCOVERING
-    assert not talk.m.due
+    script = stable().does(rings("heartbeat")).answers(0, code)
+    assert script.outputs == [("forget", NODE), ("find coordinator",)]
+    assert script.m.state is S.REDISCOVERING
+    assert not script.m.due
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
 def test_after_a_refused_heartbeat_the_next_one_has_all_fields(code: ErrorCode) -> None:
-    talk = stable().does(rings("heartbeat")).answers(0, code)
-    talk.does(FOUND if code is ErrorCode.NOT_COORDINATOR else rings("retry"))
-    assert talk.outputs == [("beat", 1)]
-    assert talk.fields() == {"rebalance": POLL_MS, "names": ("t",), "owned": {"t": (0, 1)}}
+    script = stable().does(rings("heartbeat")).answers(0, code)
+    script.does(FOUND if code is ErrorCode.NOT_COORDINATOR else rings("retry"))
+    assert script.outputs == [("beat", 1)]
+    assert script.fields() == {"rebalance": POLL_MS, "names": ("t",), "owned": {"t": (0, 1)}}
 
 
 def test_a_loading_coordinator_is_asked_again_after_a_while() -> None:
-    talk = joining().answers(0, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    assert talk.outputs == []
-    assert talk.does(rings("retry")).outputs == [("beat", 0)]
+    script = joining().answers(0, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    assert script.outputs == []
+    assert script.does(rings("retry")).outputs == [("beat", 0)]
 
 
 # ---- reconciliation
 
 
 def test_a_revocation_is_reported_after_the_callback() -> None:
-    talk = stable().does(rings("heartbeat")).answers(1, given_=assignment(t=(0,)))
-    assert talk.outputs == [("wake",)]
-    assert talk.does(POLL).outputs == [("revoke", "t-1")]
-    assert talk.does(rings("heartbeat")).outputs == [("beat", 1)]
-    assert talk.fields() == {}, "t-1 is still ours: the callback runs"
-    assert talk.answers(1).outputs == []
-    assert talk.done().outputs == [("beat", 1)]
-    assert talk.fields() == {"owned": {"t": (0,)}}
-    assert talk.answers(2).m.group.generation_id == 2
+    script = stable().does(rings("heartbeat")).answers(1, given_=assignment(t=(0,)))
+    assert script.outputs == [("wake",)]
+    assert script.does(POLL).outputs == [("revoke", "t-1")]
+    assert script.does(rings("heartbeat")).outputs == [("beat", 1)]
+    assert script.fields() == {}, "t-1 is still ours: the callback runs"
+    assert script.answers(1).outputs == []
+    assert script.done().outputs == [("beat", 1)]
+    assert script.fields() == {"owned": {"t": (0,)}}
+    assert script.answers(2).m.group.generation_id == 2
 
 
 def test_revoked_and_added_partitions_come_one_after_the_other() -> None:
-    talk = (
+    script = (
         stable(topics=frozenset({"t", "u"}))
         .does(rings("heartbeat"), POLL)
         .answers(2, given_=assignment(t=(0,), u=(1,)))
     )
-    assert talk.outputs == [("revoke", "t-1")]
-    assert talk.done().outputs == [("assign", ("t-0", "u-1"), ("u-1",))]
-    assert talk.done().outputs == [("beat", 2)]
-    assert talk.fields() == {"owned": {"t": (0,), "u": (1,)}}
+    assert script.outputs == [("revoke", "t-1")]
+    assert script.done().outputs == [("assign", ("t-0", "u-1"), ("u-1",))]
+    assert script.done().outputs == [("beat", 2)]
+    assert script.fields() == {"owned": {"t": (0,), "u": (1,)}}
 
 
 def test_a_partition_that_is_kept_has_no_callback() -> None:
-    talk = stable().does(rings("heartbeat")).answers(2, given_=assignment(t=(0, 1)))
-    assert talk.outputs == []
-    assert talk.m.state is S.STABLE
+    script = stable().does(rings("heartbeat")).answers(2, given_=assignment(t=(0, 1)))
+    assert script.outputs == []
+    assert script.m.state is S.STABLE
 
 
 def test_nothing_is_revoked_outside_of_a_poll() -> None:
-    talk = stable().does(rings("heartbeat")).answers(2, given_=assignment())
-    assert talk.outputs == [("wake",)]
-    assert talk.does(events.MetadataChanged(metadata(IDS))).outputs == []
+    script = stable().does(rings("heartbeat")).answers(2, given_=assignment())
+    assert script.outputs == [("wake",)]
+    assert script.does(events.MetadataChanged(metadata(IDS))).outputs == []
 
 
 def test_topics_that_are_not_subscribed_to_any_more_are_given_up() -> None:
-    talk = stable().does(POLL, events.Subscribed(frozenset({"u"})))
-    assert ("revoke", "t-0", "t-1") in talk.outputs
+    script = stable().does(POLL, events.Subscribed(frozenset({"u"})))
+    assert ("revoke", "t-0", "t-1") in script.outputs
 
 
 def test_a_topic_that_was_created_again_is_another_topic() -> None:
     again = Assignment(topic_partitions=(TopicPartitions(topic_id=b"n" * 16, partitions=(0,)),))
-    talk = stable().does(rings("heartbeat")).answers(2, given_=again)
-    talk.does(events.MetadataChanged(metadata({"t": b"n" * 16})), POLL)
-    assert talk.outputs[-1] == ("revoke", "t-0", "t-1")
-    assert talk.done().outputs == [("assign", ("t-0",), ("t-0",))]
-    talk.done()
-    assert talk.fields() == {"owned": {"n": (0,)}}
+    script = stable().does(rings("heartbeat")).answers(2, given_=again)
+    script.does(events.MetadataChanged(metadata({"t": b"n" * 16})), POLL)
+    assert script.outputs[-1] == ("revoke", "t-0", "t-1")
+    assert script.done().outputs == [("assign", ("t-0",), ("t-0",))]
+    script.done()
+    assert script.fields() == {"owned": {"n": (0,)}}
 
 
 def test_a_topic_that_a_broker_does_not_know_for_a_while_is_kept() -> None:
     """E5. A broker that answers from old metadata takes nothing from the member: the coordinator has not, either."""
-    talk = stable().does(events.MetadataChanged(metadata({})), POLL, RETURNING)
-    assert talk.m.owned == {T0, T1}
-    assert talk.outputs == []
-    talk.does(rings("heartbeat")).answers(1, given_=assignment(t=(0, 1)))
-    assert talk.m.owned == {T0, T1}
-    talk.does(rings("heartbeat")).answers(1, given_=assignment(t=(0,))).does(POLL)
-    assert talk.outputs == [("revoke", "t-1")]
-    talk.done()
-    assert talk.fields() == {"owned": {"t": (0,)}}
+    script = stable().does(events.MetadataChanged(metadata({})), POLL, RETURNING)
+    assert script.m.owned == {T0, T1}
+    assert script.outputs == []
+    script.does(rings("heartbeat")).answers(1, given_=assignment(t=(0, 1)))
+    assert script.m.owned == {T0, T1}
+    script.does(rings("heartbeat")).answers(1, given_=assignment(t=(0,))).does(POLL)
+    assert script.outputs == [("revoke", "t-1")]
+    script.done()
+    assert script.fields() == {"owned": {"t": (0,)}}
 
 
 def test_an_error_of_a_callback_is_raised_and_the_partitions_are_assigned_all_the_same() -> None:
-    talk = joining().answers(1, given_=assignment(t=(0,))).done(ValueError("mine"))
-    assert isinstance(talk.failure, ValueError)
-    assert talk.m.owned == {T0}
+    script = joining().answers(1, given_=assignment(t=(0,))).done(ValueError("mine"))
+    assert isinstance(script.failure, ValueError)
+    assert script.m.owned == {T0}
 
 
 # ---- loss
@@ -326,52 +326,52 @@ def test_an_error_of_a_callback_is_raised_and_the_partitions_are_assigned_all_th
 
 @pytest.mark.parametrize("code", [ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID])
 def test_a_fenced_member_has_lost_its_partitions_and_joins_again(code: ErrorCode) -> None:
-    talk = stable().does(rings("heartbeat")).answers(0, code)
-    assert talk.outputs == [("wake",)]
-    assert talk.m.group.generation_id == -1
-    assert talk.does(POLL).outputs == [("lose", "t-0", "t-1")]
-    assert talk.done().outputs == [("beat", 0)]
-    assert talk.requests is not None
-    assert talk.requests.member_id == "m"
-    assert talk.fields() == {"rebalance": POLL_MS, "names": ("t",), "owned": {}}
+    script = stable().does(rings("heartbeat")).answers(0, code)
+    assert script.outputs == [("wake",)]
+    assert script.m.group.generation_id == -1
+    assert script.does(POLL).outputs == [("lose", "t-0", "t-1")]
+    assert script.done().outputs == [("beat", 0)]
+    assert script.requests is not None
+    assert script.requests.member_id == "m"
+    assert script.fields() == {"rebalance": POLL_MS, "names": ("t",), "owned": {}}
 
 
 def test_a_fenced_instance_is_fenced_for_good() -> None:
-    talk = stable(group_instance_id="i").does(rings("heartbeat")).answers(0, ErrorCode.FENCED_INSTANCE_ID)
-    assert isinstance(talk.failure, FencedInstance)
-    talk.failure = None
-    talk.does(POLL)
-    assert isinstance(talk.failure, FencedInstance)
+    script = stable(group_instance_id="i").does(rings("heartbeat")).answers(0, ErrorCode.FENCED_INSTANCE_ID)
+    assert isinstance(script.failure, FencedInstance)
+    script.failure = None
+    script.does(POLL)
+    assert isinstance(script.failure, FencedInstance)
 
 
 def test_an_instance_id_in_use_is_an_error_until_it_is_free() -> None:
-    talk = joining(group_instance_id="i").answers(0, ErrorCode.UNRELEASED_INSTANCE_ID)
-    assert isinstance(talk.failure, BrokerError)
-    assert talk.does(POLL).outputs == [("beat", 0)], "the next poll tries again"
+    script = joining(group_instance_id="i").answers(0, ErrorCode.UNRELEASED_INSTANCE_ID)
+    assert isinstance(script.failure, BrokerError)
+    assert script.does(POLL).outputs == [("beat", 0)], "the next poll tries again"
 
 
 def test_a_broker_without_the_protocol_is_an_error() -> None:
-    talk = joining().breaks(Unsupported("no such API"))
-    assert isinstance(talk.failure, Unsupported)
+    script = joining().breaks(Unsupported("no such API"))
+    assert isinstance(script.failure, Unsupported)
 
 
 def test_a_session_without_answers_ends() -> None:
-    talk = stable().does(rings("heartbeat")).does(rings("session"))
-    assert ("drop",) in talk.outputs
-    assert talk.does(POLL).outputs[0] == ("lose", "t-0", "t-1")
+    script = stable().does(rings("heartbeat")).does(rings("session"))
+    assert ("drop",) in script.outputs
+    assert script.does(POLL).outputs[0] == ("lose", "t-0", "t-1")
 
 
 def test_the_poll_timeout_leaves_the_group() -> None:
-    talk = stable().does(rings("poll"))
-    assert ("beat", -1) in talk.outputs
-    assert talk.does(POLL).outputs[0] == ("lose", "t-0", "t-1")
+    script = stable().does(rings("poll"))
+    assert ("beat", -1) in script.outputs
+    assert script.does(POLL).outputs[0] == ("lose", "t-0", "t-1")
 
 
 def test_a_commit_with_an_old_epoch_brings_a_heartbeat() -> None:
     assert stable().does(events.CommitRefused(ErrorCode.ILLEGAL_GENERATION, 1)).outputs == [("beat", 1)]
     assert stable().does(events.CommitRefused(ErrorCode.ILLEGAL_GENERATION, 0)).outputs == []
-    talk = stable().does(events.CommitRefused(ErrorCode.UNKNOWN_MEMBER_ID, 1))
-    assert talk.m.group.generation_id == -1
+    script = stable().does(events.CommitRefused(ErrorCode.UNKNOWN_MEMBER_ID, 1))
+    assert script.m.group.generation_id == -1
 
 
 # ---- close
@@ -379,24 +379,24 @@ def test_a_commit_with_an_old_epoch_brings_a_heartbeat() -> None:
 
 @pytest.mark.parametrize(("instance", "epoch"), [(None, -1), ("i", -2)])
 def test_close_commits_revokes_and_leaves(instance: str | None, epoch: int) -> None:
-    talk = stable(group_instance_id=instance).does(events.Close("bye"))
-    assert talk.outputs == [("before_leaving",)]
-    assert talk.done().outputs == [("revoke", "t-0", "t-1")]
-    assert talk.done().outputs == [("beat", epoch)]
-    assert talk.fields() == ({"instance": "i"} if instance else {})
-    assert talk.answers(epoch).m.state is S.CLOSED
+    script = stable(group_instance_id=instance).does(events.Close("bye"))
+    assert script.outputs == [("before_leaving",)]
+    assert script.done().outputs == [("revoke", "t-0", "t-1")]
+    assert script.done().outputs == [("beat", epoch)]
+    assert script.fields() == ({"instance": "i"} if instance else {})
+    assert script.answers(epoch).m.state is S.CLOSED
 
 
 def test_a_member_whose_join_was_sent_leaves() -> None:
-    talk = joining().does(events.Close("bye")).done()
-    assert ("beat", -1) in talk.outputs
-    assert talk.breaks().m.state is S.CLOSED
+    script = joining().does(events.Close("bye")).done()
+    assert ("beat", -1) in script.outputs
+    assert script.breaks().m.state is S.CLOSED
 
 
 def test_a_close_out_of_time_only_leaves() -> None:
-    talk = stable().does(events.Close("bye"), events.CloseTimedOut()).done()
-    assert talk.outputs == [("beat", -1)]
-    assert talk.does(events.CloseTimedOut()).m.state is S.CLOSED
+    script = stable().does(events.Close("bye"), events.CloseTimedOut()).done()
+    assert script.outputs == [("beat", -1)]
+    assert script.does(events.CloseTimedOut()).m.state is S.CLOSED
 
 
 # ---- laws
@@ -414,7 +414,7 @@ MOVES = st.one_of(
 )
 
 
-class Walk(Talk):
+class Walk(EpochScript):
     """Checks the laws after each event."""
 
     def __init__(self) -> None:
@@ -522,24 +522,24 @@ def test_the_laws_hold_in_every_order_of_events(moves: list[Any]) -> None:
 
 def test_an_assignment_is_not_taken_over_while_an_answer_is_missing() -> None:
     """E7. The heartbeat with all fields told that t-1 is not owned: another member may have it."""
-    talk = stable_with_one().does(rings("heartbeat")).answers(2, given_=assignment(t=(0, 1)))
-    assert talk.outputs == [("wake",)], "t-1 is told, and no poll takes it over"
-    talk.does(rings("heartbeat")).breaks().does(FOUND)
-    assert talk.fields() == {"rebalance": POLL_MS, "names": ("t",), "owned": {"t": (0,)}}
-    assert talk.does(POLL).outputs == [], "it reads on"
-    assert not talk.m.due
-    assert talk.answers(3, given_=assignment(t=(0,))).outputs == []
-    assert talk.m.owned == {T0}
-    assert talk.m.state is S.STABLE
+    script = stable_with_one().does(rings("heartbeat")).answers(2, given_=assignment(t=(0, 1)))
+    assert script.outputs == [("wake",)], "t-1 is told, and no poll takes it over"
+    script.does(rings("heartbeat")).breaks().does(FOUND)
+    assert script.fields() == {"rebalance": POLL_MS, "names": ("t",), "owned": {"t": (0,)}}
+    assert script.does(POLL).outputs == [], "it reads on"
+    assert not script.m.due
+    assert script.answers(3, given_=assignment(t=(0,))).outputs == []
+    assert script.m.owned == {T0}
+    assert script.m.state is S.STABLE
 
 
 def test_an_assignment_is_taken_over_when_the_next_answer_confirms_it() -> None:
     """E7."""
-    talk = stable_with_one().does(rings("heartbeat")).answers(2, given_=assignment(t=(0, 1)))
-    talk.does(rings("heartbeat")).breaks().does(FOUND, POLL).answers(2, given_=assignment(t=(0, 1)))
-    assert talk.outputs == [("assign", ("t-0", "t-1"), ("t-1",))]
+    script = stable_with_one().does(rings("heartbeat")).answers(2, given_=assignment(t=(0, 1)))
+    script.does(rings("heartbeat")).breaks().does(FOUND, POLL).answers(2, given_=assignment(t=(0, 1)))
+    assert script.outputs == [("assign", ("t-0", "t-1"), ("t-1",))]
 
 
-def stable_with_one() -> Talk:
+def stable_with_one() -> EpochScript:
     """A member with t-0 in epoch 1; the user is at work."""
     return joining().answers(1, given_=assignment(t=(0,))).done().answers(1).does(ENDED, RETURNING)

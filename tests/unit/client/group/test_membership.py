@@ -66,7 +66,7 @@ class User:
         self.woken += 1
 
 
-class Scene:
+class ScriptedCoordinator:
     """A coordinator that makes a new generation of one member with each JoinGroup."""
 
     def __init__(self, broker: Scripted) -> None:
@@ -112,11 +112,11 @@ async def broker() -> AsyncIterator[Scripted]:
 
 
 @pytest.fixture
-def scene(broker: Scripted) -> Scene:
-    return Scene(broker)
+def coordinator(broker: Scripted) -> ScriptedCoordinator:
+    return ScriptedCoordinator(broker)
 
 
-class Place:
+class Clients:
     """A cluster and its members; all are closed in the end."""
 
     def __init__(self, address: str) -> None:
@@ -139,12 +139,12 @@ class Place:
 
 
 @pytest.fixture
-async def place(scene: Scene) -> AsyncIterator[Place]:
-    place = Place(scene.broker.address)
-    yield place
-    for member in place.members:
+async def clients(coordinator: ScriptedCoordinator) -> AsyncIterator[Clients]:
+    clients = Clients(coordinator.broker.address)
+    yield clients
+    for member in clients.members:
         await member.close("the test is over", before_leaving=nothing, timeout_ms=1_000)
-    for cluster in place.clusters:
+    for cluster in clients.clusters:
         await cluster.close()
     assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("rota-group")]
 
@@ -156,55 +156,57 @@ async def nothing() -> None:
 # ---- poll
 
 
-async def test_a_poll_brings_a_membership(place: Place, scene: Scene) -> None:
-    member, user = await place.member()
+async def test_a_poll_brings_a_membership(clients: Clients, coordinator: ScriptedCoordinator) -> None:
+    member, user = await clients.member()
     assert (member.state, member.settled, member.group.generation_id) == ("DOWN", False, -1)
     await member.poll()
     assert (member.state, member.settled, member.group.generation_id) == ("STABLE", True, 1)
     assert member.group.member_id == "a"
     assert user.story == [("assigned", (ZERO, ONE))]
     await member.poll()
-    assert len(scene.requests(JoinGroupRequest)) == 1
+    assert len(coordinator.requests(JoinGroupRequest)) == 1
 
 
-async def test_without_a_subscription_a_poll_returns(place: Place) -> None:
-    member, user = await place.member(subscribed=False)
+async def test_without_a_subscription_a_poll_returns(clients: Clients) -> None:
+    member, user = await clients.member(subscribed=False)
     await member.poll()
     assert user.story == []
 
 
-async def test_heartbeats_go_on_while_a_callback_hangs(place: Place, scene: Scene) -> None:
-    member, user = await place.member()
+async def test_heartbeats_go_on_while_a_callback_hangs(clients: Clients, coordinator: ScriptedCoordinator) -> None:
+    member, user = await clients.member()
     user.hold = asyncio.Event()
     polling = asyncio.create_task(member.poll())
-    await eventually(lambda: len(scene.requests(HeartbeatRequest)) > 3)
+    await eventually(lambda: len(coordinator.requests(HeartbeatRequest)) > 3)
     assert not polling.done()
     user.hold.set()
     await polling
 
 
-async def test_a_rebalance_waits_for_the_next_poll(place: Place, scene: Scene) -> None:
-    member, user = await place.member()
+async def test_a_rebalance_waits_for_the_next_poll(clients: Clients, coordinator: ScriptedCoordinator) -> None:
+    member, user = await clients.member()
     await member.poll()
     member.returning()
-    scene.beat_code = 27
+    coordinator.beat_code = 27
     await eventually(lambda: user.woken)
-    beats = len(scene.requests(HeartbeatRequest))
-    await eventually(lambda: len(scene.requests(HeartbeatRequest)) > beats + 2)
-    assert len(scene.requests(JoinGroupRequest)) == 1
+    beats = len(coordinator.requests(HeartbeatRequest))
+    await eventually(lambda: len(coordinator.requests(HeartbeatRequest)) > beats + 2)
+    assert len(coordinator.requests(JoinGroupRequest)) == 1
     assert [what for what, _ in user.story] == ["assigned"]
-    scene.beat_code = 0
+    coordinator.beat_code = 0
     await member.poll()
     assert [what for what, _ in user.story] == ["assigned", "before_rejoin", "revoked", "assigned"]
     assert member.group.generation_id == 2
 
 
-async def test_a_cancelled_poll_lets_its_callback_end_and_begins_no_other(place: Place, scene: Scene) -> None:
-    member, user = await place.member()
+async def test_a_cancelled_poll_lets_its_callback_end_and_begins_no_other(
+    clients: Clients, coordinator: ScriptedCoordinator
+) -> None:
+    member, user = await clients.member()
     await member.poll()
-    scene.beat_code = 27
+    coordinator.beat_code = 27
     await eventually(lambda: not member.settled)
-    scene.beat_code = 0
+    coordinator.beat_code = 0
     user.hold = asyncio.Event()
     polling = asyncio.create_task(member.poll())
     await eventually(lambda: user.story[-1][0] == "before_rejoin")
@@ -212,8 +214,8 @@ async def test_a_cancelled_poll_lets_its_callback_end_and_begins_no_other(place:
     with pytest.raises(asyncio.CancelledError):
         await polling
     user.hold.set()
-    beats = len(scene.requests(HeartbeatRequest))
-    await eventually(lambda: len(scene.requests(HeartbeatRequest)) > beats + 2)
+    beats = len(coordinator.requests(HeartbeatRequest))
+    await eventually(lambda: len(coordinator.requests(HeartbeatRequest)) > beats + 2)
     assert user.story[-1][0] == "before_rejoin"
     await member.poll()
     assert [what for what, _ in user.story][-2:] == ["revoked", "assigned"]
@@ -221,9 +223,9 @@ async def test_a_cancelled_poll_lets_its_callback_end_and_begins_no_other(place:
 
 @pytest.mark.parametrize("ends_by", ["timeout", "cancel"])
 async def test_a_poll_does_not_end_before_the_callback_that_runs_inside_it(
-    place: Place, scene: Scene, ends_by: str
+    clients: Clients, coordinator: ScriptedCoordinator, ends_by: str
 ) -> None:
-    member, user = await place.member()
+    member, user = await clients.member()
     user.hold = asyncio.Event()
     limit = asyncio.timeout(None)
 
@@ -237,8 +239,8 @@ async def test_a_poll_does_not_end_before_the_callback_that_runs_inside_it(
         polling.cancel()
     else:
         limit.reschedule(asyncio.get_running_loop().time())
-    beats = len(scene.requests(HeartbeatRequest))
-    await eventually(lambda: len(scene.requests(HeartbeatRequest)) > beats + 2)
+    beats = len(coordinator.requests(HeartbeatRequest))
+    await eventually(lambda: len(coordinator.requests(HeartbeatRequest)) > beats + 2)
     assert not polling.done()
     user.hold.set()
     with pytest.raises(TimeoutError if ends_by == "timeout" else asyncio.CancelledError):
@@ -247,8 +249,8 @@ async def test_a_poll_does_not_end_before_the_callback_that_runs_inside_it(
     assert [what for what, _ in user.story] == ["assigned"]
 
 
-async def test_a_poll_that_is_cancelled_twice_ends_at_once(place: Place) -> None:
-    member, user = await place.member()
+async def test_a_poll_that_is_cancelled_twice_ends_at_once(clients: Clients) -> None:
+    member, user = await clients.member()
     user.hold = asyncio.Event()
     polling = asyncio.create_task(member.poll())
     await eventually(lambda: user.story and user.story[-1][0] == "assigned")
@@ -260,12 +262,14 @@ async def test_a_poll_that_is_cancelled_twice_ends_at_once(place: Place) -> None
     user.hold.set()
 
 
-async def test_after_the_callback_that_outlasts_a_poll_no_other_begins(place: Place, scene: Scene) -> None:
-    member, user = await place.member()
+async def test_after_the_callback_that_outlasts_a_poll_no_other_begins(
+    clients: Clients, coordinator: ScriptedCoordinator
+) -> None:
+    member, user = await clients.member()
     await member.poll()
-    scene.beat_code = 27
+    coordinator.beat_code = 27
     await eventually(lambda: not member.settled)
-    scene.beat_code = 0
+    coordinator.beat_code = 0
 
     def revoking() -> bool:
         return user.story[-1][0] == "revoked"
@@ -279,15 +283,15 @@ async def test_after_the_callback_that_outlasts_a_poll_no_other_begins(place: Pl
     user.hold.set()
     with pytest.raises(asyncio.CancelledError):
         await polling
-    beats = len(scene.requests(JoinGroupRequest))
-    await eventually(lambda: len(scene.requests(JoinGroupRequest)) >= beats)
+    beats = len(coordinator.requests(JoinGroupRequest))
+    await eventually(lambda: len(coordinator.requests(JoinGroupRequest)) >= beats)
     assert revoking()
     await member.poll()
     assert user.story[-1][0] == "assigned"
 
 
-async def test_an_exception_of_a_callback_is_raised_by_poll(place: Place, scene: Scene) -> None:
-    member, user = await place.member()
+async def test_an_exception_of_a_callback_is_raised_by_poll(clients: Clients, coordinator: ScriptedCoordinator) -> None:
+    member, user = await clients.member()
     user.error = ValueError("the user's")
     with pytest.raises(ValueError, match="the user's"):
         await member.poll()
@@ -296,16 +300,16 @@ async def test_an_exception_of_a_callback_is_raised_by_poll(place: Place, scene:
     assert (member.state, user.story) == ("STABLE", [("assigned", (ZERO, ONE))])
 
 
-async def test_a_cancelled_error_of_a_callback_becomes_illegal_use(place: Place) -> None:
-    member, user = await place.member()
+async def test_a_cancelled_error_of_a_callback_becomes_illegal_use(clients: Clients) -> None:
+    member, user = await clients.member()
     user.error = asyncio.CancelledError()  # type: ignore[assignment]
     with pytest.raises(IllegalUse, match="cancelled"):
         await member.poll()
     user.error = None
 
 
-async def test_a_callback_may_not_poll_nor_close(place: Place) -> None:
-    member, user = await place.member()
+async def test_a_callback_may_not_poll_nor_close(clients: Clients) -> None:
+    member, user = await clients.member()
 
     async def polls(what: str, partitions: Partitions) -> None:
         await member.poll()
@@ -316,8 +320,8 @@ async def test_a_callback_may_not_poll_nor_close(place: Place) -> None:
     user.answers = answer  # type: ignore[method-assign]
 
 
-async def test_a_callback_runs_in_the_context_of_the_poll(place: Place) -> None:
-    member, user = await place.member()
+async def test_a_callback_runs_in_the_context_of_the_poll(clients: Clients) -> None:
+    member, user = await clients.member()
     who: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
     seen: list[str] = []
 
@@ -330,21 +334,23 @@ async def test_a_callback_runs_in_the_context_of_the_poll(place: Place) -> None:
     assert seen == ["the poll"]
 
 
-async def test_a_fatal_join_error_is_raised_by_each_poll(place: Place, scene: Scene) -> None:
-    member, _ = await place.member()
-    scene.broker.on(JoinGroupRequest, lambda _: JoinGroupResponse(error_code=81))
+async def test_a_fatal_join_error_is_raised_by_each_poll(clients: Clients, coordinator: ScriptedCoordinator) -> None:
+    member, _ = await clients.member()
+    coordinator.broker.on(JoinGroupRequest, lambda _: JoinGroupResponse(error_code=81))
     for _ in range(2):
         with pytest.raises(BrokerError, match=re.escape("group.max.size")):
             await member.poll()
-    scene.broker.on(JoinGroupRequest, scene._join)
+    coordinator.broker.on(JoinGroupRequest, coordinator._join)
     await member.poll()
     assert member.state == "STABLE"
 
 
-async def test_an_error_between_polls_is_raised_by_the_next_poll(place: Place, scene: Scene) -> None:
-    member, user = await place.member(group_instance_id="i")
+async def test_an_error_between_polls_is_raised_by_the_next_poll(
+    clients: Clients, coordinator: ScriptedCoordinator
+) -> None:
+    member, user = await clients.member(group_instance_id="i")
     await member.poll()
-    scene.beat_code = 82
+    coordinator.beat_code = 82
     await eventually(lambda: member.state == "DOWN")
     assert user.woken
     assert not member.settled
@@ -356,72 +362,80 @@ async def test_an_error_between_polls_is_raised_by_the_next_poll(place: Place, s
 # ---- coordinators and sessions
 
 
-async def test_a_member_keeps_its_partitions_without_a_coordinator(place: Place, scene: Scene) -> None:
-    member, user = await place.member()
+async def test_a_member_keeps_its_partitions_without_a_coordinator(
+    clients: Clients, coordinator: ScriptedCoordinator
+) -> None:
+    member, user = await clients.member()
     await member.poll()
-    scene.broker.on(FindCoordinatorRequest, lambda _: FindCoordinatorResponse(coordinators=(_missing(),)))
-    scene.broker.on(HeartbeatRequest, lambda _: CLOSE)
+    coordinator.broker.on(FindCoordinatorRequest, lambda _: FindCoordinatorResponse(coordinators=(_missing(),)))
+    coordinator.broker.on(HeartbeatRequest, lambda _: CLOSE)
     await eventually(lambda: member.state == "REDISCOVERING")
     await member.poll()
     assert (member.group.generation_id, user.story) == (1, [("assigned", (ZERO, ONE))])
-    scene.broker.on(FindCoordinatorRequest, scene._found)
-    scene.broker.on(HeartbeatRequest, lambda _: HeartbeatResponse())
+    coordinator.broker.on(FindCoordinatorRequest, coordinator._found)
+    coordinator.broker.on(HeartbeatRequest, lambda _: HeartbeatResponse())
     await eventually(lambda: member.state == "STABLE")
     await member.poll()
-    assert len(scene.requests(JoinGroupRequest)) == 1
+    assert len(coordinator.requests(JoinGroupRequest)) == 1
 
 
 def _missing() -> Coordinator:
     return Coordinator(key="g", error_code=15)
 
 
-async def test_a_session_without_an_answer_ends_the_membership(place: Place, scene: Scene) -> None:
-    member, user = await place.member(session_timeout_ms=150)
+async def test_a_session_without_an_answer_ends_the_membership(
+    clients: Clients, coordinator: ScriptedCoordinator
+) -> None:
+    member, user = await clients.member(session_timeout_ms=150)
     await member.poll()
-    scene.broker.on(HeartbeatRequest, lambda _: None)
+    coordinator.broker.on(HeartbeatRequest, lambda _: None)
     await eventually(lambda: member.state == "DOWN")
     assert member.group.generation_id == -1
-    scene.broker.on(HeartbeatRequest, lambda _: HeartbeatResponse())
+    coordinator.broker.on(HeartbeatRequest, lambda _: HeartbeatResponse())
     await member.poll()
     assert [what for what, _ in user.story] == ["assigned", "lost", "assigned"]
 
 
 async def test_without_polls_the_member_leaves_with_a_warning(
-    place: Place, scene: Scene, caplog: pytest.LogCaptureFixture
+    clients: Clients, coordinator: ScriptedCoordinator, caplog: pytest.LogCaptureFixture
 ) -> None:
-    member, user = await place.member(max_poll_interval_ms=60)
+    member, user = await clients.member(max_poll_interval_ms=60)
     await member.poll()
     member.returning()
     with caplog.at_level(logging.WARNING, "rota.client.group"):
-        await eventually(lambda: scene.requests(LeaveGroupRequest))
-    (leave,) = scene.requests(LeaveGroupRequest)
+        await eventually(lambda: coordinator.requests(LeaveGroupRequest))
+    (leave,) = coordinator.requests(LeaveGroupRequest)
     assert leave.members[0].reason == "consumer poll timeout has expired."
     assert "Raise max_poll_interval_ms, or lower max_poll_records" in caplog.text
     await member.poll()
     assert [what for what, _ in user.story] == ["assigned", "lost", "assigned"]
 
 
-async def test_waiting_inside_poll_does_not_exceed_the_poll_interval(place: Place, scene: Scene) -> None:
-    member, _ = await place.member(max_poll_interval_ms=50)
+async def test_waiting_inside_poll_does_not_exceed_the_poll_interval(
+    clients: Clients, coordinator: ScriptedCoordinator
+) -> None:
+    member, _ = await clients.member(max_poll_interval_ms=50)
 
     async def takes_its_time(request: JoinGroupRequest) -> JoinGroupResponse:
         ends = asyncio.Event()
         asyncio.get_running_loop().call_later(0.15, ends.set)
         await ends.wait()
-        return scene._join(request)
+        return coordinator._join(request)
 
-    scene.broker.on(JoinGroupRequest, takes_its_time)
+    coordinator.broker.on(JoinGroupRequest, takes_its_time)
     member.returning()
     await member.poll()
     assert member.group.generation_id == 1
-    assert not scene.requests(LeaveGroupRequest)
+    assert not coordinator.requests(LeaveGroupRequest)
 
 
-async def test_a_callback_that_hangs_does_not_keep_the_partitions(place: Place, scene: Scene) -> None:
-    member, user = await place.member(max_poll_interval_ms=60)
+async def test_a_callback_that_hangs_does_not_keep_the_partitions(
+    clients: Clients, coordinator: ScriptedCoordinator
+) -> None:
+    member, user = await clients.member(max_poll_interval_ms=60)
     user.hold = asyncio.Event()
     polling = asyncio.create_task(member.poll())
-    await eventually(lambda: scene.requests(LeaveGroupRequest))
+    await eventually(lambda: coordinator.requests(LeaveGroupRequest))
     assert member.group.generation_id == -1
     user.hold.set()
     await polling
@@ -431,17 +445,17 @@ async def test_a_callback_that_hangs_does_not_keep_the_partitions(place: Place, 
 # ---- topics
 
 
-async def test_partitions_that_are_added_are_joined_for(place: Place, scene: Scene) -> None:
-    member, user = await place.member(metadata_max_age_ms=20)
+async def test_partitions_that_are_added_are_joined_for(clients: Clients, coordinator: ScriptedCoordinator) -> None:
+    member, user = await clients.member(metadata_max_age_ms=20)
     await member.poll()
-    scene.partitions = 3
+    coordinator.partitions = 3
     await eventually(lambda: not member.settled)
     await member.poll()
     assert user.story[-1] == ("assigned", (ZERO, ONE, TopicPartition("t", 2)))
 
 
-async def test_a_commit_that_was_refused_is_a_reason_to_join(place: Place) -> None:
-    member, user = await place.member()
+async def test_a_commit_that_was_refused_is_a_reason_to_join(clients: Clients) -> None:
+    member, user = await clients.member()
     await member.poll()
     member.commit_refused(25, generation=0)
     assert member.settled
@@ -451,35 +465,37 @@ async def test_a_commit_that_was_refused_is_a_reason_to_join(place: Place) -> No
     assert [what for what, _ in user.story] == ["assigned", "lost", "assigned"]
 
 
-async def test_a_pattern_subscribes_to_the_existing_topics(place: Place, scene: Scene) -> None:
-    member, user = await place.member(subscribed=False)
+async def test_a_pattern_subscribes_to_the_existing_topics(clients: Clients, coordinator: ScriptedCoordinator) -> None:
+    member, user = await clients.member(subscribed=False)
     member.subscribe(re.compile("[a-t]"))
     await member.poll()
     assert user.story == [("assigned", (ZERO, ONE))]
 
 
-async def test_rejoin_starts_a_new_rebalance(place: Place, scene: Scene) -> None:
-    member, _ = await place.member()
+async def test_rejoin_starts_a_new_rebalance(clients: Clients, coordinator: ScriptedCoordinator) -> None:
+    member, _ = await clients.member()
     await member.poll()
     member.rejoin("rebalance enforced by user")
     assert not member.settled
     await member.poll()
     assert member.group.generation_id == 2
-    assert scene.requests(JoinGroupRequest)[-1].reason == "rebalance enforced by user"
+    assert coordinator.requests(JoinGroupRequest)[-1].reason == "rebalance enforced by user"
 
 
-async def test_a_request_that_cannot_be_encoded_is_raised_by_poll(place: Place, scene: Scene) -> None:
-    member, _ = await place.member()
+async def test_a_request_that_cannot_be_encoded_is_raised_by_poll(
+    clients: Clients, coordinator: ScriptedCoordinator
+) -> None:
+    member, _ = await clients.member()
     member.subscribe(frozenset({"t" * (1 << 16)}))  # longer than the wire can say
     for _ in range(2):
         with pytest.raises(KafkaError, match="could not be told"):
             await member.poll()
 
 
-async def test_an_unexpected_exception_is_raised_by_poll(place: Place, scene: Scene) -> None:
-    member, user = await place.member()
+async def test_an_unexpected_exception_is_raised_by_poll(clients: Clients, coordinator: ScriptedCoordinator) -> None:
+    member, user = await clients.member()
     assert user.member is not None
-    scene.broker.on(HeartbeatRequest, lambda _: HeartbeatResponse(error_code=25))
+    coordinator.broker.on(HeartbeatRequest, lambda _: HeartbeatResponse(error_code=25))
 
     def stumbles() -> None:
         raise ValueError("of the consumer")
@@ -494,8 +510,8 @@ async def test_an_unexpected_exception_is_raised_by_poll(place: Place, scene: Sc
 # ---- close
 
 
-async def test_a_close_commits_revokes_and_leaves(place: Place, scene: Scene) -> None:
-    member, user = await place.member()
+async def test_a_close_commits_revokes_and_leaves(clients: Clients, coordinator: ScriptedCoordinator) -> None:
+    member, user = await clients.member()
     await member.poll()
 
     async def commits() -> None:
@@ -504,7 +520,7 @@ async def test_a_close_commits_revokes_and_leaves(place: Place, scene: Scene) ->
 
     await member.close("bye", before_leaving=commits, timeout_ms=1_000)
     assert [what for what, _ in user.story] == ["assigned", "commits", "revoked"]
-    (leave,) = scene.requests(LeaveGroupRequest)
+    (leave,) = coordinator.requests(LeaveGroupRequest)
     assert (leave.members[0].member_id, leave.members[0].reason) == ("a", "bye")
     assert (member.state, member.settled) == ("CLOSED", True)
     with pytest.raises(IllegalUse, match="closed"):
@@ -514,46 +530,50 @@ async def test_a_close_commits_revokes_and_leaves(place: Place, scene: Scene) ->
     assert len(user.story) == 3
 
 
-async def test_close_raises_callback_exceptions_after_it_has_left(place: Place, scene: Scene) -> None:
-    member, user = await place.member()
+async def test_close_raises_callback_exceptions_after_it_has_left(
+    clients: Clients, coordinator: ScriptedCoordinator
+) -> None:
+    member, user = await clients.member()
     await member.poll()
     user.error = ValueError("the user's")
     with pytest.raises(ValueError, match="the user's"):
         await member.close("bye", before_leaving=nothing, timeout_ms=1_000)
-    assert scene.requests(LeaveGroupRequest)
+    assert coordinator.requests(LeaveGroupRequest)
     assert member.state == "CLOSED"
 
 
-async def test_close_ends_at_its_timeout_without_a_response(place: Place, scene: Scene) -> None:
-    member, user = await place.member()
+async def test_close_ends_at_its_timeout_without_a_response(clients: Clients, coordinator: ScriptedCoordinator) -> None:
+    member, user = await clients.member()
     await member.poll()
-    scene.broker.on(LeaveGroupRequest, lambda _: None)
+    coordinator.broker.on(LeaveGroupRequest, lambda _: None)
     await member.close("bye", before_leaving=nothing, timeout_ms=50)
     assert member.state == "CLOSED"
     assert user.story[-1][0] == "revoked"
 
 
-async def test_a_close_out_of_time_cancels_the_callback_and_leaves(place: Place, scene: Scene) -> None:
-    member, user = await place.member()
+async def test_a_close_out_of_time_cancels_the_callback_and_leaves(
+    clients: Clients, coordinator: ScriptedCoordinator
+) -> None:
+    member, user = await clients.member()
     await member.poll()
     await member.close("bye", before_leaving=asyncio.Event().wait, timeout_ms=50)
     assert member.state == "CLOSED"
-    assert scene.requests(LeaveGroupRequest)
+    assert coordinator.requests(LeaveGroupRequest)
     assert user.story == [("assigned", (ZERO, ONE))]
 
 
-async def test_a_close_without_time_still_leaves(place: Place, scene: Scene) -> None:
-    member, _ = await place.member()
+async def test_a_close_without_time_still_leaves(clients: Clients, coordinator: ScriptedCoordinator) -> None:
+    member, _ = await clients.member()
     await member.poll()
     await member.close("bye", before_leaving=nothing, timeout_ms=0)
-    assert (member.state, len(scene.requests(LeaveGroupRequest))) == ("CLOSED", 1)
+    assert (member.state, len(coordinator.requests(LeaveGroupRequest))) == ("CLOSED", 1)
 
 
-async def test_a_close_while_the_coordinator_holds_the_join(place: Place, scene: Scene) -> None:
-    member, _ = await place.member()
-    scene.broker.on(JoinGroupRequest, lambda _: None)
+async def test_a_close_while_the_coordinator_holds_the_join(clients: Clients, coordinator: ScriptedCoordinator) -> None:
+    member, _ = await clients.member()
+    coordinator.broker.on(JoinGroupRequest, lambda _: None)
     polling = asyncio.create_task(member.poll())
-    await eventually(lambda: scene.requests(JoinGroupRequest))
+    await eventually(lambda: coordinator.requests(JoinGroupRequest))
     polling.cancel()
     with pytest.raises(asyncio.CancelledError):
         await polling
@@ -561,10 +581,12 @@ async def test_a_close_while_the_coordinator_holds_the_join(place: Place, scene:
     assert member.state == "CLOSED"
 
 
-async def test_a_poll_that_waits_returns_when_the_member_is_closed(place: Place, scene: Scene) -> None:
-    member, _ = await place.member()
-    scene.broker.on(JoinGroupRequest, lambda _: None)
+async def test_a_poll_that_waits_returns_when_the_member_is_closed(
+    clients: Clients, coordinator: ScriptedCoordinator
+) -> None:
+    member, _ = await clients.member()
+    coordinator.broker.on(JoinGroupRequest, lambda _: None)
     polling = asyncio.create_task(member.poll())
-    await eventually(lambda: scene.requests(JoinGroupRequest))
+    await eventually(lambda: coordinator.requests(JoinGroupRequest))
     await member.close("bye", before_leaving=nothing, timeout_ms=1_000)
     await polling

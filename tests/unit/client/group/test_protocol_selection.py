@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.unit.client.group.script import ENDED, FOUND, NODE, POLL, RETURNING, rings
-from tests.unit.client.group.test_epoch_member import Talk, assignment, stable
+from tests.unit.client.group.test_epoch_member import EpochScript, assignment, stable
 
 from rota.client.config import ConsumerConfig
 from rota.client.errors import BrokerError, Unsupported
@@ -33,13 +33,13 @@ def config(**settings: Any) -> ConsumerConfig:
     return ConsumerConfig(bootstrap_servers="h:1", group_id="g", **{"group_protocol": "auto", **settings})
 
 
-def automatic() -> Talk:
-    return Talk(group_protocol="auto").does(POLL, FOUND)
+def automatic() -> EpochScript:
+    return EpochScript(group_protocol="auto").does(POLL, FOUND)
 
 
-def successor(talk: Talk) -> tuple[Member, list[out.Effect]]:
-    member, first = classic_successor(talk.m, resolve("range"))
-    return member, [effect for event in first for effect in step(member, event, talk.now_ms)]
+def successor(script: EpochScript) -> tuple[Member, list[out.Effect]]:
+    member, first = classic_successor(script.m, resolve("range"))
+    return member, [effect for event in first for effect in step(member, event, script.now_ms)]
 
 
 def sent(effects: list[out.Effect]) -> list[Any]:
@@ -78,18 +78,18 @@ def test_the_setting_that_keeps_a_member_classic_is_named() -> None:
 
 
 def test_a_coordinator_that_takes_the_member_is_told_in_a_note() -> None:
-    talk = automatic()
+    script = automatic()
     response = ConsumerGroupHeartbeatResponse(member_epoch=1, heartbeat_interval_ms=100, assignment=assignment(t=(0,)))
-    effects = step(talk.m, events.ResponseReceived(talk.ticket, response), 0)
+    effects = step(script.m, events.ResponseReceived(script.ticket, response), 0)
     assert notes.CONSUMER_PROTOCOL in [effect.event for effect in effects if isinstance(effect, out.Note)]
 
 
 @pytest.mark.parametrize("code", REFUSED)
 def test_a_refused_member_goes_on_with_joingroup(code: ErrorCode) -> None:
     """E6. The successor waits in the same poll, with the coordinator that is known, and joins at once."""
-    talk = automatic().answers(0, code)
-    assert talk.outputs == [USE_CLASSIC]
-    member, effects = successor(talk)
+    script = automatic().answers(0, code)
+    assert script.outputs == [USE_CLASSIC]
+    member, effects = successor(script)
     assert member.state is S.JOINING
     [request] = sent(effects)
     assert isinstance(request, JoinGroupRequest)
@@ -97,14 +97,14 @@ def test_a_refused_member_goes_on_with_joingroup(code: ErrorCode) -> None:
 
 
 def test_a_broker_that_does_not_know_the_request_makes_the_member_classic() -> None:
-    talk = automatic().breaks(Unsupported("no ConsumerGroupHeartbeat"))
-    assert talk.outputs == [USE_CLASSIC]
-    assert [type(request) for request in sent(successor(talk)[1])] == [JoinGroupRequest]
+    script = automatic().breaks(Unsupported("no ConsumerGroupHeartbeat"))
+    assert script.outputs == [USE_CLASSIC]
+    assert [type(request) for request in sent(successor(script)[1])] == [JoinGroupRequest]
 
 
 def test_a_refusal_between_two_polls_joins_with_the_next_poll() -> None:
-    talk = automatic().does(ENDED, RETURNING).answers(0, ErrorCode.GROUP_ID_NOT_FOUND)
-    member, effects = successor(talk)
+    script = automatic().does(ENDED, RETURNING).answers(0, ErrorCode.GROUP_ID_NOT_FOUND)
+    member, effects = successor(script)
     assert sent(effects) == []
     assert "poll" in member.armed, "max.poll.interval.ms goes on"
     assert [type(request) for request in sent(step(member, POLL, 0))] == [JoinGroupRequest]
@@ -112,9 +112,9 @@ def test_a_refusal_between_two_polls_joins_with_the_next_poll() -> None:
 
 def test_late_events_of_the_predecessor_change_nothing() -> None:
     """E6. Tickets go on where they were."""
-    talk = automatic()
-    old = talk.ticket
-    member, effects = successor(talk.answers(0, ErrorCode.GROUP_ID_NOT_FOUND))
+    script = automatic()
+    old = script.ticket
+    member, effects = successor(script.answers(0, ErrorCode.GROUP_ID_NOT_FOUND))
     [request] = [effect for effect in effects if isinstance(effect, out.SendRequest)]
     assert request.ticket > old
     late = ConsumerGroupHeartbeatResponse(member_epoch=1, heartbeat_interval_ms=100)
@@ -123,30 +123,30 @@ def test_late_events_of_the_predecessor_change_nothing() -> None:
 
 @pytest.mark.parametrize("code", REFUSED)
 def test_a_member_that_had_joined_gives_up_its_partitions_before_it_is_classic(code: ErrorCode) -> None:
-    talk = stable(group_protocol="auto").does(rings("heartbeat")).answers(0, code)
-    assert talk.outputs == [("wake",)]
-    assert talk.does(POLL).outputs == [("lose", "t-0", "t-1")]
-    assert talk.done().outputs == [("beat", 0)], "it tries the consumer protocol once more"
-    assert talk.answers(0, code).outputs == [USE_CLASSIC]
+    script = stable(group_protocol="auto").does(rings("heartbeat")).answers(0, code)
+    assert script.outputs == [("wake",)]
+    assert script.does(POLL).outputs == [("lose", "t-0", "t-1")]
+    assert script.done().outputs == [("beat", 0)], "it tries the consumer protocol once more"
+    assert script.answers(0, code).outputs == [USE_CLASSIC]
 
 
 @pytest.mark.parametrize(
     "code", [ErrorCode.GROUP_MAX_SIZE_REACHED, ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.UNRELEASED_INSTANCE_ID]
 )
 def test_another_refusal_is_raised(code: ErrorCode) -> None:
-    talk = automatic().answers(0, code)
-    assert USE_CLASSIC not in talk.outputs
-    assert isinstance(talk.failure, BrokerError)
+    script = automatic().answers(0, code)
+    assert USE_CLASSIC not in script.outputs
+    assert isinstance(script.failure, BrokerError)
 
 
 def test_a_moving_coordinator_is_no_refusal() -> None:
-    talk = automatic().answers(0, ErrorCode.NOT_COORDINATOR)
-    assert talk.outputs == [("forget", NODE), ("find coordinator",)]
+    script = automatic().answers(0, ErrorCode.NOT_COORDINATOR)
+    assert script.outputs == [("forget", NODE), ("find coordinator",)]
 
 
 def test_a_closing_member_stays_what_it_is() -> None:
-    talk = automatic().does(events.Close("over")).answers(0, ErrorCode.UNSUPPORTED_VERSION)
-    assert USE_CLASSIC not in talk.outputs
+    script = automatic().does(events.Close("over")).answers(0, ErrorCode.UNSUPPORTED_VERSION)
+    assert USE_CLASSIC not in script.outputs
 
 
 # ---- without auto
@@ -155,8 +155,8 @@ def test_a_closing_member_stays_what_it_is() -> None:
 @pytest.mark.parametrize("code", REFUSED)
 def test_without_auto_the_refusal_is_raised_with_a_remedy(code: ErrorCode) -> None:
     """A group that takes no member of the consumer protocol was asked again and again, without a pause, for ever."""
-    talk = Talk().does(POLL, FOUND).answers(0, code)
-    assert [shown[0] for shown in talk.outputs] == ["fail"]
-    assert isinstance(talk.failure, BrokerError)
-    assert "group_protocol=auto" in str(talk.failure)
-    assert isinstance(talk.requests, ConsumerGroupHeartbeatRequest)
+    script = EpochScript().does(POLL, FOUND).answers(0, code)
+    assert [shown[0] for shown in script.outputs] == ["fail"]
+    assert isinstance(script.failure, BrokerError)
+    assert "group_protocol=auto" in str(script.failure)
+    assert isinstance(script.requests, ConsumerGroupHeartbeatRequest)

@@ -24,13 +24,13 @@ def chatterbox() -> Iterator[str]:
     """A server that says what no broker says."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
-        def talk() -> None:
+        def send() -> None:
             connection, _ = server.accept()
             with connection:
                 connection.recv(1024)
                 connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
-        thread = threading.Thread(target=talk)
+        thread = threading.Thread(target=send)
         thread.start()
         yield f"127.0.0.1:{server.getsockname()[1]}"
         thread.join(10)

@@ -6,7 +6,7 @@ docs/KIP848.md says which test of Kafka's is which one here.
 from __future__ import annotations
 
 import pytest
-from tests.unit.coordinator.consumer_group.talk import Talk, TopicsInMemory, durable, id_of, named
+from tests.unit.coordinator.consumer_group.script import Script, TopicsInMemory, durable, id_of, named
 from tests.unit.coordinator.consumer_group.test_heartbeat import two_members
 
 from rota.coordinator.consumer_group import records
@@ -23,67 +23,67 @@ STABLE, UNREVOKED, UNRELEASED = (
 )
 
 
-def full(talk: Talk, member: str, epoch: int, *owned: int, **more: object) -> object:
+def full(script: Script, member: str, epoch: int, *owned: int, **more: object) -> object:
     """Send a heartbeat that says everything, as a member does that may have missed an answer."""
     parts = {"t": owned} if owned else {}
-    return talk.beat(member, epoch, names=("t",), owned=parts, rebalance_ms=60_000, **more)  # type: ignore[arg-type]
+    return script.beat(member, epoch, names=("t",), owned=parts, rebalance_ms=60_000, **more)  # type: ignore[arg-type]
 
 
 # ---- heartbeats that come twice
 
 
-def in_state(state: MemberState) -> tuple[Talk, str, int, tuple[int, ...], set[int]]:
+def in_state(state: MemberState) -> tuple[Script, str, int, tuple[int, ...], set[int]]:
     """A group with a member in that state: the member, its epoch, what it owns, what it is to have."""
     if state is STABLE:
         return two_members(), "a", 3, (0, 1), {0, 1}
-    talk = Talk()
-    talk.join("a", "t")
-    talk.join("b", "t")
-    talk.beat("a", 2, owned={"t": (0, 1, 2, 3)})
+    script = Script()
+    script.join("a", "t")
+    script.join("b", "t")
+    script.beat("a", 2, owned={"t": (0, 1, 2, 3)})
     if state is UNREVOKED:
-        return talk, "a", 2, (0, 1, 2, 3), {0, 1}
-    return talk, "b", 3, (), set()
+        return script, "a", 2, (0, 1, 2, 3), {0, 1}
+    return script, "b", 3, (), set()
 
 
 @pytest.mark.parametrize("state", [STABLE, UNREVOKED, UNRELEASED])
 def test_a_full_heartbeat_that_comes_twice_is_answered_twice_and_writes_nothing(state: MemberState) -> None:
-    talk, member, epoch, owned, expected = in_state(state)
-    assert talk.group.members[member].state is state
-    before = durable(talk.hosted)
+    script, member, epoch, owned, expected = in_state(state)
+    assert script.group.members[member].state is state
+    before = durable(script.hosted)
     for _ in range(2):
-        reply = full(talk, member, epoch, *owned)
+        reply = full(script, member, epoch, *owned)
         assert (reply.member_epoch, named(reply)) == (epoch, {"t": expected} if expected else {})  # type: ignore[attr-defined,arg-type]
-        assert durable(talk.hosted) == before
+        assert durable(script.hosted) == before
 
 
 def test_a_revocation_that_is_reported_twice_is_one_and_the_old_epoch_is_accepted() -> None:
     """The answer to the first was lost: the member still has the old epoch, and owns less than before."""
-    talk, *_ = in_state(UNREVOKED)
-    first = full(talk, "a", 2, 0, 1)
-    before = durable(talk.hosted)
-    second = full(talk, "a", 2, 0, 1)
+    script, *_ = in_state(UNREVOKED)
+    first = full(script, "a", 2, 0, 1)
+    before = durable(script.hosted)
+    second = full(script, "a", 2, 0, 1)
     assert first == second
     assert named(second) == {"t": {0, 1}}  # type: ignore[arg-type]
     assert second.member_epoch == 3  # type: ignore[attr-defined]
-    assert durable(talk.hosted) == before
+    assert durable(script.hosted) == before
 
 
 def test_a_first_heartbeat_that_comes_twice_makes_one_member_and_one_epoch() -> None:
     """Its answer was lost. The client made its id, so that the second is a rejoin of the same member."""
-    talk = Talk()
-    first = talk.join("a", "t")
-    before = durable(talk.hosted)
-    assert talk.join("a", "t") == first
-    assert durable(talk.hosted) == before
+    script = Script()
+    first = script.join("a", "t")
+    before = durable(script.hosted)
+    assert script.join("a", "t") == first
+    assert durable(script.hosted) == before
 
 
 def test_a_member_whose_lost_answer_gave_it_partitions_is_not_fenced() -> None:
     """It has the previous epoch, and owns a part of what it was assigned."""
-    talk = two_members()
-    talk.leave("b")
-    given = talk.beat("a", 3)
+    script = two_members()
+    script.leave("b")
+    given = script.beat("a", 3)
     assert (given.member_epoch, named(given)) == (4, {"t": {0, 1, 2, 3}})
-    again = full(talk, "a", 3, 0, 1)
+    again = full(script, "a", 3, 0, 1)
     assert again == given
 
 
@@ -92,42 +92,42 @@ def test_a_member_whose_lost_answer_gave_it_partitions_is_not_fenced() -> None:
 
 def test_a_third_member_takes_from_the_first_two_one_step_at_a_time() -> None:
     """No partition has two owners on the way; each member reaches the target by heartbeats alone."""
-    talk = Talk(TopicsInMemory(t=6))
-    talk.join("a", "t")
-    talk.join("b", "t")
-    talk.beat("a", 2)
-    talk.beat("a", 2, owned={"t": (0, 1, 2)})
-    talk.beat("b", 3)
-    third = talk.join("c", "t")
+    script = Script(TopicsInMemory(t=6))
+    script.join("a", "t")
+    script.join("b", "t")
+    script.beat("a", 2)
+    script.beat("a", 2, owned={"t": (0, 1, 2)})
+    script.beat("b", 3)
+    third = script.join("c", "t")
     assert (third.member_epoch, named(third)) == (4, {})
-    assert [len(talk.target(member)["t"]) for member in "abc"] == [2, 2, 2]
+    assert [len(script.target(member)["t"]) for member in "abc"] == [2, 2, 2]
 
-    assert named(talk.beat("a", 3)) == {"t": {0, 1}}
-    assert named(talk.beat("c", 4)) is None
-    assert talk.beat("a", 3, owned={"t": (0, 1)}).member_epoch == 4
-    assert named(talk.beat("c", 4)) == {"t": {2}}
-    assert talk.group.members["c"].state is UNRELEASED
-    assert talk.group.state is ConsumerGroupState.RECONCILING
+    assert named(script.beat("a", 3)) == {"t": {0, 1}}
+    assert named(script.beat("c", 4)) is None
+    assert script.beat("a", 3, owned={"t": (0, 1)}).member_epoch == 4
+    assert named(script.beat("c", 4)) == {"t": {2}}
+    assert script.group.members["c"].state is UNRELEASED
+    assert script.group.state is ConsumerGroupState.RECONCILING
 
-    kept = talk.assigned("b")["t"] & talk.target("b")["t"]
-    assert named(talk.beat("b", 3)) == {"t": kept}
-    assert talk.beat("b", 3, owned={"t": kept}).member_epoch == 4
-    assert named(talk.beat("c", 4)) == {"t": talk.target("c")["t"]}
-    assert talk.group.state is ConsumerGroupState.STABLE
-    assert durable(talk.restarted(compacted=True).hosted) == durable(talk.hosted)
+    kept = script.assigned("b")["t"] & script.target("b")["t"]
+    assert named(script.beat("b", 3)) == {"t": kept}
+    assert script.beat("b", 3, owned={"t": kept}).member_epoch == 4
+    assert named(script.beat("c", 4)) == {"t": script.target("c")["t"]}
+    assert script.group.state is ConsumerGroupState.STABLE
+    assert durable(script.restarted(compacted=True).hosted) == durable(script.hosted)
 
 
 # ---- static members
 
 
 def test_a_static_member_that_joins_or_leaves_for_good_bumps_the_epoch() -> None:
-    talk = Talk()
-    talk.join("a", "t", instance="i")
-    talk.join("b", "t", instance="j")
-    assert talk.group.epoch == 3
-    reply = talk.leave("b", instance="j")
-    assert (reply.member_id, reply.member_epoch, talk.group.epoch) == ("b", -1, 4)
-    assert "j" not in talk.group.instances
+    script = Script()
+    script.join("a", "t", instance="i")
+    script.join("b", "t", instance="j")
+    assert script.group.epoch == 3
+    reply = script.leave("b", instance="j")
+    assert (reply.member_id, reply.member_epoch, script.group.epoch) == ("b", -1, 4)
+    assert "j" not in script.group.instances
 
 
 @pytest.mark.parametrize(
@@ -141,12 +141,12 @@ def test_a_static_member_that_joins_or_leaves_for_good_bumps_the_epoch() -> None
     ],
 )
 def test_the_epoch_of_a_static_member_is_checked(epoch: int, owned: tuple[int, ...], code: ErrorCode) -> None:
-    talk = Talk()
-    talk.join("a", "t", instance="i")
-    talk.join("b", "t")
-    talk.beat("a", 2, instance="i", owned={"t": (0, 1, 2, 3)})
-    talk.beat("a", 2, instance="i", owned={"t": (0, 1)})
-    assert talk.beat("a", epoch, instance="i", owned={"t": owned}).error is code
+    script = Script()
+    script.join("a", "t", instance="i")
+    script.join("b", "t")
+    script.beat("a", 2, instance="i", owned={"t": (0, 1, 2, 3)})
+    script.beat("a", 2, instance="i", owned={"t": (0, 1)})
+    assert script.beat("a", epoch, instance="i", owned={"t": owned}).error is code
 
 
 @pytest.mark.parametrize("epoch", [-1, -2])
@@ -165,75 +165,75 @@ def test_the_epoch_of_a_static_member_is_checked(epoch: int, owned: tuple[int, .
 def test_a_leave_of_another_static_member_changes_nothing(
     epoch: int, member: str, instance: str, code: ErrorCode, text: str
 ) -> None:
-    talk = Talk()
-    talk.join("a", "t", instance="i")
-    before, size = durable(talk.hosted), len(talk.log)
-    reply = talk.leave(member, epoch, instance=instance)
+    script = Script()
+    script.join("a", "t", instance="i")
+    before, size = durable(script.hosted), len(script.log)
+    reply = script.leave(member, epoch, instance=instance)
     assert (reply.error, reply.message) == (code, text)
-    assert (durable(talk.hosted), len(talk.log)) == (before, size)
+    assert (durable(script.hosted), len(script.log)) == (before, size)
 
 
 def test_a_static_member_leaves_while_it_has_to_revoke_and_comes_back_without_that() -> None:
     """It owns nothing when it comes back, so that what it had to revoke is free."""
-    talk = Talk()
-    talk.join("a", "t", instance="i")
-    talk.join("b", "t")
-    talk.beat("a", 2, instance="i")
-    assert talk.group.members["a"].state is UNREVOKED
-    talk.leave("a", -2, instance="i")
-    assert named(talk.beat("b", 3)) == {"t": {2, 3}}
-    back = talk.join("a2", "t", instance="i")
+    script = Script()
+    script.join("a", "t", instance="i")
+    script.join("b", "t")
+    script.beat("a", 2, instance="i")
+    assert script.group.members["a"].state is UNREVOKED
+    script.leave("a", -2, instance="i")
+    assert named(script.beat("b", 3)) == {"t": {2, 3}}
+    back = script.join("a2", "t", instance="i")
     assert (back.member_epoch, named(back)) == (3, {"t": {0, 1}})
-    assert set(talk.timers) == {"session:a2", "session:b"}, "nothing is left of the member before"
+    assert set(script.timers) == {"session:a2", "session:b"}, "nothing is left of the member before"
 
 
 def test_a_static_member_brings_another_expression_when_it_comes_back() -> None:
-    talk = Talk(TopicsInMemory(foo=1, bar=1))
-    talk.beat("a", 0, regex="foo", owned={}, rebalance_ms=60_000, instance="i")
-    talk.advance(0)
-    talk.beat("a", 1, instance="i")
-    talk.leave("a", -2, instance="i")
-    talk.advance(REFRESH_MS_MIN + 1)
-    back = talk.beat("a2", 0, regex="bar", owned={}, rebalance_ms=60_000, instance="i")
+    script = Script(TopicsInMemory(foo=1, bar=1))
+    script.beat("a", 0, regex="foo", owned={}, rebalance_ms=60_000, instance="i")
+    script.advance(0)
+    script.beat("a", 1, instance="i")
+    script.leave("a", -2, instance="i")
+    script.advance(REFRESH_MS_MIN + 1)
+    back = script.beat("a2", 0, regex="bar", owned={}, rebalance_ms=60_000, instance="i")
     assert named(back) == {}
-    assert not talk.group.regexes
-    talk.advance(0)
-    assert set(talk.group.regexes) == {"bar"}
-    assert named(talk.beat("a2", back.member_epoch, instance="i", owned={})) == {"bar": {0}}
-    assert durable(talk.restarted(compacted=True).hosted) == durable(talk.hosted)
+    assert not script.group.regexes
+    script.advance(0)
+    assert set(script.group.regexes) == {"bar"}
+    assert named(script.beat("a2", back.member_epoch, instance="i", owned={})) == {"bar": {0}}
+    assert durable(script.restarted(compacted=True).hosted) == durable(script.hosted)
 
 
 # ---- topics
 
 
 def test_other_racks_make_a_new_epoch() -> None:
-    talk = Talk()
-    talk.join("a", "t")
-    talk.topics.set("t", 4, racks=("r1", "r2"))
-    assert talk.beat("a", 2).member_epoch == 3
-    assert talk.beat("a", 3).member_epoch == 3
+    script = Script()
+    script.join("a", "t")
+    script.topics.set("t", 4, racks=("r1", "r2"))
+    assert script.beat("a", 2).member_epoch == 3
+    assert script.beat("a", 3).member_epoch == 3
 
 
 def test_a_topic_that_is_created_again_is_another_one() -> None:
     """Its partitions are those of another id: the old ones are revoked, which the member has no choice about."""
-    talk = Talk(TopicsInMemory(t=2))
-    talk.join("a", "t")
-    talk.topics.delete("t")
-    talk.topics.set("t", 2, topic_id=b"another".ljust(16, b"\0"))
-    reply = talk.beat("a", 2, owned={})
+    script = Script(TopicsInMemory(t=2))
+    script.join("a", "t")
+    script.topics.delete("t")
+    script.topics.set("t", 2, topic_id=b"another".ljust(16, b"\0"))
+    reply = script.beat("a", 2, owned={})
     assert (reply.member_epoch, named(reply)) == (3, {"another": {0, 1}})
-    assert set(talk.group.owners) == {(b"another".ljust(16, b"\0"), index) for index in range(2)}
+    assert set(script.group.owners) == {(b"another".ljust(16, b"\0"), index) for index in range(2)}
 
 
 def test_topics_are_looked_at_again_when_the_write_of_the_epoch_failed() -> None:
     """The shard replays its log: what was decided and not written has not happened."""
-    talk = Talk()
-    talk.join("a", "t")
-    size = len(talk.log)
-    talk.topics.set("t", 6)
-    assert talk.beat("a", 2).member_epoch == 3
-    del talk.log[size:]
-    again = talk.restarted()
+    script = Script()
+    script.join("a", "t")
+    size = len(script.log)
+    script.topics.set("t", 6)
+    assert script.beat("a", 2).member_epoch == 3
+    del script.log[size:]
+    again = script.restarted()
     assert again.group.epoch == 2
     assert again.beat("a", 2).member_epoch == 3
     assert again.assigned("a") == {"t": set(range(6))}
@@ -243,41 +243,41 @@ def test_topics_are_looked_at_again_when_the_write_of_the_epoch_failed() -> None
 
 
 def test_a_member_updates_its_expression_to_a_new_one() -> None:
-    talk = Talk(TopicsInMemory(foo=1, bar=1))
-    talk.beat("a", 0, regex="foo", owned={}, rebalance_ms=60_000)
-    talk.advance(0)
-    talk.beat("a", 1)
-    talk.advance(REFRESH_MS_MIN + 1)
-    size = len(talk.log)
-    reply = talk.beat("a", 2, regex="bar", owned={"foo": (0,)})
+    script = Script(TopicsInMemory(foo=1, bar=1))
+    script.beat("a", 0, regex="foo", owned={}, rebalance_ms=60_000)
+    script.advance(0)
+    script.beat("a", 1)
+    script.advance(REFRESH_MS_MIN + 1)
+    size = len(script.log)
+    reply = script.beat("a", 2, regex="bar", owned={"foo": (0,)})
     assert reply.member_epoch == 2  # the epoch is bumped by the resolution
-    kinds = [(kind, value is None) for kind, value in talk.records(size)]
+    kinds = [(kind, value is None) for kind, value in script.records(size)]
     assert kinds == [("MemberKey", False), ("RegularExpressionKey", True), ("CurrentAssignmentKey", False)]
-    assert talk.group.members["a"].state is UNREVOKED
-    talk.advance(0)
-    assert (talk.group.epoch, set(talk.group.regexes)) == (3, {"bar"})
-    assert named(talk.beat("a", 2, owned={})) == {"bar": {0}}
+    assert script.group.members["a"].state is UNREVOKED
+    script.advance(0)
+    assert (script.group.epoch, set(script.group.regexes)) == (3, {"bar"})
+    assert named(script.beat("a", 2, owned={})) == {"bar": {0}}
 
 
 def test_a_resolution_uses_what_the_client_may_describe_then() -> None:
     """CG10. A topic that another client's heartbeat resolved goes when this one may not describe it."""
-    talk = Talk(TopicsInMemory(foo1=1, foo2=1))
-    talk.beat("a", 0, regex="foo.*", owned={}, rebalance_ms=60_000, describes=lambda name: name == "foo1")
-    talk.advance(0)
-    talk.beat("a", 1)
-    assert talk.assigned("a") == {"foo1": {0}}
-    talk.advance(talk.settings.regex_refresh_ms - 1)
+    script = Script(TopicsInMemory(foo1=1, foo2=1))
+    script.beat("a", 0, regex="foo.*", owned={}, rebalance_ms=60_000, describes=lambda name: name == "foo1")
+    script.advance(0)
+    script.beat("a", 1)
+    assert script.assigned("a") == {"foo1": {0}}
+    script.advance(script.settings.regex_refresh_ms - 1)
     for _ in range(2):  # the session ended meanwhile
-        talk.beat("a", 0, regex="foo.*", owned={}, rebalance_ms=60_000)
-        talk.advance(REFRESH_MS_MIN + 1)
-    assert talk.group.regexes["foo.*"].topics == {"foo1", "foo2"}
+        script.beat("a", 0, regex="foo.*", owned={}, rebalance_ms=60_000)
+        script.advance(REFRESH_MS_MIN + 1)
+    assert script.group.regexes["foo.*"].topics == {"foo1", "foo2"}
 
 
 def test_an_empty_expression_and_no_names_are_a_member_without_topics() -> None:
-    talk = Talk()
-    reply = talk.beat("a", 0, regex="", owned={}, rebalance_ms=60_000)
+    script = Script()
+    reply = script.beat("a", 0, regex="", owned={}, rebalance_ms=60_000)
     assert (reply.error, reply.member_epoch, named(reply)) == (ErrorCode.NONE, 1, {})
-    assert not talk.group.regexes
+    assert not script.group.regexes
 
 
 # ---- replay
@@ -317,10 +317,10 @@ def test_tombstones_for_what_is_not_there_change_nothing() -> None:
         {},
         {},
     )
-    talk = Talk()
+    script = Script()
     for tombstone in (*tombstones, records.removed_target_epoch("g")):
-        talk.hosted.replay(tombstone)
-    assert talk.hosted.is_vacant
+        script.hosted.replay(tombstone)
+    assert script.hosted.is_vacant
 
 
 def test_each_record_and_its_tombstone() -> None:
@@ -352,16 +352,16 @@ def test_a_partition_that_moved_twice_has_the_owner_of_the_last_record() -> None
     assert group.owners == {(topic, 0): "a", (topic, 1): "a", (other, 0): "b"}
 
 
-def a_life() -> Talk:
+def a_life() -> Script:
     """A third member joins, takes its partitions, and leaves."""
-    talk = two_members()
-    talk.join("c", "t")
+    script = two_members()
+    script.join("c", "t")
     for member in ("a", "b"):
-        reply = talk.beat(member, 3)
-        talk.beat(member, 3, owned=named(reply))
-    talk.beat("c", 4)
-    talk.leave("c")
-    return talk
+        reply = script.beat(member, 3)
+        script.beat(member, 3, owned=named(reply))
+    script.beat("c", 4)
+    script.leave("c")
+    return script
 
 
 @pytest.mark.parametrize("end", range(len(two_members().log), len(a_life().log) + 1))
@@ -369,25 +369,25 @@ def test_a_log_that_ends_within_a_step_makes_progress(end: int) -> None:
     """CG13. A step of more records than a batch takes may be written in part when the broker is killed."""
     before = a_life()
     del before.log[end:]
-    talk = before.restarted()
+    script = before.restarted()
     for _ in range(25):
         for member in ("a", "b"):
-            known = talk.group.members[member]
-            talk.beat(member, known.epoch, owned=talk.assigned(member))
-        talk.advance(3_000)
-    assert talk.group.state is ConsumerGroupState.STABLE
-    assert [len(talk.assigned(member)["t"]) for member in ("a", "b")] == [2, 2]
+            known = script.group.members[member]
+            script.beat(member, known.epoch, owned=script.assigned(member))
+        script.advance(3_000)
+    assert script.group.state is ConsumerGroupState.STABLE
+    assert [len(script.assigned(member)["t"]) for member in ("a", "b")] == [2, 2]
 
 
 # ---- settings
 
 
 def test_changed_settings_count_from_the_next_heartbeat() -> None:
-    talk = Talk()
-    assert talk.join("a", "t").interval_ms == 5_000
-    talk.settings = ConsumerGroupSettings(assignment_interval_ms=0, heartbeat_interval_ms=7_000, session_ms=50_000)
-    assert talk.beat("a", 2).interval_ms == 7_000
-    talk.advance(49_999)
-    assert "a" in talk.group.members
-    talk.advance(1)
-    assert talk.group.state is ConsumerGroupState.EMPTY
+    script = Script()
+    assert script.join("a", "t").interval_ms == 5_000
+    script.settings = ConsumerGroupSettings(assignment_interval_ms=0, heartbeat_interval_ms=7_000, session_ms=50_000)
+    assert script.beat("a", 2).interval_ms == 7_000
+    script.advance(49_999)
+    assert "a" in script.group.members
+    script.advance(1)
+    assert script.group.state is ConsumerGroupState.EMPTY

@@ -1,17 +1,17 @@
 from __future__ import annotations
 
-from tests.unit.coordinator.consumer_group.talk import Talk, id_of
+from tests.unit.coordinator.consumer_group.script import Script, id_of
 
 from rota.coordinator.consumer_group.description import describe
 from rota.coordinator.consumer_group.state import ConsumerGroupState
 
 
 def test_a_member_is_shown_with_what_it_has_still_to_revoke() -> None:
-    talk = Talk()
-    talk.join("a", "t")
-    talk.join("b", "t")
-    talk.beat("a", 2)
-    found = describe(talk.group)
+    script = Script()
+    script.join("a", "t")
+    script.join("b", "t")
+    script.beat("a", 2)
+    found = describe(script.group)
     assert (found.state, found.epoch, found.target_epoch, found.assignor) == (
         ConsumerGroupState.RECONCILING, 3, 3, "uniform",
     )  # fmt: skip
@@ -22,7 +22,7 @@ def test_a_member_is_shown_with_what_it_has_still_to_revoke() -> None:
 
 
 def test_a_topic_that_was_deleted_is_left_out() -> None:
-    talk = Talk()
-    talk.join("a", "t")
-    talk.topics.delete("t")
-    assert describe(talk.group).members[0].assigned == ()
+    script = Script()
+    script.join("a", "t")
+    script.topics.delete("t")
+    assert describe(script.group).members[0].assigned == ()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.coordinator.consumer_group.mixed_talk import assignment, partitions, read, subscription
-from tests.unit.coordinator.consumer_group.talk import TopicsInMemory, id_of
+from tests.unit.coordinator.consumer_group.mixed_script import assignment, partitions, read, subscription
+from tests.unit.coordinator.consumer_group.script import TopicsInMemory, id_of
 
 from rota.coordinator.consumer_group.embedded_protocol import owned_partitions, read_assignment, write_assignment
 from rota.protocol.consumer_protocol import Subscription

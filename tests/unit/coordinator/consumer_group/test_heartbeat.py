@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.coordinator.consumer_group.talk import Talk, TopicsInMemory, durable, named
+from tests.unit.coordinator.consumer_group.script import Script, TopicsInMemory, durable, named
 
 from rota.coordinator.consumer_group import records
 from rota.coordinator.consumer_group.member import ClassicMember, MemberState
@@ -14,267 +14,267 @@ from rota.coordinator.consumer_group.state import ConsumerGroupState
 from rota.protocol.errors import ErrorCode
 
 
-def two_members() -> Talk:
+def two_members() -> Script:
     """a has t-0 and t-1, b has t-2 and t-3, both in epoch 3."""
-    talk = Talk()
-    talk.join("a", "t")
-    talk.join("b", "t")
-    talk.beat("a", 2, owned={"t": (0, 1, 2, 3)})
-    talk.beat("a", 2, owned={"t": (0, 1)})
-    talk.beat("b", 3)
-    return talk
+    script = Script()
+    script.join("a", "t")
+    script.join("b", "t")
+    script.beat("a", 2, owned={"t": (0, 1, 2, 3)})
+    script.beat("a", 2, owned={"t": (0, 1)})
+    script.beat("b", 3)
+    return script
 
 
 def test_the_first_member_gets_everything_in_epoch_2() -> None:
-    talk = Talk()
-    reply = talk.join("a", "t")
+    script = Script()
+    reply = script.join("a", "t")
     assert (reply.error, reply.member_id, reply.member_epoch) == (ErrorCode.NONE, "a", 2)
     assert named(reply) == {"t": {0, 1, 2, 3}}
     assert reply.interval_ms == 5_000
-    assert talk.group.state is ConsumerGroupState.STABLE
+    assert script.group.state is ConsumerGroupState.STABLE
 
 
 def test_the_records_of_a_first_member_are_in_kafkas_order() -> None:
-    talk = Talk()
-    talk.join("a", "t")
-    kinds = [kind for kind, _ in talk.records()]
+    script = Script()
+    script.join("a", "t")
+    kinds = [kind for kind, _ in script.records()]
     assert kinds == ["MemberKey", "EpochKey", "TargetMemberKey", "TargetEpochKey", "CurrentAssignmentKey"]
 
 
 def test_two_members_reconcile_step_by_step() -> None:
-    talk = Talk()
-    talk.join("a", "t")
-    second = talk.join("b", "t")
+    script = Script()
+    script.join("a", "t")
+    second = script.join("b", "t")
     assert (second.member_epoch, named(second)) == (3, {})  # at the target epoch, and nothing is free yet
-    assert talk.group.members["b"].state is MemberState.UNRELEASED_PARTITIONS
-    assert talk.group.state is ConsumerGroupState.RECONCILING
+    assert script.group.members["b"].state is MemberState.UNRELEASED_PARTITIONS
+    assert script.group.state is ConsumerGroupState.RECONCILING
 
-    first = talk.beat("a", 2)
+    first = script.beat("a", 2)
     assert (first.member_epoch, named(first)) == (2, {"t": {0, 1}})
-    assert talk.group.members["a"].state is MemberState.UNREVOKED_PARTITIONS
-    assert named(talk.beat("a", 2)) is None  # it has not revoked yet
-    assert named(talk.beat("b", 3)) is None
+    assert script.group.members["a"].state is MemberState.UNREVOKED_PARTITIONS
+    assert named(script.beat("a", 2)) is None  # it has not revoked yet
+    assert named(script.beat("b", 3)) is None
 
-    done = talk.beat("a", 2, owned={"t": (0, 1)})
+    done = script.beat("a", 2, owned={"t": (0, 1)})
     assert (done.member_epoch, named(done)) == (3, None)
-    assert named(talk.beat("b", 3)) == {"t": {2, 3}}
-    assert talk.group.state is ConsumerGroupState.STABLE
+    assert named(script.beat("b", 3)) == {"t": {2, 3}}
+    assert script.group.state is ConsumerGroupState.STABLE
 
 
 def test_a_new_group_and_a_restarted_one_are_the_same() -> None:
-    talk = two_members()
+    script = two_members()
     for compacted in (False, True):
-        assert durable(talk.restarted(compacted=compacted).hosted) == durable(talk.hosted)
+        assert durable(script.restarted(compacted=compacted).hosted) == durable(script.hosted)
 
 
 def test_a_member_that_says_everything_gets_its_assignment_again() -> None:
-    talk = two_members()
-    reply = talk.beat("a", 3, names=("t",), owned={"t": (0, 1)}, rebalance_ms=60_000)
+    script = two_members()
+    reply = script.beat("a", 3, names=("t",), owned={"t": (0, 1)}, rebalance_ms=60_000)
     assert (reply.member_epoch, named(reply)) == (3, {"t": {0, 1}})
-    before = len(talk.log)
-    talk.beat("a", 3, names=("t",), owned={"t": (0, 1)}, rebalance_ms=60_000)
-    assert len(talk.log) == before
+    before = len(script.log)
+    script.beat("a", 3, names=("t",), owned={"t": (0, 1)}, rebalance_ms=60_000)
+    assert len(script.log) == before
 
 
 def test_a_member_rejoins_with_epoch_0_and_keeps_its_partitions() -> None:
-    talk = two_members()
-    reply = talk.join("a", "t")
+    script = two_members()
+    reply = script.join("a", "t")
     assert (reply.member_epoch, named(reply)) == (3, {"t": {0, 1}})
-    assert talk.group.epoch == 3
+    assert script.group.epoch == 3
 
 
 def test_a_member_rejoins_with_epoch_0_while_it_has_to_revoke() -> None:
-    talk = Talk()
-    talk.join("a", "t")
-    talk.join("b", "t")
-    talk.beat("a", 2)
-    reply = talk.join("a", "t")
+    script = Script()
+    script.join("a", "t")
+    script.join("b", "t")
+    script.beat("a", 2)
+    reply = script.join("a", "t")
     assert (reply.member_epoch, named(reply)) == (3, {"t": {0, 1}})  # it owns nothing any more: all is revoked
 
 
 def test_a_member_rejoins_with_epoch_0_while_partitions_are_not_released() -> None:
-    talk = Talk()
-    talk.join("a", "t")
-    talk.join("b", "t")
-    reply = talk.join("b", "t")
+    script = Script()
+    script.join("a", "t")
+    script.join("b", "t")
+    reply = script.join("b", "t")
     assert (reply.member_epoch, named(reply)) == (3, {})
 
 
 def test_a_changed_subscription_makes_a_new_target() -> None:
-    talk = Talk(TopicsInMemory(t=2, u=2))
-    talk.join("a", "t")
-    reply = talk.beat("a", 2, names=("t", "u"))
+    script = Script(TopicsInMemory(t=2, u=2))
+    script.join("a", "t")
+    reply = script.beat("a", 2, names=("t", "u"))
     assert (reply.member_epoch, named(reply)) == (3, {"t": {0, 1}, "u": {0, 1}})
 
 
 def test_partitions_of_a_topic_that_is_not_subscribed_any_more_are_revoked_at_once() -> None:
-    talk = Talk(TopicsInMemory(t=2, u=2), ConsumerGroupSettings(assignment_interval_ms=1_000))
-    talk.join("a", "t", "u")
-    reply = talk.beat("a", 2, names=("t",))  # the interval is not over: there is no new target yet
+    script = Script(TopicsInMemory(t=2, u=2), ConsumerGroupSettings(assignment_interval_ms=1_000))
+    script.join("a", "t", "u")
+    reply = script.beat("a", 2, names=("t",))  # the interval is not over: there is no new target yet
     assert (reply.member_epoch, named(reply)) == (2, {"t": {0, 1}})
-    assert talk.group.members["a"].state is MemberState.UNREVOKED_PARTITIONS
-    talk.advance(1_000)
-    assert talk.beat("a", 2, owned={"t": (0, 1)}).member_epoch == 3
+    assert script.group.members["a"].state is MemberState.UNREVOKED_PARTITIONS
+    script.advance(1_000)
+    assert script.beat("a", 2, owned={"t": (0, 1)}).member_epoch == 3
 
 
 def test_new_partitions_of_a_topic_make_a_new_target() -> None:
-    talk = two_members()
-    talk.topics.set("t", 6)
-    talk.beat("a", 3)
-    assert talk.group.epoch == 4
-    assert talk.group.metadata_hash == talk.restarted().group.metadata_hash
-    talk.beat("b", 3)
-    assert talk.assigned("a") == {"t": {0, 1, 4}}
-    assert talk.assigned("b") == {"t": {2, 3, 5}}
+    script = two_members()
+    script.topics.set("t", 6)
+    script.beat("a", 3)
+    assert script.group.epoch == 4
+    assert script.group.metadata_hash == script.restarted().group.metadata_hash
+    script.beat("b", 3)
+    assert script.assigned("a") == {"t": {0, 1, 4}}
+    assert script.assigned("b") == {"t": {2, 3, 5}}
 
 
 def test_another_topic_changes_nothing() -> None:
-    talk = two_members()
-    talk.topics.set("other", 3)
-    before = len(talk.log)
-    talk.beat("a", 3)
-    assert len(talk.log) == before
+    script = two_members()
+    script.topics.set("other", 3)
+    before = len(script.log)
+    script.beat("a", 3)
+    assert len(script.log) == before
 
 
 def test_a_deleted_topic_is_taken_away() -> None:
-    talk = two_members()
-    talk.topics.delete("t")
-    reply = talk.beat("a", 3)
+    script = two_members()
+    script.topics.delete("t")
+    reply = script.beat("a", 3)
     assert (reply.member_epoch, named(reply)) == (3, {})
-    assert talk.beat("a", 3, owned={}).member_epoch == 4
+    assert script.beat("a", 3, owned={}).member_epoch == 4
 
 
 def test_topics_that_changed_while_the_coordinator_was_down_are_noticed() -> None:
-    talk = two_members()
-    talk.topics.set("t", 8)
-    other = talk.restarted()
+    script = two_members()
+    script.topics.set("t", 8)
+    other = script.restarted()
     other.beat("a", 3)
     assert other.group.epoch == 4
 
 
 def test_a_second_member_within_the_assignment_interval_gets_the_old_epoch_and_nothing() -> None:
-    talk = Talk(settings=ConsumerGroupSettings(assignment_interval_ms=1_000))
-    talk.join("a", "t")
-    reply = talk.join("b", "t")
+    script = Script(settings=ConsumerGroupSettings(assignment_interval_ms=1_000))
+    script.join("a", "t")
+    reply = script.join("b", "t")
     assert (reply.member_epoch, named(reply)) == (2, {})
-    assert talk.group.state is ConsumerGroupState.ASSIGNING
-    talk.advance(999)
-    talk.beat("b", 2)
-    assert talk.group.state is ConsumerGroupState.ASSIGNING
-    talk.advance(1)
-    talk.beat("b", 2)
-    assert talk.group.target_epoch == 3
+    assert script.group.state is ConsumerGroupState.ASSIGNING
+    script.advance(999)
+    script.beat("b", 2)
+    assert script.group.state is ConsumerGroupState.ASSIGNING
+    script.advance(1)
+    script.beat("b", 2)
+    assert script.group.target_epoch == 3
 
 
 def test_the_answer_to_a_member_in_its_previous_epoch_is_repeated() -> None:
-    talk = two_members()
-    reply = talk.beat("a", 2, owned={"t": (0, 1)})  # it did not get the answer with epoch 3
+    script = two_members()
+    reply = script.beat("a", 2, owned={"t": (0, 1)})  # it did not get the answer with epoch 3
     assert (reply.error, reply.member_epoch) == (ErrorCode.NONE, 3)
 
 
 @pytest.mark.parametrize("assignor", ["uniform", "range"])
 def test_the_assignor_that_most_members_name_is_used(assignor: str) -> None:
-    talk = Talk()
-    talk.join("a", "t", assignor=assignor)
-    talk.join("b", "t", assignor=assignor)
-    talk.join("c", "t")
-    talk.beat("a", 2)
-    assert talk.group.preferred_assignor() == assignor
-    assert talk.noted("Assignment received from leader")[-1]["protocol"] == assignor
+    script = Script()
+    script.join("a", "t", assignor=assignor)
+    script.join("b", "t", assignor=assignor)
+    script.join("c", "t")
+    script.beat("a", 2)
+    assert script.group.preferred_assignor() == assignor
+    assert script.noted("Assignment received from leader")[-1]["protocol"] == assignor
 
 
 def test_a_joining_member_is_in_the_timeline_with_its_rebalance() -> None:
-    talk = Talk()
-    talk.join("a", "t")
-    names = [name for name, _ in talk.notes]
+    script = Script()
+    script.join("a", "t")
+    names = [name for name, _ in script.notes]
     assert names == [
         "Dynamic member with unknown member id joins group and is added",
         "Preparing to rebalance group",
         "Assignment received from leader",
     ]
-    assert talk.notes[1][1]["trigger"] == "member-joined"
+    assert script.notes[1][1]["trigger"] == "member-joined"
 
 
 def test_a_member_in_a_state_of_a_newer_broker_changes_nothing_until_it_owns_nothing() -> None:
     """G3. Its subscription and the epoch were written although its heartbeat was refused."""
-    talk = Talk(TopicsInMemory(t=4, u=1))
-    talk.join("a", "t")
-    newer = replace(talk.group.members["a"], state=MemberState.UNKNOWN)
-    talk.group.replay(records.current("g", newer))
-    before, size = durable(talk.hosted), len(talk.log)
+    script = Script(TopicsInMemory(t=4, u=1))
+    script.join("a", "t")
+    newer = replace(script.group.members["a"], state=MemberState.UNKNOWN)
+    script.group.replay(records.current("g", newer))
+    before, size = durable(script.hosted), len(script.log)
     for owned in (None, {"t": (0,)}):
-        reply = talk.beat("a", 2, names=("u",), owned=owned)
+        reply = script.beat("a", 2, names=("u",), owned=owned)
         assert reply.error is ErrorCode.FENCED_MEMBER_EPOCH
-        assert (durable(talk.hosted), len(talk.log)) == (before, size)
-    assert talk.beat("a", 2, owned={}).error is ErrorCode.NONE
+        assert (durable(script.hosted), len(script.log)) == (before, size)
+    assert script.beat("a", 2, owned={}).error is ErrorCode.NONE
 
 
 def test_a_subscription_that_the_offsets_topic_does_not_take_is_refused() -> None:
     """CO3, with the code of Kafka 4.3.1 for a subscription of 2 MB."""
-    talk = Talk(settings=ConsumerGroupSettings(assignment_interval_ms=0, record_bytes_max=1_000))
-    talk.join("a", "t")
-    before = durable(talk.hosted)
+    script = Script(settings=ConsumerGroupSettings(assignment_interval_ms=0, record_bytes_max=1_000))
+    script.join("a", "t")
+    before = durable(script.hosted)
     names = [f"{number:032d}" for number in range(30)]
-    for reply in (talk.join("b", *names), talk.beat("a", 2, names=names), talk.beat("a", 2, regex="x" * 1_000)):
+    for reply in (script.join("b", *names), script.beat("a", 2, names=names), script.beat("a", 2, regex="x" * 1_000)):
         assert (reply.error, reply.message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
-    assert durable(talk.hosted) == before
-    assert talk.join("b", *names[:20]).error is ErrorCode.NONE
+    assert durable(script.hosted) == before
+    assert script.join("b", *names[:20]).error is ErrorCode.NONE
 
 
 # ---- without a step
 
 
 def test_a_heartbeat_that_says_nothing_new_extends_the_session_without_a_step() -> None:
-    """Law CG19; `Talk.beat` compares each such answer with that of a step."""
-    talk = two_members()
-    talk.advance(30_000)
-    reply = talk.extend_session("a", 3)
+    """Law CG19; `Script.beat` compares each such answer with that of a step."""
+    script = two_members()
+    script.advance(30_000)
+    reply = script.extend_session("a", 3)
     assert reply is not None
     assert (reply.member_id, reply.member_epoch, reply.assignment) == ("a", 3, None)
-    talk.advance(20_000)  # the session timeout is 45 s
-    assert set(talk.group.members) == {"a"}
-    talk.advance(25_000)
-    assert not talk.group.members
+    script.advance(20_000)  # the session timeout is 45 s
+    assert set(script.group.members) == {"a"}
+    script.advance(25_000)
+    assert not script.group.members
 
 
 def test_a_step_decides_where_something_may_have_changed() -> None:
-    talk = Talk()
-    assert talk.extend_session("a", 1) is None  # no group
-    talk = two_members()
+    script = Script()
+    assert script.extend_session("a", 1) is None  # no group
+    script = two_members()
     for member, epoch in (("c", 3), ("a", 0), ("a", -1), ("a", 2), ("a", 4)):
-        assert talk.extend_session(member, epoch) is None
-    assert talk.hosted.extend_session("a", 3, ("other", "/127.0.0.1"), talk.now_ms) is None
-    talk.topics.set("u", 1)
-    assert talk.extend_session("a", 3) is None  # the topics have to be looked at
-    talk.beat("a", 3)
-    assert talk.extend_session("a", 3) is not None
-    talk.group.has_partition_metadata = True
-    assert talk.extend_session("a", 3) is None  # a record of Kafka 4.0 has to be removed
-    talk.join("c", "t")
-    assert talk.extend_session("a", 3) is None  # it has to revoke
+        assert script.extend_session(member, epoch) is None
+    assert script.hosted.extend_session("a", 3, ("other", "/127.0.0.1"), script.now_ms) is None
+    script.topics.set("u", 1)
+    assert script.extend_session("a", 3) is None  # the topics have to be looked at
+    script.beat("a", 3)
+    assert script.extend_session("a", 3) is not None
+    script.group.has_partition_metadata = True
+    assert script.extend_session("a", 3) is None  # a record of Kafka 4.0 has to be removed
+    script.join("c", "t")
+    assert script.extend_session("a", 3) is None  # it has to revoke
 
 
 def test_a_step_decides_where_expressions_may_have_to_be_resolved() -> None:
-    talk = Talk()
-    talk.beat("a", 0, regex="t.*", owned={}, rebalance_ms=60_000)
-    talk.advance(1)
-    epoch = talk.beat("a", talk.group.members["a"].epoch).member_epoch
-    assert talk.group.members["a"].is_reconciled_to(epoch)
-    assert talk.extend_session("a", epoch) is None
+    script = Script()
+    script.beat("a", 0, regex="t.*", owned={}, rebalance_ms=60_000)
+    script.advance(1)
+    epoch = script.beat("a", script.group.members["a"].epoch).member_epoch
+    assert script.group.members["a"].is_reconciled_to(epoch)
+    assert script.extend_session("a", epoch) is None
 
 
 def test_a_step_decides_where_a_target_is_to_be_computed() -> None:
-    talk = Talk(settings=ConsumerGroupSettings(assignment_interval_ms=1_000))
-    talk.join("a", "t")
-    talk.join("b", "t")
-    assert (talk.group.epoch, talk.group.target_epoch) == (3, 2)
-    talk.advance(1_000)
-    assert talk.extend_session("a", 2) is None
-    assert named(talk.beat("a", 2)) == {"t": {0, 1}}
+    script = Script(settings=ConsumerGroupSettings(assignment_interval_ms=1_000))
+    script.join("a", "t")
+    script.join("b", "t")
+    assert (script.group.epoch, script.group.target_epoch) == (3, 2)
+    script.advance(1_000)
+    assert script.extend_session("a", 2) is None
+    assert named(script.beat("a", 2)) == {"t": {0, 1}}
 
 
 def test_a_step_decides_where_a_member_changes_its_protocol() -> None:
-    talk = two_members()
+    script = two_members()
     classic = ClassicMember(session_ms=10_000, protocols=())
-    talk.group.members["a"] = replace(talk.group.members["a"], classic=classic)
-    assert talk.extend_session("a", 3) is None
+    script.group.members["a"] = replace(script.group.members["a"], classic=classic)
+    assert script.extend_session("a", 3) is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.coordinator.consumer_group.talk import EVENT_MEMBER, REBALANCE_MS, Talk, TopicsInMemory
+from tests.unit.coordinator.consumer_group.script import EVENT_MEMBER, REBALANCE_MS, Script, TopicsInMemory
 from tests.unit.coordinator.observe.consumer_life import ConsumerLife, of_one
 
 from rota.coordinator.group.moves import PARTITIONS_COMPARED_MAX
@@ -13,12 +13,12 @@ from rota.protocol.group_timeline import EventType, GroupEvent, MovedPartitions,
 
 
 def test_a_life_of_a_group() -> None:
-    talk = Talk()
-    talk.join("a", "t")
-    talk.topics.set("t", 5)
-    talk.beat("a", 2)
-    talk.leave("a")
-    found = [event_of(note, 0, 0) for note in talk.written]
+    script = Script()
+    script.join("a", "t")
+    script.topics.set("t", 5)
+    script.beat("a", 2)
+    script.leave("a")
+    found = [event_of(note, 0, 0) for note in script.written]
     assert [EventType(event.type) for event in found if event is not None] == [
         EventType.MEMBER_JOINED,
         EventType.REBALANCE_STARTED,
@@ -29,19 +29,19 @@ def test_a_life_of_a_group() -> None:
         EventType.REBALANCE_STARTED,
         EventType.EMPTIED,
     ]
-    started = talk.noted("Preparing to rebalance group")
+    started = script.noted("Preparing to rebalance group")
     assert [each["trigger"] for each in started] == [Trigger.MEMBER_JOINED, Trigger.TOPICS_CHANGED, Trigger.MEMBER_LEFT]
     assert [each["generation"] for each in started] == [1, 2, 3]
     assert started[0]["members"] == (EVENT_MEMBER,)
 
 
 def test_a_replaced_static_member_and_a_loaded_group() -> None:
-    talk = Talk()
-    talk.join("a", "t", instance="i")
-    talk.leave("a", -2, instance="i")
-    talk.join("b", "t", instance="i")
-    assert talk.noted("Static member with unknown member id joins group and replaces the member of its instance")
-    assert talk.restarted().noted("Loaded group")[0]["members"] == 1
+    script = Script()
+    script.join("a", "t", instance="i")
+    script.leave("a", -2, instance="i")
+    script.join("b", "t", instance="i")
+    assert script.noted("Static member with unknown member id joins group and replaces the member of its instance")
+    assert script.restarted().noted("Loaded group")[0]["members"] == 1
 
 
 def test_an_assignment_moves_partitions_by_name() -> None:
@@ -59,7 +59,7 @@ def test_a_static_member_that_is_replaced_moves_nothing() -> None:
     life = ConsumerLife()
     life.joins("a-1", instance="i")
     life.leaves("a-1", -2, instance="i").joins("a-2", instance="i")
-    life.talk.topics.set("t", 5)
+    life.script.topics.set("t", 5)
     life.live(5_000, "a-2")
     (move,) = _last(life, EventType.ASSIGNED).moves
     assert (move.member_id, move.gained_count, move.lost_count, move.kept_count) == ("a-2", 1, 0, 4)
@@ -67,7 +67,7 @@ def test_a_static_member_that_is_replaced_moves_nothing() -> None:
 
 def test_partitions_of_a_deleted_topic_are_lost_by_its_id() -> None:
     life = of_one()
-    life.talk.topics.delete("t")
+    life.script.topics.delete("t")
     life.live(5_000, "a-1")
     (move,) = _last(life, EventType.ASSIGNED).moves
     assert (move.lost_count, move.lost[0].topic) == (4, "dAAAAAAAAAAAAAAAAAAAAA")
@@ -143,10 +143,10 @@ def test_a_static_member_that_is_away_is_waited_for() -> None:
 
 
 def test_tl13_a_reconciliation_goes_on_with_another_coordinator() -> None:
-    talk = Talk()
-    talk.join("a", "t")
-    talk.join("b", "t")
-    other = talk.restarted()
+    script = Script()
+    script.join("a", "t")
+    script.join("b", "t")
+    other = script.restarted()
     other.beat("a", 2)
     other.beat("a", 2, owned={"t": (0, 1)})
     other.beat("b", 3)
@@ -170,18 +170,18 @@ def test_tl15_the_wait_for_a_target_begins_again_with_another_coordinator() -> N
 
 
 def test_tl15_partitions_of_a_changed_expression_are_revoked_in_a_time_of_their_own() -> None:
-    talk = Talk(TopicsInMemory(t=2, u=2))
+    script = Script(TopicsInMemory(t=2, u=2))
     owned = {"t": (0, 1), "u": (0, 1)}
-    talk.beat("a", 0, names=(), regex="t|u", owned={}, rebalance_ms=REBALANCE_MS)
-    talk.advance(0)
-    epoch = talk.beat("a", 2).member_epoch
+    script.beat("a", 0, names=(), regex="t|u", owned={}, rebalance_ms=REBALANCE_MS)
+    script.advance(0)
+    epoch = script.beat("a", 2).member_epoch
     for _ in range(720):
-        talk.advance(5_000)
-        talk.beat("a", epoch)
-    assert talk.assigned("a") == {"t": {0, 1}, "u": {0, 1}}
-    talk.beat("a", epoch, regex="t.*", owned=owned)  # its topics are looked for after this
-    talk.beat("a", epoch, owned={})
-    assert [note["duration_ms"] for note in talk.noted(RECONCILED)] == [0]
+        script.advance(5_000)
+        script.beat("a", epoch)
+    assert script.assigned("a") == {"t": {0, 1}, "u": {0, 1}}
+    script.beat("a", epoch, regex="t.*", owned=owned)  # its topics are looked for after this
+    script.beat("a", epoch, owned={})
+    assert [note["duration_ms"] for note in script.noted(RECONCILED)] == [0]
 
 
 def _type_of(note: Note) -> EventType | None:

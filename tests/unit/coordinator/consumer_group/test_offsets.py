@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.coordinator.consumer_group.talk import Talk
+from tests.unit.coordinator.consumer_group.script import Script
 from tests.unit.coordinator.consumer_group.test_heartbeat import two_members
 
 from rota.coordinator.group.effects import OffsetsDropped
@@ -26,30 +26,30 @@ DAY_MS = 86_400_000
     ],
 )
 def test_a_commit_is_checked_by_epoch_and_partition(member: str, epoch: int, partition: int, code: ErrorCode) -> None:
-    talk = two_members()
-    before = len(talk.log)
-    assert talk.commit(member, epoch, partition) is code
-    assert (len(talk.log) > before) == (code is ErrorCode.NONE)
+    script = two_members()
+    before = len(script.log)
+    assert script.commit(member, epoch, partition) is code
+    assert (len(script.log) > before) == (code is ErrorCode.NONE)
 
 
 def test_a_member_that_has_to_revoke_may_commit_what_it_gives_up() -> None:
-    talk = Talk()
-    talk.join("a", "t")
-    talk.join("b", "t")
-    talk.beat("a", 2)
-    assert talk.commit("a", 2, 3) is ErrorCode.NONE
+    script = Script()
+    script.join("a", "t")
+    script.join("b", "t")
+    script.beat("a", 2)
+    assert script.commit("a", 2, 3) is ErrorCode.NONE
 
 
 def test_a_member_of_the_consumer_protocol_commits_with_version_9_or_newer() -> None:
-    talk = two_members()
-    assert talk.commit("a", 3, version=8) is ErrorCode.UNSUPPORTED_VERSION
+    script = two_members()
+    assert script.commit("a", 3, version=8) is ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_anybody_commits_to_an_empty_group() -> None:
-    talk = two_members()
-    talk.leave("a")
-    talk.leave("b")
-    assert talk.commit("", -1) is ErrorCode.NONE
+    script = two_members()
+    script.leave("a")
+    script.leave("b")
+    assert script.commit("", -1) is ErrorCode.NONE
 
 
 @pytest.mark.parametrize(
@@ -67,36 +67,36 @@ def test_a_read_is_checked_by_epoch(member: str | None, epoch: int, code: ErrorC
 
 
 def test_offsets_of_subscribed_topics_are_not_deleted() -> None:
-    talk = two_members()
-    talk.commit("a", 3)
-    talk.commit("a", 3, topic="old")
-    answer = talk.drop_offsets(("t", 0), ("old", 0))
+    script = two_members()
+    script.commit("a", 3)
+    script.commit("a", 3, topic="old")
+    answer = script.drop_offsets(("t", 0), ("old", 0))
     assert answer == OffsetsDropped(
         ErrorCode.NONE, (("t", 0, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC), ("old", 0, ErrorCode.NONE))
     )
-    assert set(talk.hosted.offsets) == {("t", 0)}
+    assert set(script.hosted.offsets) == {("t", 0)}
 
 
 def test_offsets_expire_by_their_commit_but_for_subscribed_topics() -> None:
-    talk = two_members()
-    talk.commit("a", 3)
-    talk.commit("a", 3, topic="old")
-    talk.now_ms += DAY_MS
-    talk.expire(DAY_MS)
-    assert set(talk.hosted.offsets) == {("t", 0)}
+    script = two_members()
+    script.commit("a", 3)
+    script.commit("a", 3, topic="old")
+    script.now_ms += DAY_MS
+    script.expire(DAY_MS)
+    assert set(script.hosted.offsets) == {("t", 0)}
 
 
 def test_an_empty_group_ends_with_its_last_offset() -> None:
-    talk = two_members()
-    talk.commit("a", 3)
-    talk.leave("a")
-    talk.leave("b")
-    talk.expire(DAY_MS)
-    assert not talk.hosted.is_vacant
-    talk.now_ms += DAY_MS
-    talk.expire(DAY_MS)
-    assert talk.hosted.is_vacant
-    assert talk.restarted(compacted=True).hosted.is_vacant
+    script = two_members()
+    script.commit("a", 3)
+    script.leave("a")
+    script.leave("b")
+    script.expire(DAY_MS)
+    assert not script.hosted.is_vacant
+    script.now_ms += DAY_MS
+    script.expire(DAY_MS)
+    assert script.hosted.is_vacant
+    assert script.restarted(compacted=True).hosted.is_vacant
 
 
 @pytest.mark.parametrize(
@@ -113,20 +113,20 @@ def test_an_empty_group_ends_with_its_last_offset() -> None:
 def test_a_commit_in_a_transaction_is_checked_by_epoch_and_partition(
     member: str, epoch: int, partition: int, code: ErrorCode
 ) -> None:
-    talk = two_members()
-    assert talk.commit_in_transaction(member, epoch, partition) is code
-    assert talk.hosted.is_unstable("t", partition) == (code is ErrorCode.NONE)
-    talk.hosted.end_transaction(1, is_commit=True)
-    assert (("t", partition) in talk.hosted.offsets) == (code is ErrorCode.NONE)
+    script = two_members()
+    assert script.commit_in_transaction(member, epoch, partition) is code
+    assert script.hosted.is_unstable("t", partition) == (code is ErrorCode.NONE)
+    script.hosted.end_transaction(1, is_commit=True)
+    assert (("t", partition) in script.hosted.offsets) == (code is ErrorCode.NONE)
 
 
 def test_a_group_with_an_open_transaction_does_not_end() -> None:
-    talk = two_members()
-    talk.commit_in_transaction("a", 3)
-    talk.leave("a")
-    talk.leave("b")
-    talk.expire(DAY_MS)
-    assert not talk.hosted.is_vacant
-    talk.hosted.end_transaction(1, is_commit=False)
-    talk.expire(DAY_MS)
-    assert talk.hosted.is_vacant
+    script = two_members()
+    script.commit_in_transaction("a", 3)
+    script.leave("a")
+    script.leave("b")
+    script.expire(DAY_MS)
+    assert not script.hosted.is_vacant
+    script.hosted.end_transaction(1, is_commit=False)
+    script.expire(DAY_MS)
+    assert script.hosted.is_vacant

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.unit.coordinator.consumer_group.mixed_talk import MixedTalk, classic_pair, settled
-from tests.unit.coordinator.consumer_group.talk import CLIENT, HOST, Talk
+from tests.unit.coordinator.consumer_group.mixed_script import MixedScript, classic_pair, settled
+from tests.unit.coordinator.consumer_group.script import CLIENT, HOST, Script
 
 from rota.coordinator.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
 from rota.coordinator.group import notes
@@ -13,62 +13,62 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import EventMember, EventType, GroupEvent
 
 
-def refusals(talk: Talk) -> list[GroupEvent]:
-    events = [event_of(note, 0, 0) for note in talk.written]
+def refusals(script: Script) -> list[GroupEvent]:
+    events = [event_of(note, 0, 0) for note in script.written]
     kinds = (EventType.REQUESTS_REFUSED, EventType.MEMBER_REFUSED)
     return [event for event in events if event is not None and event.type in kinds]
 
 
-def counts(talk: Talk) -> list[tuple[str, ErrorCode, int, int]]:
-    return [(each.operation, ErrorCode(each.error_code), each.count, each.generation) for each in refusals(talk)]
+def counts(script: Script) -> list[tuple[str, ErrorCode, int, int]]:
+    return [(each.operation, ErrorCode(each.error_code), each.count, each.generation) for each in refusals(script)]
 
 
 def test_tl4_commits_are_counted_and_the_last_count_comes_with_the_end_of_the_epoch() -> None:
-    talk = Talk()
-    talk.join("a", "t")
+    script = Script()
+    script.join("a", "t")
     for _ in range(12):
-        assert talk.commit("a", 1) is ErrorCode.STALE_MEMBER_EPOCH
+        assert script.commit("a", 1) is ErrorCode.STALE_MEMBER_EPOCH
     stale = ("offset-commit", ErrorCode.STALE_MEMBER_EPOCH)
-    assert counts(talk) == [(*stale, 1, 2), (*stale, 10, 2)]
-    talk.join("b", "t")
-    assert counts(talk)[-1] == (*stale, 12, 2)
-    assert refusals(talk)[-1].members[0].client_id == CLIENT
+    assert counts(script) == [(*stale, 1, 2), (*stale, 10, 2)]
+    script.join("b", "t")
+    assert counts(script)[-1] == (*stale, 12, 2)
+    assert refusals(script)[-1].members[0].client_id == CLIENT
 
 
 def test_tl4_commits_in_transactions_and_of_unknown_members_are_counted() -> None:
-    talk = Talk()
-    talk.join("a", "t")
-    assert talk.commit_in_transaction("a", 1) is ErrorCode.ILLEGAL_GENERATION
-    assert talk.commit("unknown", 2) is ErrorCode.UNKNOWN_MEMBER_ID
-    assert [each.members[0].member_id for each in refusals(talk)] == ["a", "unknown"]
+    script = Script()
+    script.join("a", "t")
+    assert script.commit_in_transaction("a", 1) is ErrorCode.ILLEGAL_GENERATION
+    assert script.commit("unknown", 2) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert [each.members[0].member_id for each in refusals(script)] == ["a", "unknown"]
 
 
 def test_tl4_unknown_members_beyond_the_limit_are_counted_together() -> None:
-    talk = Talk()
-    talk.join("a", "t")
+    script = Script()
+    script.join("a", "t")
     for number in range(REFUSALS_MAX + 20):
-        talk.commit(f"unknown-{number}", 2)
-    assert len(refusals(talk)) == REFUSALS_MAX + 2
-    assert (refusals(talk)[-1].members[0].member_id, refusals(talk)[-1].count) == ("", 10)
+        script.commit(f"unknown-{number}", 2)
+    assert len(refusals(script)) == REFUSALS_MAX + 2
+    assert (refusals(script)[-1].members[0].member_id, refusals(script)[-1].count) == ("", 10)
 
 
 def test_tl4_heartbeats_of_a_fenced_epoch_and_of_unknown_members_are_counted() -> None:
-    talk = Talk()
-    talk.join("a", "t")
-    assert talk.beat("a", 7).error is ErrorCode.FENCED_MEMBER_EPOCH
-    assert talk.beat("gone", 2).error is ErrorCode.UNKNOWN_MEMBER_ID
-    assert counts(talk) == [
+    script = Script()
+    script.join("a", "t")
+    assert script.beat("a", 7).error is ErrorCode.FENCED_MEMBER_EPOCH
+    assert script.beat("gone", 2).error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert counts(script) == [
         ("heartbeat", ErrorCode.FENCED_MEMBER_EPOCH, 1, 2),
         ("heartbeat", ErrorCode.UNKNOWN_MEMBER_ID, 1, 2),
     ]
-    assert "greater member epoch (7)" in refusals(talk)[0].reason
+    assert "greater member epoch (7)" in refusals(script)[0].reason
 
 
 def test_a_static_id_in_use_names_the_sender_and_who_has_it() -> None:
-    talk = Talk()
-    talk.join("a", "t", instance="i")
-    talk.join("b", "t", instance="i", client="other", host="/10.0.0.9")
-    (refused,) = refusals(talk)
+    script = Script()
+    script.join("a", "t", instance="i")
+    script.join("b", "t", instance="i", client="other", host="/10.0.0.9")
+    (refused,) = refusals(script)
     assert refused.error_code == ErrorCode.UNRELEASED_INSTANCE_ID
     assert refused.members == (
         EventMember(member_id="", instance_id="i", client_id="other", client_host="/10.0.0.9"),
@@ -77,87 +77,87 @@ def test_a_static_id_in_use_names_the_sender_and_who_has_it() -> None:
 
 
 def test_a_fenced_static_member_is_counted_when_it_beats_and_when_it_leaves() -> None:
-    talk = Talk()
-    talk.join("a", "t", instance="i")
-    talk.leave("a", -2, instance="i")
-    talk.join("b", "t", instance="i")
-    assert talk.beat("a", 2, instance="i").error is ErrorCode.FENCED_INSTANCE_ID
+    script = Script()
+    script.join("a", "t", instance="i")
+    script.leave("a", -2, instance="i")
+    script.join("b", "t", instance="i")
+    assert script.beat("a", 2, instance="i").error is ErrorCode.FENCED_INSTANCE_ID
     for _ in range(9):
-        assert talk.leave("a", -1, instance="i").error is ErrorCode.FENCED_INSTANCE_ID
-    assert [each.count for each in refusals(talk)] == [1, 10]
+        assert script.leave("a", -1, instance="i").error is ErrorCode.FENCED_INSTANCE_ID
+    assert [each.count for each in refusals(script)] == [1, 10]
 
 
 def test_a_full_group_and_a_bad_expression_refuse_a_member() -> None:
-    talk = Talk(settings=ConsumerGroupSettings(assignment_interval_ms=0, size_max=1))
-    talk.join("a", "t")
-    talk.join("b", "t")
-    assert talk.beat("a", 2, regex="(").error is ErrorCode.INVALID_REGULAR_EXPRESSION
-    assert [(each.type, each.operation) for each in refusals(talk)] == [(EventType.MEMBER_REFUSED, "heartbeat")] * 2
-    assert "maximum capacity of 1 members" in refusals(talk)[0].reason
+    script = Script(settings=ConsumerGroupSettings(assignment_interval_ms=0, size_max=1))
+    script.join("a", "t")
+    script.join("b", "t")
+    assert script.beat("a", 2, regex="(").error is ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert [(each.type, each.operation) for each in refusals(script)] == [(EventType.MEMBER_REFUSED, "heartbeat")] * 2
+    assert "maximum capacity of 1 members" in refusals(script)[0].reason
 
 
 def test_a_classic_member_of_another_assignor_is_refused_with_the_reason() -> None:
-    talk = MixedTalk()
-    talk.join("a", "t")
-    talk.c_join("", fresh="c")
-    talk.c_join("", fresh="d", protocols=(("sticky", b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"),))
-    (refused,) = refusals(talk)
+    script = MixedScript()
+    script.join("a", "t")
+    script.c_join("", fresh="c")
+    script.c_join("", fresh="d", protocols=(("sticky", b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"),))
+    (refused,) = refusals(script)
     assert (refused.type, refused.operation) == (EventType.MEMBER_REFUSED, "join-group")
     assert refused.reason == "it supports sticky; the group's classic members share range"
 
 
 def test_a_classic_member_is_refused_where_the_policy_forbids_it() -> None:
-    talk = MixedTalk(settings=ConsumerGroupSettings(assignment_interval_ms=0, migration=MigrationPolicy.DISABLED))
-    talk.join("a", "t")
-    talk.c_join("", fresh="c")
-    assert "group.consumer.migration.policy is disabled" in refusals(talk)[0].reason
+    script = MixedScript(settings=ConsumerGroupSettings(assignment_interval_ms=0, migration=MigrationPolicy.DISABLED))
+    script.join("a", "t")
+    script.c_join("", fresh="c")
+    assert "group.consumer.migration.policy is disabled" in refusals(script)[0].reason
 
 
 def test_a_classic_member_that_is_fenced_is_counted() -> None:
-    talk = MixedTalk()
-    talk.join("a", "t")
-    talk.c_join("", fresh="c", instance="i")
-    assert talk.c_beat("other", 3, instance="i") is ErrorCode.FENCED_INSTANCE_ID
-    assert talk.noted(notes.FENCED)[0]["holder"] == "c"
+    script = MixedScript()
+    script.join("a", "t")
+    script.c_join("", fresh="c", instance="i")
+    assert script.c_beat("other", 3, instance="i") is ErrorCode.FENCED_INSTANCE_ID
+    assert script.noted(notes.FENCED)[0]["holder"] == "c"
 
 
 def test_a_classic_group_that_must_not_be_converted_says_why() -> None:
     settings = ConsumerGroupSettings(assignment_interval_ms=0, migration=MigrationPolicy.DISABLED)
-    talk = MixedTalk(settings=settings)
-    talk.c_join("", fresh="c")
-    assert talk.join("a", "t").error is ErrorCode.GROUP_ID_NOT_FOUND
-    (refused,) = refusals(talk)
+    script = MixedScript(settings=settings)
+    script.c_join("", fresh="c")
+    assert script.join("a", "t").error is ErrorCode.GROUP_ID_NOT_FOUND
+    (refused,) = refusals(script)
     assert (refused.type, refused.operation) == (EventType.MEMBER_REFUSED, "heartbeat")
     assert "online upgrade is disabled" in refused.reason
 
 
 def test_a_heartbeat_to_no_group_leaves_nothing_behind() -> None:
-    talk = Talk()
-    assert talk.beat("a", 2).error is ErrorCode.GROUP_ID_NOT_FOUND
-    assert talk.written == []
+    script = Script()
+    assert script.beat("a", 2).error is ErrorCode.GROUP_ID_NOT_FOUND
+    assert script.written == []
 
 
 def test_tl4_the_last_count_comes_when_the_group_becomes_a_classic_one() -> None:
-    talk = settled()
+    script = settled()
     for _ in range(5):
-        assert talk.commit("a", 1) is ErrorCode.STALE_MEMBER_EPOCH
-    talk.leave("a")
-    assert talk.hosted.consumer is None
-    assert counts(talk)[-1] == ("offset-commit", ErrorCode.STALE_MEMBER_EPOCH, 5, 2)
+        assert script.commit("a", 1) is ErrorCode.STALE_MEMBER_EPOCH
+    script.leave("a")
+    assert script.hosted.consumer is None
+    assert counts(script)[-1] == ("offset-commit", ErrorCode.STALE_MEMBER_EPOCH, 5, 2)
 
 
 def test_tl4_the_last_count_of_a_classic_group_comes_when_it_is_converted() -> None:
-    talk = classic_pair()
+    script = classic_pair()
     for _ in range(5):
-        assert talk.beat("unknown", 3).error is ErrorCode.GROUP_ID_NOT_FOUND
-    talk.join("a", "t")
-    assert counts(talk)[-1] == ("heartbeat", ErrorCode.GROUP_ID_NOT_FOUND, 5, 1)
+        assert script.beat("unknown", 3).error is ErrorCode.GROUP_ID_NOT_FOUND
+    script.join("a", "t")
+    assert counts(script)[-1] == ("heartbeat", ErrorCode.GROUP_ID_NOT_FOUND, 5, 1)
 
 
 def test_tl4_two_static_ids_of_one_client_id_are_counted_apart() -> None:
-    talk = Talk()
+    script = Script()
     for member, instance in (("a", "i"), ("b", "j")):
-        talk.join(member, "t", instance=instance)
+        script.join(member, "t", instance=instance)
     for instance in ("i", "j"):
-        assert talk.join("c", "t", instance=instance).error is ErrorCode.UNRELEASED_INSTANCE_ID
-    assert [each.members[0].instance_id for each in refusals(talk)] == ["i", "j"]
+        assert script.join("c", "t", instance=instance).error is ErrorCode.UNRELEASED_INSTANCE_ID
+    assert [each.members[0].instance_id for each in refusals(script)] == ["i", "j"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.coordinator.consumer_group.talk import Talk, TopicsInMemory, id_of
+from tests.unit.coordinator.consumer_group.script import Script, TopicsInMemory, id_of
 from tests.unit.coordinator.consumer_group.test_heartbeat import two_members
 
 from rota.coordinator.consumer_group import records
@@ -18,12 +18,12 @@ def test_a_new_group_is_empty_in_epoch_1() -> None:
 
 
 def test_the_state_follows_from_epochs_and_members() -> None:
-    talk = two_members()
-    assert talk.group.state is ConsumerGroupState.STABLE
-    talk.group.replay(records.epoch("g", 4, 0))
-    assert talk.group.state is ConsumerGroupState.ASSIGNING
-    talk.group.replay(records.target_epoch("g", 4, 0))
-    assert talk.group.state is ConsumerGroupState.RECONCILING
+    script = two_members()
+    assert script.group.state is ConsumerGroupState.STABLE
+    script.group.replay(records.epoch("g", 4, 0))
+    assert script.group.state is ConsumerGroupState.ASSIGNING
+    script.group.replay(records.target_epoch("g", 4, 0))
+    assert script.group.state is ConsumerGroupState.RECONCILING
 
 
 def test_an_old_record_of_a_compacted_log_does_not_take_a_partition_from_its_new_owner() -> None:
@@ -36,34 +36,34 @@ def test_an_old_record_of_a_compacted_log_does_not_take_a_partition_from_its_new
 
 
 def test_tombstones_remove_what_their_records_made() -> None:
-    talk = two_members()
-    talk.group.replay(records.removed_target_epoch("g"))
-    assert talk.group.target_epoch == NO_EPOCH
+    script = two_members()
+    script.group.replay(records.removed_target_epoch("g"))
+    assert script.group.target_epoch == NO_EPOCH
     for tombstone in records.removed_member("g", "a"):
-        talk.group.replay(tombstone)
-    assert set(talk.group.members) == set(talk.group.targets) == {"b"}
-    assert talk.group.names == {"t": 1}
+        script.group.replay(tombstone)
+    assert set(script.group.members) == set(script.group.targets) == {"b"}
+    assert script.group.names == {"t": 1}
 
 
 def test_subscriptions_are_counted_by_name_and_by_expression() -> None:
-    talk = Talk(TopicsInMemory(t=1, u=1, foo=1))
-    talk.join("a", "t", "u")
-    talk.join("b", "t")
-    assert not talk.group.is_homogeneous
-    assert talk.group.subscribed_topics() == {"t", "u"}
-    talk.beat("b", 3, names=("t", "u"))
-    assert talk.group.is_homogeneous
-    talk.beat("b", 4, names=(), regex="f.*")
-    talk.advance(0)
-    assert talk.group.is_subscribed_to("foo")
-    assert not talk.group.is_subscribed_to("bar")
+    script = Script(TopicsInMemory(t=1, u=1, foo=1))
+    script.join("a", "t", "u")
+    script.join("b", "t")
+    assert not script.group.is_homogeneous
+    assert script.group.subscribed_topics() == {"t", "u"}
+    script.beat("b", 3, names=("t", "u"))
+    assert script.group.is_homogeneous
+    script.beat("b", 4, names=(), regex="f.*")
+    script.advance(0)
+    assert script.group.is_subscribed_to("foo")
+    assert not script.group.is_subscribed_to("bar")
 
 
 def test_a_record_of_kafka_4_0_is_removed_with_the_next_heartbeat() -> None:
-    talk = two_members()
+    script = two_members()
     key = records.removed_partition_metadata("g").key
-    talk.group.replay(records.ConsumerRecord(key, object()))
-    before = len(talk.log)
-    talk.beat("a", 3)
-    assert talk.records(before) == [("PartitionMetadataKey", None)]
-    assert not talk.group.has_partition_metadata
+    script.group.replay(records.ConsumerRecord(key, object()))
+    before = len(script.log)
+    script.beat("a", 3)
+    assert script.records(before) == [("PartitionMetadataKey", None)]
+    assert not script.group.has_partition_metadata

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.coordinator.consumer_group.talk import TopicsInMemory
+from tests.unit.coordinator.consumer_group.script import TopicsInMemory
 
 from rota.coordinator.consumer_group.topics import NO_HASH, TopicMetadata, metadata_hash
 

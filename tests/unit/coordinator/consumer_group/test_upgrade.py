@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.coordinator.consumer_group.mixed_talk import (
-    MixedTalk,
+from tests.unit.coordinator.consumer_group.mixed_script import (
+    MixedScript,
     assignment,
     classic_pair,
     mixed,
     subscription,
 )
-from tests.unit.coordinator.consumer_group.talk import Talk, TopicsInMemory, durable
+from tests.unit.coordinator.consumer_group.script import Script, TopicsInMemory, durable
 
 from rota.coordinator.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
 from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
 
 
-def check_replay(talk: Talk) -> None:
+def check_replay(script: Script) -> None:
     for compacted in (False, True):
-        assert durable(talk.restarted(compacted=compacted).hosted) == durable(talk.hosted)
+        assert durable(script.restarted(compacted=compacted).hosted) == durable(script.hosted)
 
 
 def test_a_stable_classic_group_becomes_a_consumer_group_and_its_members_keep_their_partitions() -> None:
     """testConsumerGroupHeartbeatWithStableClassicGroup"""
-    talk = classic_pair()
-    before = len(talk.log)
-    reply = talk.join("a", "t")
+    script = classic_pair()
+    before = len(script.log)
+    reply = script.join("a", "t")
     assert (reply.error, reply.member_epoch, reply.assignment) == (ErrorCode.NONE, 2, {})
-    assert talk.hosted.summary[:4] == ("consumer", "Reconciling", "consumer", 3)
-    assert (talk.assigned("c1"), talk.assigned("c2")) == ({"t": {0, 1}}, {"t": {2, 3}})
-    assert {name: member.epoch for name, member in talk.group.members.items()} == {"c1": 1, "c2": 1, "a": 2}
-    assert sum(len(talk.target(name).get("t", ())) for name in ("a", "c1", "c2")) == 4
-    assert talk.log[before][1] is None  # the tombstone of the classic group
-    kinds = [kind for kind, _ in talk.records(before)]
+    assert script.hosted.summary[:4] == ("consumer", "Reconciling", "consumer", 3)
+    assert (script.assigned("c1"), script.assigned("c2")) == ({"t": {0, 1}}, {"t": {2, 3}})
+    assert {name: member.epoch for name, member in script.group.members.items()} == {"c1": 1, "c2": 1, "a": 2}
+    assert sum(len(script.target(name).get("t", ())) for name in ("a", "c1", "c2")) == 4
+    assert script.log[before][1] is None  # the tombstone of the classic group
+    kinds = [kind for kind, _ in script.records(before)]
     assert (
         kinds[:8]
         == ["MemberKey"] * 2
@@ -44,165 +44,167 @@ def test_a_stable_classic_group_becomes_a_consumer_group_and_its_members_keep_th
     )
     assert kinds[8:10] == ["MemberKey", "EpochKey"]
     assert kinds[-2:] == ["TargetEpochKey", "CurrentAssignmentKey"]
-    check_replay(talk)
+    check_replay(script)
 
 
 def test_the_classic_group_is_forgotten_with_its_timers() -> None:
-    talk = mixed()
-    assert (talk.hosted.state, len(talk.hosted.members), talk.hosted.hard) == (GroupState.EMPTY, 0, None)
-    assert set(talk.timers) == {"session:c1", "session:c2", "session:a"}
-    assert [fields["members"] for fields in talk.noted("Classic group becomes a group of the consumer protocol")] == [2]
+    script = mixed()
+    assert (script.hosted.state, len(script.hosted.members), script.hosted.hard) == (GroupState.EMPTY, 0, None)
+    assert set(script.timers) == {"session:c1", "session:c2", "session:a"}
+    assert [fields["members"] for fields in script.noted("Classic group becomes a group of the consumer protocol")] == [
+        2
+    ]
 
 
 @pytest.mark.parametrize("waits_for_first", [True, False])
 def test_waiting_join_groups_are_told_to_join_again(waits_for_first: bool) -> None:
     """testConsumerGroupHeartbeatWithPreparingRebalanceClassicGroup"""
-    talk = MixedTalk() if waits_for_first else classic_pair()
-    assert talk.c_join("", fresh="c3") is None
-    waiting = talk.last
-    assert talk.join("a", "t").error is ErrorCode.NONE
-    assert talk.replies.pop(waiting).error is ErrorCode.REBALANCE_IN_PROGRESS
-    assert talk.assigned("c3") == {}
-    assert set(talk.timers) == {f"session:{name}" for name in talk.group.members}
-    check_replay(talk)
+    script = MixedScript() if waits_for_first else classic_pair()
+    assert script.c_join("", fresh="c3") is None
+    waiting = script.last
+    assert script.join("a", "t").error is ErrorCode.NONE
+    assert script.replies.pop(waiting).error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert script.assigned("c3") == {}
+    assert set(script.timers) == {f"session:{name}" for name in script.group.members}
+    check_replay(script)
 
 
 def test_waiting_sync_groups_are_told_to_join_again() -> None:
     """testConsumerGroupHeartbeatWithCompletingRebalanceClassicGroup"""
-    talk = MixedTalk()
+    script = MixedScript()
     for name in ("c1", "c2"):
-        talk.c_join("", fresh=name)
-    talk.advance(6_000)
-    talk.replies.clear()
-    assert talk.c_sync("c2", 1) is None
-    waiting = talk.last
-    assert talk.join("a", "t").error is ErrorCode.NONE
-    assert talk.replies.pop(waiting).error is ErrorCode.REBALANCE_IN_PROGRESS
-    assert "sync" not in talk.timers
-    check_replay(talk)
+        script.c_join("", fresh=name)
+    script.advance(6_000)
+    script.replies.clear()
+    assert script.c_sync("c2", 1) is None
+    waiting = script.last
+    assert script.join("a", "t").error is ErrorCode.NONE
+    assert script.replies.pop(waiting).error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert "sync" not in script.timers
+    check_replay(script)
 
 
 def test_a_member_without_assignment_owns_nothing() -> None:
     """testConsumerGroupHeartbeatToClassicGroupWithEmptyAssignmentMember"""
-    talk = MixedTalk()
-    talk.c_join("", fresh="c1")
-    talk.advance(6_000)
-    talk.c_sync("c1", 1, {})
-    talk.join("a", "t")
-    assert talk.assigned("c1") == {}
+    script = MixedScript()
+    script.c_join("", fresh="c1")
+    script.advance(6_000)
+    script.c_sync("c1", 1, {})
+    script.join("a", "t")
+    assert script.assigned("c1") == {}
 
 
 @pytest.mark.parametrize("policy", [MigrationPolicy.DISABLED, MigrationPolicy.DOWNGRADE])
 def test_the_policy_may_forbid_it(policy: MigrationPolicy) -> None:
-    talk = classic_pair(settings=ConsumerGroupSettings(migration=policy))
-    check_refused(talk, "because online upgrade is disabled")
+    script = classic_pair(settings=ConsumerGroupSettings(migration=policy))
+    check_refused(script, "because online upgrade is disabled")
 
 
 def test_a_group_of_another_protocol_type_stays_classic() -> None:
-    talk = MixedTalk()
-    talk.c_join("", protocol_type="connect")
-    check_refused(talk, "because the group does not use the consumer embedded protocol")
+    script = MixedScript()
+    script.c_join("", protocol_type="connect")
+    check_refused(script, "because the group does not use the consumer embedded protocol")
 
 
 def test_a_group_that_is_too_large_stays_classic() -> None:
-    talk = classic_pair(settings=ConsumerGroupSettings(size_max=1))
-    check_refused(talk, "because the group size exceeds the consumer group maximum size")
+    script = classic_pair(settings=ConsumerGroupSettings(size_max=1))
+    check_refused(script, "because the group size exceeds the consumer group maximum size")
 
 
 def test_a_full_group_takes_no_further_member() -> None:
-    talk = classic_pair(settings=ConsumerGroupSettings(size_max=2))
-    check_refused(talk, "maximum capacity of 2", ErrorCode.GROUP_MAX_SIZE_REACHED)
+    script = classic_pair(settings=ConsumerGroupSettings(size_max=2))
+    check_refused(script, "maximum capacity of 2", ErrorCode.GROUP_MAX_SIZE_REACHED)
 
 
 def test_data_of_a_custom_assignor_would_be_lost() -> None:
     """testConsumerGroupHeartbeatWithCustomAssignorClassicGroup"""
-    talk = MixedTalk()
-    talk.c_join("", fresh="c1")
-    talk.advance(6_000)
-    talk.c_sync("c1", 1, raw={"c1": assignment({"t": (0,)}, b"data")})
-    check_refused(talk, "because an unsupported custom assignor is in use")
+    script = MixedScript()
+    script.c_join("", fresh="c1")
+    script.advance(6_000)
+    script.c_sync("c1", 1, raw={"c1": assignment({"t": (0,)}, b"data")})
+    check_refused(script, "because an unsupported custom assignor is in use")
 
 
 def test_a_subscription_or_an_assignment_that_cannot_be_read_keeps_the_group_classic() -> None:
     for metadata, part in ((b"\0", b""), (subscription("t"), b"\0\0\0\7")):
-        talk = MixedTalk()
-        talk.c_join("", fresh="c1", protocols=(("range", metadata),))
-        talk.advance(6_000)
-        talk.c_sync("c1", 1, raw={"c1": part})
-        check_refused(talk, "because the embedded consumer protocol is malformed")
+        script = MixedScript()
+        script.c_join("", fresh="c1", protocols=(("range", metadata),))
+        script.advance(6_000)
+        script.c_sync("c1", 1, raw={"c1": part})
+        check_refused(script, "because the embedded consumer protocol is malformed")
 
 
 def test_a_heartbeat_that_is_refused_converts_nothing() -> None:
-    talk = classic_pair()
-    before = len(talk.log)
-    assert talk.join("a", regex="(").error is ErrorCode.INVALID_REGULAR_EXPRESSION
-    assert talk.beat("a", 1).error is ErrorCode.GROUP_ID_NOT_FOUND
-    assert len(talk.log) == before
-    assert talk.c_beat("c1", 1) is ErrorCode.NONE
+    script = classic_pair()
+    before = len(script.log)
+    assert script.join("a", regex="(").error is ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert script.beat("a", 1).error is ErrorCode.GROUP_ID_NOT_FOUND
+    assert len(script.log) == before
+    assert script.c_beat("c1", 1) is ErrorCode.NONE
 
 
-def check_refused(talk: MixedTalk, text: str, code: ErrorCode = ErrorCode.GROUP_ID_NOT_FOUND) -> None:
-    before, state = len(talk.log), talk.hosted.state
-    reply = talk.join("a", "t")
+def check_refused(script: MixedScript, text: str, code: ErrorCode = ErrorCode.GROUP_ID_NOT_FOUND) -> None:
+    before, state = len(script.log), script.hosted.state
+    reply = script.join("a", "t")
     assert reply.error is code
     assert text in (reply.message or "")
-    assert (len(talk.log), talk.hosted.state, talk.hosted.consumer) == (before, state, None)
+    assert (len(script.log), script.hosted.state, script.hosted.consumer) == (before, state, None)
 
 
 def test_a_partition_that_two_members_were_assigned_belongs_to_the_first() -> None:
-    talk = MixedTalk()
+    script = MixedScript()
     for name in ("c1", "c2"):
-        talk.c_join("", fresh=name)
-    talk.advance(6_000)
-    talk.c_sync("c1", 1, {"c1": {"t": (0, 1)}, "c2": {"t": (1, 2)}})
-    talk.join("a", "t")
-    assert (talk.assigned("c1"), talk.assigned("c2")) == ({"t": {0, 1}}, {"t": {2}})
+        script.c_join("", fresh=name)
+    script.advance(6_000)
+    script.c_sync("c1", 1, {"c1": {"t": (0, 1)}, "c2": {"t": (1, 2)}})
+    script.join("a", "t")
+    assert (script.assigned("c1"), script.assigned("c2")) == ({"t": {0, 1}}, {"t": {2}})
 
 
 def test_a_deleted_topic_is_left_out_of_the_assignments() -> None:
     topics = TopicsInMemory(t=4, u=1)
-    talk = classic_pair(topics=topics)
+    script = classic_pair(topics=topics)
     topics.delete("t")
-    talk.join("a", "u")
-    assert talk.assigned("c1") == {}
+    script.join("a", "u")
+    assert script.assigned("c1") == {}
 
 
 @pytest.mark.parametrize("instance", [None, "i"])
 def test_a_classic_member_itself_moves_to_the_consumer_protocol(instance: str | None) -> None:
     """testConsumerGroupHeartbeatToClassicGroupFromExistingStaticMember"""
-    talk = MixedTalk()
-    talk.c_join("", fresh="c1", instance=instance)
-    talk.c_join("", fresh="c2")
-    talk.advance(6_000)
-    talk.c_sync("c1", 1, {"c1": {"t": (0, 1)}, "c2": {"t": (2, 3)}})
+    script = MixedScript()
+    script.c_join("", fresh="c1", instance=instance)
+    script.c_join("", fresh="c2")
+    script.advance(6_000)
+    script.c_sync("c1", 1, {"c1": {"t": (0, 1)}, "c2": {"t": (2, 3)}})
     joined = "n1" if instance else "c1"
-    reply = talk.join(joined, "t", instance=instance)
+    reply = script.join(joined, "t", instance=instance)
     assert reply.error is ErrorCode.NONE
-    assert set(talk.group.members) == {joined, "c2"}
-    assert talk.group.members[joined].classic is None
-    assert talk.assigned(joined) == {"t": {0, 1}}  # the same names: no new target, nothing moves
-    check_replay(talk)
+    assert set(script.group.members) == {joined, "c2"}
+    assert script.group.members[joined].classic is None
+    assert script.assigned(joined) == {"t": {0, 1}}  # the same names: no new target, nothing moves
+    check_replay(script)
 
 
 def test_a_static_classic_member_of_a_consumer_group_moves_to_the_consumer_protocol() -> None:
     """testConsumerGroupHeartbeatFromExistingClassicStaticMember"""
-    talk = MixedTalk()
-    talk.join("a", "t")
-    answer = talk.c_join("", fresh="c1", instance="i")
+    script = MixedScript()
+    script.join("a", "t")
+    answer = script.c_join("", fresh="c1", instance="i")
     assert answer is not None
-    reply = talk.join("n1", "t", instance="i")
+    reply = script.join("n1", "t", instance="i")
     assert reply.error is ErrorCode.NONE
-    assert set(talk.group.members) == {"a", "n1"}
-    assert not talk.group.classic_count
-    assert not {"sync:c1", "join:c1"} & set(talk.timers)
-    assert talk.join("n2", "t", instance="i").error is ErrorCode.UNRELEASED_INSTANCE_ID
+    assert set(script.group.members) == {"a", "n1"}
+    assert not script.group.classic_count
+    assert not {"sync:c1", "join:c1"} & set(script.timers)
+    assert script.join("n2", "t", instance="i").error is ErrorCode.UNRELEASED_INSTANCE_ID
 
 
 def test_a_member_that_moves_to_the_consumer_protocol_is_not_waited_for_as_a_classic_one() -> None:
-    talk = MixedTalk()
-    talk.join("a", "t")
-    assert talk.c_join("", fresh="c1") is not None
-    assert "sync:c1" in talk.timers
-    assert talk.join("c1", "t").error is ErrorCode.NONE
-    assert "sync:c1" not in talk.timers
-    assert talk.c_beat("c1", 3) is ErrorCode.UNKNOWN_MEMBER_ID
+    script = MixedScript()
+    script.join("a", "t")
+    assert script.c_join("", fresh="c1") is not None
+    assert "sync:c1" in script.timers
+    assert script.join("c1", "t").error is ErrorCode.NONE
+    assert "sync:c1" not in script.timers
+    assert script.c_beat("c1", 3) is ErrorCode.UNKNOWN_MEMBER_ID

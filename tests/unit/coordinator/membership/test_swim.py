@@ -17,7 +17,7 @@ BROKERS = {1: (11, ("127.0.0.1", 1)), 2: (12, ("127.0.0.1", 2)), 3: (13, ("127.0
 EPOCHS = {broker_id: epoch for broker_id, (epoch, _) in BROKERS.items()}
 
 
-class Conversation:
+class Script:
     """Broker 1 is the machine. Time moves by `until`; what it sent and reported is in `sent` and `changes`."""
 
     def __init__(self, *others: int, answers: bool = True, **settings: int) -> None:
@@ -79,398 +79,398 @@ class Conversation:
 
 class TestPings:
     def test_every_broker_is_pinged_in_turn(self) -> None:
-        talk = Conversation(2, 3)
-        talk.until(10_000, 2, 3)
-        pings = talk.take()
+        script = Script(2, 3)
+        script.until(10_000, 2, 3)
+        pings = script.take()
         assert [kind for kind, _ in pings] == [Kind.PING] * len(pings)
         assert 49 <= len(pings) <= 51
         assert abs(pings.count((Kind.PING, 2)) - pings.count((Kind.PING, 3))) <= 1
-        assert talk.changes == []
+        assert script.changes == []
 
     def test_a_ping_is_acknowledged_to_the_registered_address(self) -> None:
-        talk = Conversation(2, 3)
-        talk.says(2, Kind.PING, sequence=7)
-        assert talk.take() == [(Kind.ACK, 2)]
+        script = Script(2, 3)
+        script.says(2, Kind.PING, sequence=7)
+        assert script.take() == [(Kind.ACK, 2)]
 
     def test_a_ping_that_gets_lost_is_sent_again_with_its_sequence_number(self) -> None:
-        talk = Conversation(2)
-        talk.until(190)
-        first = talk.swim._probes.own.copy()
-        talk.until(talk.now_ms + 90)
-        pings = [each for each in talk.sent if each.sequence in first]
+        script = Script(2)
+        script.until(190)
+        first = script.swim._probes.own.copy()
+        script.until(script.now_ms + 90)
+        pings = [each for each in script.sent if each.sequence in first]
         assert len(pings) >= 2
         assert len({each.counter for each in pings}) == len(pings)
 
     def test_a_silent_member_is_pinged_through_others(self) -> None:
-        talk = Conversation(2, 3)
-        talk.until(700, 3)
-        requests = [each for each in talk.sent if each.kind == Kind.PING_REQUEST]
+        script = Script(2, 3)
+        script.until(700, 3)
+        requests = [each for each in script.sent if each.kind == Kind.PING_REQUEST]
         assert {(each.receiver, each.subject, each.subject_epoch) for each in requests} == {(3, 2, 12)}
 
     def test_without_indirect_pings_no_ping_request_is_sent(self) -> None:
-        talk = Conversation(2, 3, indirect_pings=0)
-        talk.until(5_000, 3)
-        assert Kind.PING_REQUEST not in [kind for kind, _ in talk.take()]
-        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+        script = Script(2, 3, indirect_pings=0)
+        script.until(5_000, 3)
+        assert Kind.PING_REQUEST not in [kind for kind, _ in script.take()]
+        assert script.changes == [Suspected(2, 12), Dead(2, 12)]
 
     def test_an_indirect_ack_is_enough(self) -> None:
-        talk = Conversation(2, 3)
-        talk.until(190, 3)
+        script = Script(2, 3)
+        script.until(190, 3)
         for _ in range(20):
-            talk.until(talk.now_ms + 50, 3)
-            for request in [each for each in talk.sent if each.kind == Kind.PING_REQUEST]:
+            script.until(script.now_ms + 50, 3)
+            for request in [each for each in script.sent if each.kind == Kind.PING_REQUEST]:
                 subject = {"subject": 2, "subject_epoch": 12}
-                talk.says(3, Kind.ACK, sequence=request.sequence, **subject)
-            talk.take()
-        assert talk.changes == []
+                script.says(3, Kind.ACK, sequence=request.sequence, **subject)
+            script.take()
+        assert script.changes == []
 
     def test_a_ping_on_behalf_of_another_ends_in_an_ack_or_in_a_nack(self) -> None:
-        talk = Conversation(2, 3)
+        script = Script(2, 3)
         subject = {"subject": 3, "subject_epoch": 13}
-        talk.says(2, Kind.PING_REQUEST, sequence=70, **subject)
-        ping = talk.sent[-1]
+        script.says(2, Kind.PING_REQUEST, sequence=70, **subject)
+        ping = script.sent[-1]
         assert (ping.kind, ping.receiver) == (Kind.PING, 3)
-        talk.says(3, Kind.ACK, sequence=ping.sequence, **subject)
-        assert (talk.sent[-1].kind, talk.sent[-1].receiver, talk.sent[-1].sequence) == (Kind.ACK, 2, 70)
-        talk.says(2, Kind.PING_REQUEST, sequence=71, **subject)
-        talk.until(talk.now_ms + 90)
-        nacks = [each for each in talk.sent if each.kind == Kind.NACK]
+        script.says(3, Kind.ACK, sequence=ping.sequence, **subject)
+        assert (script.sent[-1].kind, script.sent[-1].receiver, script.sent[-1].sequence) == (Kind.ACK, 2, 70)
+        script.says(2, Kind.PING_REQUEST, sequence=71, **subject)
+        script.until(script.now_ms + 90)
+        nacks = [each for each in script.sent if each.kind == Kind.NACK]
         assert [(each.receiver, each.sequence, each.subject) for each in nacks] == [(2, 71, 3)]
 
     def test_a_ping_request_for_a_life_that_is_not_registered_gets_a_nack_at_once(self) -> None:
-        talk = Conversation(2, 3)
-        talk.says(2, Kind.PING_REQUEST, sequence=70, subject=3, subject_epoch=99)
-        assert talk.take() == [(Kind.NACK, 2)]
+        script = Script(2, 3)
+        script.says(2, Kind.PING_REQUEST, sequence=70, subject=3, subject_epoch=99)
+        assert script.take() == [(Kind.NACK, 2)]
 
 
 class TestSuspicion:
     def test_silence_is_suspicion_and_then_death(self) -> None:
-        talk = Conversation(2, 3)
-        talk.until(410, 3)
-        assert talk.changes == [Suspected(2, 12)]
-        suspected = next(each for each in talk.sent if each.receiver == 2 and each.claims)
-        assert suspected.claims[0] == talk.claim(2, Status.SUSPECT)
-        talk.until(1_000, 3)
-        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+        script = Script(2, 3)
+        script.until(410, 3)
+        assert script.changes == [Suspected(2, 12)]
+        suspected = next(each for each in script.sent if each.receiver == 2 and each.claims)
+        assert suspected.claims[0] == script.claim(2, Status.SUSPECT)
+        script.until(1_000, 3)
+        assert script.changes == [Suspected(2, 12), Dead(2, 12)]
 
     def test_a_suspect_that_refutes_the_suspicion_is_alive(self) -> None:
-        talk = Conversation(2, 3)
-        talk.until(410, 3)
-        talk.says(2, Kind.GOSSIP, incarnation=1)
-        assert talk.changes == [Suspected(2, 12), Alive(2, 12)]
-        talk.until(10_000, 2, 3)
-        assert len(talk.changes) == 2
+        script = Script(2, 3)
+        script.until(410, 3)
+        script.says(2, Kind.GOSSIP, incarnation=1)
+        assert script.changes == [Suspected(2, 12), Alive(2, 12)]
+        script.until(10_000, 2, 3)
+        assert len(script.changes) == 2
 
     def test_gossip_of_the_same_incarnation_does_not_refute_a_suspicion(self) -> None:
-        talk = Conversation(2, 3)
-        talk.until(410, 3)
-        talk.says(2, Kind.GOSSIP)
-        talk.until(1_000, 3)
-        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+        script = Script(2, 3)
+        script.until(410, 3)
+        script.says(2, Kind.GOSSIP)
+        script.until(1_000, 3)
+        assert script.changes == [Suspected(2, 12), Dead(2, 12)]
 
     def test_a_member_that_answers_is_not_dead(self) -> None:
         """FD4: it may not hear this node."""
-        talk = Conversation(2, 3)
+        script = Script(2, 3)
         for _ in range(100):
-            talk.until(talk.now_ms + 50, 3)
-            talk.says(2, Kind.PING)
-        assert talk.changes == []
-        talk.says(3, Kind.GOSSIP, talk.claim(2, Status.SUSPECT))
+            script.until(script.now_ms + 50, 3)
+            script.says(2, Kind.PING)
+        assert script.changes == []
+        script.says(3, Kind.GOSSIP, script.claim(2, Status.SUSPECT))
         for _ in range(100):
-            talk.until(talk.now_ms + 50, 3)
-            talk.says(2, Kind.PING)
-        assert talk.changes == [Suspected(2, 12)]
-        talk.until(talk.now_ms + 2_000, 3)
-        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+            script.until(script.now_ms + 50, 3)
+            script.says(2, Kind.PING)
+        assert script.changes == [Suspected(2, 12)]
+        script.until(script.now_ms + 2_000, 3)
+        assert script.changes == [Suspected(2, 12), Dead(2, 12)]
 
     def test_hearsay_is_suspicion_for_twice_as_long(self) -> None:
-        talk = Conversation(2, 3)
-        talk.says(3, Kind.GOSSIP, talk.claim(2, Status.SUSPECT))
-        assert talk.changes == [Suspected(2, 12)]
-        assert talk.swim.members[2].suspicion_ms == 2 * talk.swim.settings.suspicion_timeout_ms
-        assert (Kind.PING, 2) in talk.take(), "it hears of it, and may object"
-        talk.until(5_000, 3)
-        assert talk.swim.members[2].suspicion_ms == talk.swim.settings.suspicion_timeout_ms, "it is silent here too"
-        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+        script = Script(2, 3)
+        script.says(3, Kind.GOSSIP, script.claim(2, Status.SUSPECT))
+        assert script.changes == [Suspected(2, 12)]
+        assert script.swim.members[2].suspicion_ms == 2 * script.swim.settings.suspicion_timeout_ms
+        assert (Kind.PING, 2) in script.take(), "it hears of it, and may object"
+        script.until(5_000, 3)
+        assert script.swim.members[2].suspicion_ms == script.swim.settings.suspicion_timeout_ms, "it is silent here too"
+        assert script.changes == [Suspected(2, 12), Dead(2, 12)]
 
     def test_a_death_that_another_broker_declared_is_believed(self) -> None:
-        talk = Conversation(2, 3)
-        talk.says(3, Kind.GOSSIP, talk.claim(2, Status.DEAD))
-        assert talk.changes == [Dead(2, 12)]
+        script = Script(2, 3)
+        script.says(3, Kind.GOSSIP, script.claim(2, Status.DEAD))
+        assert script.changes == [Dead(2, 12)]
 
     def test_claims_about_other_registrations_are_ignored(self) -> None:
-        talk = Conversation(2, 3)
+        script = Script(2, 3)
         for epoch in (0, 99):
-            talk.says(3, Kind.GOSSIP, Claim(broker_id=2, epoch=epoch, incarnation=5, status=Status.DEAD))
-            talk.says(3, Kind.GOSSIP, Claim(broker_id=9, epoch=epoch, incarnation=5, status=Status.DEAD))
-            talk.says(3, Kind.GOSSIP, Claim(broker_id=1, epoch=epoch, incarnation=5, status=Status.DEAD))
-        assert talk.changes == []
-        assert talk.swim.channel.incarnation == 0
+            script.says(3, Kind.GOSSIP, Claim(broker_id=2, epoch=epoch, incarnation=5, status=Status.DEAD))
+            script.says(3, Kind.GOSSIP, Claim(broker_id=9, epoch=epoch, incarnation=5, status=Status.DEAD))
+            script.says(3, Kind.GOSSIP, Claim(broker_id=1, epoch=epoch, incarnation=5, status=Status.DEAD))
+        assert script.changes == []
+        assert script.swim.channel.incarnation == 0
 
     def test_a_member_that_never_answered_is_never_suspected(self) -> None:
         """FD4."""
-        talk = Conversation(2, 3, answers=False)
-        talk.until(60_000, 3)
-        assert talk.changes == []
+        script = Script(2, 3, answers=False)
+        script.until(60_000, 3)
+        assert script.changes == []
 
     def test_a_dead_broker_is_pinged_less_often_and_can_return(self) -> None:
-        talk = Conversation(2, 3)
-        talk.until(2_000, 3)
-        talk.take()
-        talk.until(12_000, 3)
-        pings = talk.take()
+        script = Script(2, 3)
+        script.until(2_000, 3)
+        script.take()
+        script.until(12_000, 3)
+        pings = script.take()
         assert pings.count((Kind.PING, 2)) == 50 // DEAD_PING_INTERVALS
         assert 48 <= pings.count((Kind.PING, 3)) <= 52
-        talk.says(2, Kind.PING, incarnation=1)
-        assert talk.changes == [Suspected(2, 12), Dead(2, 12), Alive(2, 12)]
+        script.says(2, Kind.PING, incarnation=1)
+        assert script.changes == [Suspected(2, 12), Dead(2, 12), Alive(2, 12)]
 
     def test_news_is_sent_on_at_once_to_a_few(self) -> None:
-        talk = Conversation(2, 3)
-        talk.says(3, Kind.GOSSIP, talk.claim(3, Status.ALIVE, 1))
-        assert talk.take() == [(Kind.GOSSIP, 2)]
-        talk.says(3, Kind.GOSSIP, talk.claim(3, Status.ALIVE, 1))
-        assert talk.take() == [], "it is no news any more"
+        script = Script(2, 3)
+        script.says(3, Kind.GOSSIP, script.claim(3, Status.ALIVE, 1))
+        assert script.take() == [(Kind.GOSSIP, 2)]
+        script.says(3, Kind.GOSSIP, script.claim(3, Status.ALIVE, 1))
+        assert script.take() == [], "it is no news any more"
         assert FANOUT >= 2
 
 
 class TestRefutation:
     @pytest.mark.parametrize("status", [Status.SUSPECT, Status.DEAD])
     def test_a_claim_against_this_node_is_refuted_by_a_higher_incarnation(self, status: Status) -> None:
-        talk = Conversation(2, 3)
-        talk.says(2, Kind.PING, talk.claim(1, status, 4), sequence=7)
-        assert talk.swim.channel.incarnation == 5
-        assert {(each.kind, each.receiver, each.incarnation) for each in talk.sent} == {
+        script = Script(2, 3)
+        script.says(2, Kind.PING, script.claim(1, status, 4), sequence=7)
+        assert script.swim.channel.incarnation == 5
+        assert {(each.kind, each.receiver, each.incarnation) for each in script.sent} == {
             (Kind.ACK, 2, 5),
             (Kind.GOSSIP, 2, 5),
             (Kind.GOSSIP, 3, 5),
         }
-        assert talk.changes == []
+        assert script.changes == []
 
     def test_an_old_claim_needs_no_answer(self) -> None:
-        talk = Conversation(2, 3)
-        talk.says(2, Kind.GOSSIP, talk.claim(1, Status.SUSPECT))
-        talk.take()
-        talk.says(3, Kind.GOSSIP, talk.claim(1, Status.SUSPECT))
-        talk.says(3, Kind.GOSSIP, talk.claim(1, Status.ALIVE, 7))
-        assert (talk.take(), talk.swim.channel.incarnation) == ([], 1)
+        script = Script(2, 3)
+        script.says(2, Kind.GOSSIP, script.claim(1, Status.SUSPECT))
+        script.take()
+        script.says(3, Kind.GOSSIP, script.claim(1, Status.SUSPECT))
+        script.says(3, Kind.GOSSIP, script.claim(1, Status.ALIVE, 7))
+        assert (script.take(), script.swim.channel.incarnation) == ([], 1)
 
     def test_a_node_whose_refutations_are_lost_declares_no_member_dead(self) -> None:
         """FD4: it hears others, but nobody hears it."""
-        talk = Conversation(2, 3)
-        talk.says(3, Kind.GOSSIP, talk.claim(1, Status.SUSPECT))
+        script = Script(2, 3)
+        script.says(3, Kind.GOSSIP, script.claim(1, Status.SUSPECT))
         for _ in range(100):
-            talk.until(talk.now_ms + 300, 3)
-            talk.says(3, Kind.PING, talk.claim(1, Status.SUSPECT))
-        assert talk.changes == [Suspected(2, 12)]
-        talk.until(talk.now_ms + 10_000, 3)
-        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+            script.until(script.now_ms + 300, 3)
+            script.says(3, Kind.PING, script.claim(1, Status.SUSPECT))
+        assert script.changes == [Suspected(2, 12)]
+        script.until(script.now_ms + 10_000, 3)
+        assert script.changes == [Suspected(2, 12), Dead(2, 12)]
 
     def test_the_highest_incarnation_that_can_be_claimed_is_refuted_too(self) -> None:
-        talk = Conversation(2, 3)
-        talk.says(2, Kind.GOSSIP, talk.claim(1, Status.SUSPECT, INCARNATION_MAX - 1))
-        assert talk.swim.channel.incarnation == INCARNATION_MAX
+        script = Script(2, 3)
+        script.says(2, Kind.GOSSIP, script.claim(1, Status.SUSPECT, INCARNATION_MAX - 1))
+        assert script.swim.channel.incarnation == INCARNATION_MAX
 
 
 class TestEvidence:
     def test_a_broken_connection_makes_it_fast(self) -> None:
-        talk = Conversation(2, 3)
-        talk.until(1_000, 2, 3)
-        talk.take()
-        talk.done(talk.swim.accuse(2, talk.now_ms))
-        for datagram in list(talk.sent):
-            talk.answer(datagram, (3,))
-        assert set(talk.take()) == {(Kind.PING, 2), (Kind.PING_REQUEST, 3)}
-        talk.until(1_101, 3)
-        assert talk.changes == [Suspected(2, 12)]
-        talk.until(1_202, 3)
-        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+        script = Script(2, 3)
+        script.until(1_000, 2, 3)
+        script.take()
+        script.done(script.swim.accuse(2, script.now_ms))
+        for datagram in list(script.sent):
+            script.answer(datagram, (3,))
+        assert set(script.take()) == {(Kind.PING, 2), (Kind.PING_REQUEST, 3)}
+        script.until(1_101, 3)
+        assert script.changes == [Suspected(2, 12)]
+        script.until(1_202, 3)
+        assert script.changes == [Suspected(2, 12), Dead(2, 12)]
 
     def test_a_broker_that_answers_is_not_harmed(self) -> None:
-        talk = Conversation(2, 3)
+        script = Script(2, 3)
         for _ in range(50):
-            talk.done(talk.swim.accuse(2, talk.now_ms))
-            for datagram in list(talk.sent):
-                talk.answer(datagram, (2, 3))
-            talk.until(talk.now_ms + 10, 2, 3)
-        assert set(talk.changes) == {Alive(2, 12)}
-        assert len(talk.swim._probes.own) <= 2
+            script.done(script.swim.accuse(2, script.now_ms))
+            for datagram in list(script.sent):
+                script.answer(datagram, (2, 3))
+            script.until(script.now_ms + 10, 2, 3)
+        assert set(script.changes) == {Alive(2, 12)}
+        assert len(script.swim._probes.own) <= 2
 
     def test_repeated_accusations_cause_one_round_of_pings(self) -> None:
-        talk = Conversation(2, 3)
+        script = Script(2, 3)
         for _ in range(50):
-            talk.done(talk.swim.accuse(2, talk.now_ms))
-        assert talk.take() == [(Kind.PING, 2), (Kind.PING_REQUEST, 3)]
+            script.done(script.swim.accuse(2, script.now_ms))
+        assert script.take() == [(Kind.PING, 2), (Kind.PING_REQUEST, 3)]
 
     def test_a_suspicion_under_way_is_shortened(self) -> None:
-        talk = Conversation(2, 3)
-        talk.until(410, 3)
-        assert talk.changes == [Suspected(2, 12)]
-        talk.done(talk.swim.accuse(2, talk.now_ms))
-        talk.until(talk.now_ms + 101, 3)
-        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+        script = Script(2, 3)
+        script.until(410, 3)
+        assert script.changes == [Suspected(2, 12)]
+        script.done(script.swim.accuse(2, script.now_ms))
+        script.until(script.now_ms + 101, 3)
+        assert script.changes == [Suspected(2, 12), Dead(2, 12)]
 
     def test_accusations_of_unknown_or_dead_members_send_nothing(self) -> None:
-        talk = Conversation(2, 3)
-        talk.done(talk.swim.accuse(1, 0))
-        talk.done(talk.swim.accuse(9, 0))
-        talk.says(3, Kind.GOSSIP, talk.claim(2, Status.DEAD))
-        talk.take()
-        talk.done(talk.swim.accuse(2, 0))
-        assert talk.take() == []
+        script = Script(2, 3)
+        script.done(script.swim.accuse(1, 0))
+        script.done(script.swim.accuse(9, 0))
+        script.says(3, Kind.GOSSIP, script.claim(2, Status.DEAD))
+        script.take()
+        script.done(script.swim.accuse(2, 0))
+        assert script.take() == []
 
 
 class TestHealth:
     def test_a_node_without_responses_is_less_healthy_and_declares_members_dead_later(self) -> None:
-        talk = Conversation(2, 3)
-        talk.until(600)
-        assert talk.swim.health.level > 0
-        talk.until(850)
-        assert Dead not in map(type, talk.changes), "with a witness both would be dead by now"
-        talk.until(10_000)
-        assert sorted(change.broker_id for change in talk.changes if isinstance(change, Dead)) == [2, 3]
+        script = Script(2, 3)
+        script.until(600)
+        assert script.swim.health.level > 0
+        script.until(850)
+        assert Dead not in map(type, script.changes), "with a witness both would be dead by now"
+        script.until(10_000)
+        assert sorted(change.broker_id for change in script.changes if isinstance(change, Dead)) == [2, 3]
 
     def test_with_another_responding_member_the_local_health_stays_good(self) -> None:
-        talk = Conversation(2, 3)
-        talk.until(1_000, 3)
-        assert talk.changes[-1] == Dead(2, 12)
-        assert talk.swim.health.level == 0
+        script = Script(2, 3)
+        script.until(1_000, 3)
+        assert script.changes[-1] == Dead(2, 12)
+        assert script.swim.health.level == 0
 
     def test_doubt_stretches_timeouts(self) -> None:
         """FD12."""
-        talk = Conversation(2, 3)
+        script = Script(2, 3)
         for _ in range(3):
-            talk.swim.health.worse()
-        talk.done(talk.swim.accuse(2, 0))
-        assert [probe.deadline_ms for probe in talk.swim._probes.own.values()] == [400]
-        talk.says(3, Kind.GOSSIP, talk.claim(2, Status.SUSPECT))
-        left_ms = talk.swim.members[2].suspicion_ms
-        assert talk.swim.members[2].resend_ms is not None
-        talk.swim.members[2].resend_ms = None
-        talk.swim._probes.keep({})
-        talk.swim._next_ping_ms = 1 << 40
-        assert talk.swim.next_deadline_ms == 4 * left_ms
+            script.swim.health.worse()
+        script.done(script.swim.accuse(2, 0))
+        assert [probe.deadline_ms for probe in script.swim._probes.own.values()] == [400]
+        script.says(3, Kind.GOSSIP, script.claim(2, Status.SUSPECT))
+        left_ms = script.swim.members[2].suspicion_ms
+        assert script.swim.members[2].resend_ms is not None
+        script.swim.members[2].resend_ms = None
+        script.swim._probes.keep({})
+        script.swim._next_ping_ms = 1 << 40
+        assert script.swim.next_deadline_ms == 4 * left_ms
 
     def test_answers_give_trust_back(self) -> None:
-        talk = Conversation(2, 3)
-        talk.until(1_000)
-        assert talk.swim.health.level > 0
+        script = Script(2, 3)
+        script.until(1_000)
+        assert script.swim.health.level > 0
         for broker in (2, 3):
-            talk.says(broker, Kind.GOSSIP, incarnation=1)
-        talk.until(5_000, 2, 3)
-        assert talk.swim.health.level == 0
+            script.says(broker, Kind.GOSSIP, incarnation=1)
+        script.until(5_000, 2, 3)
+        assert script.swim.health.level == 0
 
 
 class TestStandstill:
     """FD5."""
 
     def test_after_a_standstill_no_member_is_suspected(self) -> None:
-        talk = Conversation(2, 3)
-        talk.until(1_000, 2, 3)
-        talk.until(1_000 + talk.swim.settings.interval_ms + 20)  # at least one ping waits
-        waits = list(talk.swim._probes.own.values())
+        script = Script(2, 3)
+        script.until(1_000, 2, 3)
+        script.until(1_000 + script.swim.settings.interval_ms + 20)  # at least one ping waits
+        waits = list(script.swim._probes.own.values())
         assert waits
-        talk.take()
-        talk.now_ms += 60_000
-        talk.done(talk.swim.tick(talk.now_ms))
-        assert (talk.take(), talk.changes) == ([], [])
-        assert (talk.swim.next_deadline_ms or 0) > talk.now_ms, "it listens first"
+        script.take()
+        script.now_ms += 60_000
+        script.done(script.swim.tick(script.now_ms))
+        assert (script.take(), script.changes) == ([], [])
+        assert (script.swim.next_deadline_ms or 0) > script.now_ms, "it listens first"
         for probe in waits:
             subject = {"subject": probe.broker_id, "subject_epoch": probe.epoch}
-            talk.says(probe.broker_id, Kind.ACK, sequence=probe.sequence, **subject)
-        talk.until(talk.now_ms + 5_000, 2, 3)
-        assert talk.changes == []
+            script.says(probe.broker_id, Kind.ACK, sequence=probe.sequence, **subject)
+        script.until(script.now_ms + 5_000, 2, 3)
+        assert script.changes == []
 
     def test_a_ping_that_began_after_the_standstill_is_not_postponed_with_the_others(self) -> None:
-        talk = Conversation(2, 3)
-        talk.until(1_000, 2, 3)
-        talk.now_ms += 60_000
-        talk.done(talk.swim.accuse(2, talk.now_ms))  # its connection breaks before the time is looked at
-        talk.done(talk.swim.tick(talk.now_ms))
-        talk.until(talk.now_ms + 5_000, 3)
-        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+        script = Script(2, 3)
+        script.until(1_000, 2, 3)
+        script.now_ms += 60_000
+        script.done(script.swim.accuse(2, script.now_ms))  # its connection breaks before the time is looked at
+        script.done(script.swim.tick(script.now_ms))
+        script.until(script.now_ms + 5_000, 3)
+        assert script.changes == [Suspected(2, 12), Dead(2, 12)]
 
     def test_a_suspicion_has_as_much_time_left_as_before(self) -> None:
-        talk = Conversation(2, 3)
-        talk.until(410, 3)
-        assert talk.changes == [Suspected(2, 12)]
-        left_ms = talk.swim.members[2].objection_ms(1) - talk.now_ms
-        talk.now_ms += 60_000
-        talk.done(talk.swim.tick(talk.now_ms))
-        woken_ms = talk.now_ms
-        assert left_ms <= talk.swim.members[2].objection_ms(1) - woken_ms <= left_ms + 100 + LISTEN_MS
-        talk.says(2, Kind.GOSSIP, incarnation=1)
-        talk.until(talk.now_ms + 5_000, 2, 3)
-        assert talk.changes == [Suspected(2, 12), Alive(2, 12)]
+        script = Script(2, 3)
+        script.until(410, 3)
+        assert script.changes == [Suspected(2, 12)]
+        left_ms = script.swim.members[2].objection_ms(1) - script.now_ms
+        script.now_ms += 60_000
+        script.done(script.swim.tick(script.now_ms))
+        woken_ms = script.now_ms
+        assert left_ms <= script.swim.members[2].objection_ms(1) - woken_ms <= left_ms + 100 + LISTEN_MS
+        script.says(2, Kind.GOSSIP, incarnation=1)
+        script.until(script.now_ms + 5_000, 2, 3)
+        assert script.changes == [Suspected(2, 12), Alive(2, 12)]
 
     def test_a_node_that_is_always_late_still_finds_the_dead(self) -> None:
-        talk = Conversation(2, 3)
+        script = Script(2, 3)
         for _ in range(2_000):
-            before = len(talk.sent)
-            talk.now_ms = max(talk.now_ms, talk.swim.next_deadline_ms or 0) + STANDSTILL_MS + 30
-            talk.done(talk.swim.tick(talk.now_ms))
-            for datagram in talk.sent[before:]:
-                talk.answer(datagram, (3,))
-        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+            before = len(script.sent)
+            script.now_ms = max(script.now_ms, script.swim.next_deadline_ms or 0) + STANDSTILL_MS + 30
+            script.done(script.swim.tick(script.now_ms))
+            for datagram in script.sent[before:]:
+                script.answer(datagram, (3,))
+        assert script.changes == [Suspected(2, 12), Dead(2, 12)]
 
 
 class TestRegistrations:
     def test_a_broker_alone_sends_nothing_and_has_no_deadline(self) -> None:
-        talk = Conversation()
-        assert talk.swim.next_deadline_ms is None
-        talk.done(talk.swim.tick(1_000))
-        talk.done(talk.swim.accuse(2, 1_000))
-        assert talk.take() == []
+        script = Script()
+        assert script.swim.next_deadline_ms is None
+        script.done(script.swim.tick(1_000))
+        script.done(script.swim.accuse(2, 1_000))
+        assert script.take() == []
 
     def test_without_its_own_registration_a_broker_sends_and_accepts_nothing(self) -> None:
         """FD13."""
-        talk = Conversation(2, 3)
-        talk.until(410, 3)
-        talk.done(talk.swim.members_changed({broker: BROKERS[broker] for broker in (2, 3)}, talk.now_ms))
-        talk.take()
-        assert talk.swim.next_deadline_ms is None
-        talk.says(2, Kind.PING)
-        talk.done(talk.swim.tick(9_000))
-        talk.done(talk.swim.accuse(3, 9_000))
-        assert (talk.take(), talk.changes) == ([], [Suspected(2, 12)])
+        script = Script(2, 3)
+        script.until(410, 3)
+        script.done(script.swim.members_changed({broker: BROKERS[broker] for broker in (2, 3)}, script.now_ms))
+        script.take()
+        assert script.swim.next_deadline_ms is None
+        script.says(2, Kind.PING)
+        script.done(script.swim.tick(9_000))
+        script.done(script.swim.accuse(3, 9_000))
+        assert (script.take(), script.changes) == ([], [Suspected(2, 12)])
 
     def test_a_new_registration_of_this_node_gives_suspects_their_time_again(self) -> None:
-        talk = Conversation(2, 3)
-        talk.until(410, 3)
-        talk.now_ms = 5_000
-        talk.done(talk.swim.members_changed(BROKERS | {1: (21, ("127.0.0.1", 1))}, talk.now_ms))
-        assert talk.swim.members[2].objection_ms(1) == 5_000 + talk.swim.settings.suspicion_timeout_ms
-        assert (talk.swim.channel.epoch, talk.swim.channel.incarnation) == (21, 0)
+        script = Script(2, 3)
+        script.until(410, 3)
+        script.now_ms = 5_000
+        script.done(script.swim.members_changed(BROKERS | {1: (21, ("127.0.0.1", 1))}, script.now_ms))
+        assert script.swim.members[2].objection_ms(1) == 5_000 + script.swim.settings.suspicion_timeout_ms
+        assert (script.swim.channel.epoch, script.swim.channel.incarnation) == (21, 0)
 
     def test_a_life_that_is_new_is_pinged_at_once(self) -> None:
-        talk = Conversation(2, 3)
-        talk.done(talk.swim.members_changed(BROKERS | {2: (22, ("127.0.0.1", 2))}, 0))
-        assert [(each.receiver, each.receiver_epoch) for each in talk.sent] == [(2, 22)]
-        talk.take()
-        talk.done(talk.swim.members_changed(BROKERS | {1: (21, ("127.0.0.1", 1)), 2: (22, ("127.0.0.1", 2))}, 0))
-        assert sorted(talk.take()) == [(Kind.PING, 2), (Kind.PING, 3)], "this node is new to both"
-        talk.done(talk.swim.members_changed(BROKERS | {1: (21, ("127.0.0.1", 1)), 2: (22, ("127.0.0.1", 2))}, 0))
-        assert talk.take() == []
+        script = Script(2, 3)
+        script.done(script.swim.members_changed(BROKERS | {2: (22, ("127.0.0.1", 2))}, 0))
+        assert [(each.receiver, each.receiver_epoch) for each in script.sent] == [(2, 22)]
+        script.take()
+        script.done(script.swim.members_changed(BROKERS | {1: (21, ("127.0.0.1", 1)), 2: (22, ("127.0.0.1", 2))}, 0))
+        assert sorted(script.take()) == [(Kind.PING, 2), (Kind.PING, 3)], "this node is new to both"
+        script.done(script.swim.members_changed(BROKERS | {1: (21, ("127.0.0.1", 1)), 2: (22, ("127.0.0.1", 2))}, 0))
+        assert script.take() == []
 
     def test_a_new_life_is_alive(self) -> None:
-        talk = Conversation(2, 3)
-        talk.until(2_000, 3)
-        talk.done(talk.swim.members_changed(BROKERS | {2: (22, ("127.0.0.1", 2))}, talk.now_ms))
-        member = talk.swim.members[2]
+        script = Script(2, 3)
+        script.until(2_000, 3)
+        script.done(script.swim.members_changed(BROKERS | {2: (22, ("127.0.0.1", 2))}, script.now_ms))
+        member = script.swim.members[2]
         assert (member.epoch, member.status, member.heard_ms) == (22, Status.ALIVE, None)
-        talk.says(3, Kind.GOSSIP, talk.claim(2, Status.DEAD, 9))
+        script.says(3, Kind.GOSSIP, script.claim(2, Status.DEAD, 9))
         assert member.status is Status.ALIVE, "that was the life before"
 
     def test_an_address_change_keeps_the_status_of_a_registration(self) -> None:
-        talk = Conversation(2, 3)
-        talk.until(2_000, 3)
-        talk.done(talk.swim.members_changed(BROKERS | {2: (12, ("127.0.0.1", 22))}, talk.now_ms))
-        assert (talk.swim.members[2].status, talk.swim.members[2].address) == (Status.DEAD, ("127.0.0.1", 22))
+        script = Script(2, 3)
+        script.until(2_000, 3)
+        script.done(script.swim.members_changed(BROKERS | {2: (12, ("127.0.0.1", 22))}, script.now_ms))
+        assert (script.swim.members[2].status, script.swim.members[2].address) == (Status.DEAD, ("127.0.0.1", 22))
 
     def test_a_broker_that_left_is_forgotten(self) -> None:
-        talk = Conversation(2, 3)
-        talk.until(410, 3)
-        talk.done(talk.swim.members_changed({broker: BROKERS[broker] for broker in (1, 3)}, talk.now_ms))
-        talk.take()
-        talk.until(5_000, 3)
-        assert {receiver for _, receiver in talk.take()} == {3}
-        assert talk.changes == [Suspected(2, 12)]
+        script = Script(2, 3)
+        script.until(410, 3)
+        script.done(script.swim.members_changed({broker: BROKERS[broker] for broker in (1, 3)}, script.now_ms))
+        script.take()
+        script.until(5_000, 3)
+        assert {receiver for _, receiver in script.take()} == {3}
+        assert script.changes == [Suspected(2, 12)]

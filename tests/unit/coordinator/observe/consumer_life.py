@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.coordinator.consumer_group.mixed_talk import MixedTalk
-from tests.unit.coordinator.consumer_group.talk import TopicsInMemory, named
+from tests.unit.coordinator.consumer_group.mixed_script import MixedScript
+from tests.unit.coordinator.consumer_group.script import TopicsInMemory, named
 
 from rota.coordinator.consumer_group.events import HeartbeatReply
 from rota.coordinator.group.timeline_event import event_of
@@ -26,8 +26,8 @@ HEARTBEAT_MS = 5_000
 class ConsumerLife:
     """One group with members that revoke at once, unless a test lets them not."""
 
-    def __init__(self, partitions: int = 4, **talk: Any) -> None:
-        self.talk = MixedTalk(TopicsInMemory(t=partitions), **talk)
+    def __init__(self, partitions: int = 4, **script: Any) -> None:
+        self.script = MixedScript(TopicsInMemory(t=partitions), **script)
         self.timelines = Timelines()
         self.epochs: dict[str, int] = {}
         self.owned: dict[str, set[int]] = {}  # what a member works on
@@ -36,11 +36,11 @@ class ConsumerLife:
     @property
     def events(self) -> tuple[GroupEvent, ...]:
         """The events so far, read back from their bytes."""
-        for note in self.talk.written:
-            event = event_of(note, START_MS + self.talk.now_ms, 1)
+        for note in self.script.written:
+            event = event_of(note, START_MS + self.script.now_ms, 1)
             if event is not None:
                 self.timelines.add("g", event)
-        self.talk.written.clear()
+        self.script.written.clear()
         return tuple(decode_value(encode_value(event)) for event in self.timelines.of("g"))
 
     @property
@@ -48,16 +48,16 @@ class ConsumerLife:
         return rebalances(self.events)
 
     def found(self) -> dict[str, Finding]:
-        return {each.code: each for each in findings(self.events, None, START_MS + self.talk.now_ms + 1)}
+        return {each.code: each for each in findings(self.events, None, START_MS + self.script.now_ms + 1)}
 
     def after(self, ms: int) -> ConsumerLife:
         assert self.events is not None  # those until now have the time of now
-        self.talk.advance(ms)
+        self.script.advance(ms)
         return self
 
     def joins(self, member: str, **more: Any) -> ErrorCode:
         """Join; the member knows its epoch and its partitions when it was not refused."""
-        reply = self.talk.join(member, "t", **_client(member), **more)
+        reply = self.script.join(member, "t", **_client(member), **more)
         self._learn(member, reply)
         self.owned[member] = self.given.get(member, set())
         return reply.error
@@ -68,7 +68,7 @@ class ConsumerLife:
             if revokes:
                 self.owned[member] &= self.given[member]
             said = {"t": sorted(self.owned[member])} if self.owned[member] else {}
-            reply = self.talk.beat(member, self.epochs[member], **_client(member), owned=said)
+            reply = self.script.beat(member, self.epochs[member], **_client(member), owned=said)
             self._learn(member, reply)
             if not self.owned[member] <= self.given[member]:
                 self.beats(*([member] if revokes else []))
@@ -83,13 +83,13 @@ class ConsumerLife:
         return self
 
     def leaves(self, member: str, epoch: int = -1, **more: Any) -> ConsumerLife:
-        self.talk.leave(member, epoch, **_client(member), **more)
+        self.script.leave(member, epoch, **_client(member), **more)
         return self
 
     def restarts(self) -> ConsumerLife:
         """Another coordinator loads the group."""
         assert self.events is not None  # those of the one before
-        self.talk = self.talk.restarted()
+        self.script = self.script.restarted()
         return self
 
     def _learn(self, member: str, reply: HeartbeatReply) -> None:

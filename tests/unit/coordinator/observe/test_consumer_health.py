@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.coordinator.consumer_group.talk import REBALANCE_MS
+from tests.unit.coordinator.consumer_group.script import REBALANCE_MS
 from tests.unit.coordinator.observe.consumer_life import ConsumerLife, of_one
 
 from rota.coordinator.observe.finding import Code
@@ -32,12 +32,12 @@ def test_a_member_that_does_not_give_up_partitions_in_time() -> None:
         slow = f"b-{number}"
         life.joins(slow, rebalance_ms=20_000)
         life.live(5_000, "a-1", slow)  # it has one of two partitions
-        life.talk.topics.delete("t")
+        life.script.topics.delete("t")
         life.after(5_000).beats("a-1").beats(slow, revokes=False)
         for _ in range(4):
             life.after(5_000).beats("a-1")
-        assert slow not in life.talk.group.members
-        life.talk.topics.set("t", 2)
+        assert slow not in life.script.group.members
+        life.script.topics.set("t", 2)
         life.live(5_000, "a-1")
     found = life.found()
     assert found[Code.POLL_INTERVAL_EXCEEDED].subject == "member b (10.0.0.2)"
@@ -71,7 +71,7 @@ def test_a_fenced_static_member_that_goes_on() -> None:
     life.joins("a-1", instance="i")
     life.leaves("a-1", -2, instance="i")
     life.joins("b-1", instance="i")
-    reply = life.talk.beat("a-1", 2, instance="i")
+    reply = life.script.beat("a-1", 2, instance="i")
     assert reply.error is ErrorCode.FENCED_INSTANCE_ID
     assert "each one fences the other" in life.found()[Code.STATIC_ID_USED_TWICE].sentence
 
@@ -97,8 +97,8 @@ def test_the_time_of_a_heartbeat_is_no_slowness() -> None:
 
 def test_an_assignor_that_the_classic_members_do_not_share() -> None:
     life = of_one()
-    life.talk.c_join("", fresh="c-1")
-    answer = life.talk.c_join("", fresh="d-1", protocols=(("sticky", b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"),))
+    life.script.c_join("", fresh="c-1")
+    answer = life.script.c_join("", fresh="d-1", protocols=(("sticky", b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"),))
     assert answer is not None
     assert answer.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     sentence = life.found()[Code.ASSIGNOR_MISMATCH].sentence
@@ -116,7 +116,7 @@ def test_a_group_that_never_stabilizes() -> None:
     life.joins("b-1")
     for at in range(32):
         life.live(10_000, "a-1", "b-1")
-        life.talk.topics.set("t", 5 + at)
+        life.script.topics.set("t", 5 + at)
     found = life.live(5_000, "a-1", "b-1").found()
     assert list(found) == [Code.NEVER_STABLE]
 
@@ -133,7 +133,7 @@ def test_a_group_that_waits_for_one_member_names_it() -> None:
 def test_commits_that_are_refused() -> None:
     life = of_one()
     for _ in range(10):
-        assert life.talk.commit("a-1", 1) is ErrorCode.STALE_MEMBER_EPOCH
+        assert life.script.commit("a-1", 1) is ErrorCode.STALE_MEMBER_EPOCH
     assert life.found()[Code.COMMITS_REFUSED].count == 10
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tests.unit.coordinator.consumer_group.talk import CLIENT, HOST, REBALANCE_MS, Talk
+from tests.unit.coordinator.consumer_group.script import CLIENT, HOST, REBALANCE_MS, Script
 
 from rota.coordinator.group.effects import Joined, Left, Synced
 from rota.coordinator.group.events import Heartbeat, InstanceId, Join, Leave, Leaver, MemberId, Proto, Sync
@@ -40,7 +40,7 @@ def read(raw: bytes) -> dict[str, set[int]]:
     return {part.topic: set(part.partitions) for part in decode_assignment(raw).assigned_partitions}
 
 
-class MixedTalk(Talk):
+class MixedScript(Script):
     """Classic members say c_join, c_sync, c_beat and c_leave; what waits is None until `answer` has it."""
 
     def __init__(self, *arguments: Any, config: GroupConfig | None = None, **more: Any) -> None:
@@ -127,37 +127,37 @@ class MixedTalk(Talk):
         return read(synced.assignment)
 
 
-def classic_pair(**more: Any) -> MixedTalk:
+def classic_pair(**more: Any) -> MixedScript:
     """A classic group in generation 1: c1 has partitions 0 and 1 of t, c2 has 2 and 3."""
-    talk = MixedTalk(**more)
-    talk.c_join("", fresh="c1")
-    first = talk.last
-    talk.c_join("", fresh="c2")
-    talk.advance(6_000)
-    assert talk.replies.pop(first).generation == talk.replies.pop(talk.last).generation == 1
-    talk.c_sync("c2", 1)
-    talk.replies.pop(talk.last, None)
-    waiting = talk.last
-    talk.c_sync("c1", 1, {"c1": {"t": (0, 1)}, "c2": {"t": (2, 3)}})
-    assert read(talk.replies.pop(waiting).assignment) == {"t": {2, 3}}
-    return talk
+    script = MixedScript(**more)
+    script.c_join("", fresh="c1")
+    first = script.last
+    script.c_join("", fresh="c2")
+    script.advance(6_000)
+    assert script.replies.pop(first).generation == script.replies.pop(script.last).generation == 1
+    script.c_sync("c2", 1)
+    script.replies.pop(script.last, None)
+    waiting = script.last
+    script.c_sync("c1", 1, {"c1": {"t": (0, 1)}, "c2": {"t": (2, 3)}})
+    assert read(script.replies.pop(waiting).assignment) == {"t": {2, 3}}
+    return script
 
 
-def mixed() -> MixedTalk:
+def mixed() -> MixedScript:
     """A group of c1 and c2, which are classic, and of a, which has joined with the consumer protocol: epoch 2."""
-    talk = classic_pair()
-    assert talk.join("a", "t").member_epoch == 2
-    return talk
+    script = classic_pair()
+    assert script.join("a", "t").member_epoch == 2
+    return script
 
 
-def settled() -> MixedTalk:
+def settled() -> MixedScript:
     """The same, when c1 and c2 have joined again and each member has its target."""
-    talk = mixed()
+    script = mixed()
     for member in ("c1", "c2"):
-        kept = talk.target(member)["t"]
-        answer = talk.c_join(member, owned={"t": kept})
+        kept = script.target(member)["t"]
+        answer = script.c_join(member, owned={"t": kept})
         assert answer is not None
-        assert talk.c_assigned(member, answer.generation) == {"t": kept}
-    talk.beat("a", 2)
-    assert talk.group.state.value == "Stable"
-    return talk
+        assert script.c_assigned(member, answer.generation) == {"t": kept}
+    script.beat("a", 2)
+    assert script.group.state.value == "Stable"
+    return script

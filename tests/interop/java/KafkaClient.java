@@ -14,14 +14,14 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * Kafka's own client, for the interop tests. Run from source: java -cp 'lib/*' Talk.java BOOTSTRAP COMMAND ARGUMENTS
+ * Kafka's own client, for the interop tests. Run from source: java -cp 'lib/*' KafkaClient.java BOOTSTRAP COMMAND ARGUMENTS
  *
  * produce COUNT TOPIC=CODEC...   COUNT records 0, 1, ... to each topic, with the client's defaults (idempotent)
  * consume COUNT TOPIC...         prints "TOPIC VALUE" until COUNT records of each topic have come
  * member GROUP TOPIC ASSIGNOR    prints "owns P,P,..." after each rebalance and "got VALUE", until its input ends;
  *                                ASSIGNOR "consumer" stands for the consumer protocol (KIP-848)
  */
-public final class Talk {
+public final class KafkaClient {
     public static void main(String[] arguments) throws Exception {
         List<String> given = List.of(arguments);
         List<String> rest = given.subList(2, given.size());

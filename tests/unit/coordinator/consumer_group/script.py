@@ -88,7 +88,7 @@ def id_of(name: str) -> bytes:
     return name.encode().ljust(16, b"\0")[:16]
 
 
-class Talk:
+class Script:
     """A new group at time 0, without an assignment interval unless `settings` say otherwise."""
 
     def __init__(

@@ -1,10 +1,10 @@
-"""Places for the exhaustive walk of a consumer group: the group, its timers, two clients and one topic.
+"""Nodes for the exhaustive walk of a consumer group: the group, its timers, two clients and one topic.
 
 The clients behave as consumers do: a member of the consumer protocol gives partitions up before it says so, and takes
 nothing over while it does not know whether its last heartbeat was handled; a classic one revokes before it joins again
 (cooperative) or whenever it joins (eager). Answers of the consumer protocol may be lost.
 
-`Place.shape` is what of a place matters. Times and tokens do not, of epochs only their order does.
+`WalkNode.shape` is what of a node matters. Times and tokens do not, of epochs only their order does.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from tests.unit.coordinator.consumer_group.mixed_talk import MixedTalk, assignment, read
-from tests.unit.coordinator.consumer_group.talk import REBALANCE_MS, Talk, TopicsInMemory, compact, named
+from tests.unit.coordinator.consumer_group.mixed_script import MixedScript, assignment, read
+from tests.unit.coordinator.consumer_group.script import REBALANCE_MS, Script, TopicsInMemory, compact, named
 
 from rota.coordinator.consumer_group.settings import ConsumerGroupSettings
 from rota.coordinator.consumer_group.state import ConsumerGroup
@@ -76,52 +76,52 @@ Client = Member | Classic
 
 
 @dataclass(slots=True)
-class Place:
+class WalkNode:
     """A group and its clients, and how we came here."""
 
-    talk: MixedTalk
+    script: MixedScript
     clients: dict[str, Client]
     path: tuple[str, ...] = ()
 
-    def copied(self) -> Place:
-        return Place(copied(self.talk), dict(self.clients), self.path)
+    def copied(self) -> WalkNode:
+        return WalkNode(copied(self.script), dict(self.clients), self.path)
 
-    def after(self, name: str, action: Callable[[Place], None]) -> Place:
-        there = self.copied()
-        there.path = (*self.path, name)
-        action(there)
-        there.take_answers()
-        there.talk.log = compact(there.talk.log)
-        return there
+    def after(self, name: str, action: Callable[[WalkNode], None]) -> WalkNode:
+        successor = self.copied()
+        successor.path = (*self.path, name)
+        action(successor)
+        successor.take_answers()
+        successor.script.log = compact(successor.script.log)
+        return successor
 
-    def actions(self) -> Iterator[tuple[str, Callable[[Place], None]]]:
+    def actions(self) -> Iterator[tuple[str, Callable[[WalkNode], None]]]:
         """What may happen next."""
         for who, client in self.clients.items():
             for verb in verbs(client):
-                yield f"{who} {verb}", lambda place, who=who, verb=verb: DEEDS[verb](place, who)  # type: ignore[misc]
-        for key in self.talk.timers:
-            yield f"{key} fires", lambda place, key=key: fire(place.talk, key)  # type: ignore[misc]
-        topic = self.talk.topics.get(TOPIC)
+                yield f"{who} {verb}", lambda node, who=who, verb=verb: ACTIONS[verb](node, who)  # type: ignore[misc]
+        for key in self.script.timers:
+            yield f"{key} fires", lambda node, key=key: fire(node.script, key)  # type: ignore[misc]
+        topic = self.script.topics.get(TOPIC)
         if topic is not None and topic.partition_count < PARTITIONS_MAX:
-            yield "the topic grows", lambda place: place.talk.topics.set(TOPIC, PARTITIONS_MAX)
+            yield "the topic grows", lambda node: node.script.topics.set(TOPIC, PARTITIONS_MAX)
 
     def take_answers(self) -> None:
         """Classic clients take the answers that have come."""
         for who, client in self.clients.items():
-            if isinstance(client, Classic) and client.waiting in self.talk.replies:
-                answer = self.talk.replies.pop(client.waiting)
+            if isinstance(client, Classic) and client.waiting in self.script.replies:
+                answer = self.script.replies.pop(client.waiting)
                 self.clients[who] = client = after_answer(replace(client, waiting=None), answer)
             if isinstance(client, Classic) and client.owned and not self.knows(who):
                 self.clients[who] = replace(client, has_lapsed=True)
 
     def knows(self, who: str) -> bool:
-        hosted = self.talk.hosted
+        hosted = self.script.hosted
         members = hosted.members.by_id if hosted.consumer is None else hosted.consumer.members
         return who in members
 
     def owners(self) -> list[int]:
         """The partitions that clients work on whom the coordinator knows in their epoch."""
-        group = self.talk.hosted.consumer
+        group = self.script.hosted.consumer
         if group is None:
             return []
         found = []
@@ -134,7 +134,7 @@ class Place:
         return found
 
     def shape(self) -> tuple[Any, ...]:
-        hosted = self.talk.hosted
+        hosted = self.script.hosted
         classic = (
             hosted.state.name,
             Epoch(hosted.generation),
@@ -145,40 +145,40 @@ class Place:
             tuple(sorted(hosted.members.unsynced)),
             hosted.hard is not None,
         )
-        topic = self.talk.topics.get(TOPIC)
+        topic = self.script.topics.get(TOPIC)
         assert topic is not None
         return _ranked(
             (
                 classic,
                 None if hosted.consumer is None else _shape_of(hosted.consumer),
                 tuple((who, client.shape) for who, client in self.clients.items()),
-                tuple(sorted(self.talk.timers)),
+                tuple(sorted(self.script.timers)),
                 topic.partition_count,
             )
         )
 
 
-def start(clients: dict[str, Client]) -> Place:
-    talk = MixedTalk(
+def start(clients: dict[str, Client]) -> WalkNode:
+    script = MixedScript(
         TopicsInMemory(t=PARTITIONS),
         ConsumerGroupSettings(assignment_interval_ms=0),
         config=GroupConfig(initial_rebalance_delay_ms=0),
     )
-    return Place(talk, clients)
+    return WalkNode(script, clients)
 
 
-def copied(talk: MixedTalk) -> MixedTalk:
+def copied(script: MixedScript) -> MixedScript:
     """A copy with a group and topics of its own. What never changes is shared."""
-    other = copy(talk)
-    other.topics = copy(talk.topics)
-    other.topics._topics = dict(talk.topics._topics)
-    group = talk.hosted.consumer
-    shared = [talk.config, talk.settings, *(() if group is None else group.members.values())]
+    other = copy(script)
+    other.topics = copy(script.topics)
+    other.topics._topics = dict(script.topics._topics)
+    group = script.hosted.consumer
+    shared = [script.config, script.settings, *(() if group is None else group.members.values())]
     memo: dict[int, Any] = {id(each): each for each in shared}
-    memo[id(talk.topics)] = other.topics
-    other.hosted = deepcopy(talk.hosted, memo)
-    other.timers, other.replies = dict(talk.timers), dict(talk.replies)
-    other.log, other.notes, other.written = list(talk.log), [], []
+    memo[id(script.topics)] = other.topics
+    other.hosted = deepcopy(script.hosted, memo)
+    other.timers, other.replies = dict(script.timers), dict(script.replies)
+    other.log, other.notes, other.written = list(script.log), [], []
     return other
 
 
@@ -209,15 +209,15 @@ def said(client: Member) -> dict[str, Any]:
     return {"owned": {TOPIC: client.owned} if client.owned else {}, "instance": client.instance, **joins}
 
 
-def beat(place: Place, who: str) -> None:
-    client = place.clients[who]
+def beat(node: WalkNode, who: str) -> None:
+    client = node.clients[who]
     assert isinstance(client, Member)
-    reply = place.talk.beat(who, client.epoch, **said(client))
+    reply = node.script.beat(who, client.epoch, **said(client))
     if reply.error is not OK:
-        place.clients[who] = Member(instance=client.instance)
+        node.clients[who] = Member(instance=client.instance)
         return
     told = named(reply)
-    place.clients[who] = replace(
+    node.clients[who] = replace(
         client,
         epoch=reply.member_epoch,
         told=client.told if told is None else _or_none(frozenset(told.get(TOPIC, ())), client.owned),
@@ -225,66 +225,66 @@ def beat(place: Place, who: str) -> None:
     )
 
 
-def lose_answer(place: Place, who: str) -> None:
-    client = place.clients[who]
+def lose_answer(node: WalkNode, who: str) -> None:
+    client = node.clients[who]
     assert isinstance(client, Member)
-    place.talk.beat(who, client.epoch, **said(client))
-    place.clients[who] = replace(client, is_full=client.epoch > 0)
+    node.script.beat(who, client.epoch, **said(client))
+    node.clients[who] = replace(client, is_full=client.epoch > 0)
 
 
-def apply(place: Place, who: str) -> None:
-    client = place.clients[who]
+def apply(node: WalkNode, who: str) -> None:
+    client = node.clients[who]
     assert isinstance(client, Member)
     assert client.told is not None
-    place.clients[who] = replace(client, owned=client.told, told=None)
+    node.clients[who] = replace(client, owned=client.told, told=None)
 
 
-def leave(place: Place, who: str) -> None:
-    client = place.clients[who]
+def leave(node: WalkNode, who: str) -> None:
+    client = node.clients[who]
     assert isinstance(client, Member)
-    place.talk.leave(who, -1 if client.instance is None else -2, instance=client.instance)
-    place.clients[who] = Member(instance=client.instance)
+    node.script.leave(who, -1 if client.instance is None else -2, instance=client.instance)
+    node.clients[who] = Member(instance=client.instance)
 
 
-def join(place: Place, who: str) -> None:
-    client = place.clients[who]
+def join(node: WalkNode, who: str) -> None:
+    client = node.clients[who]
     assert isinstance(client, Classic)
     owned = NOTHING if client.is_eager or client.step == "out" else client.owned
-    answer = place.talk.c_join(
+    answer = node.script.c_join(
         "" if client.step == "out" else who,
         fresh=who,
         owned={TOPIC: tuple(sorted(owned))} if owned else {},
         version=0 if client.is_eager else 1,
     )
-    place.clients[who] = after_answer(replace(client, owned=owned, step="", waiting=place.talk.last), answer)
+    node.clients[who] = after_answer(replace(client, owned=owned, step="", waiting=node.script.last), answer)
 
 
-def sync(place: Place, who: str) -> None:
-    client = place.clients[who]
+def sync(node: WalkNode, who: str) -> None:
+    client = node.clients[who]
     assert isinstance(client, Classic)
-    topic = place.talk.topics.get(TOPIC)
+    topic = node.script.topics.get(TOPIC)
     assert topic is not None
     parts = {who: assignment({TOPIC: range(topic.partition_count)})} if client.leads else {}
-    answer = place.talk.c_sync(who, client.generation, raw=parts)
-    place.clients[who] = after_answer(replace(client, step="", waiting=place.talk.last), answer)
+    answer = node.script.c_sync(who, client.generation, raw=parts)
+    node.clients[who] = after_answer(replace(client, step="", waiting=node.script.last), answer)
 
 
-def beat_classic(place: Place, who: str) -> None:
-    client = place.clients[who]
+def beat_classic(node: WalkNode, who: str) -> None:
+    client = node.clients[who]
     assert isinstance(client, Classic)
-    code = place.talk.c_beat(who, client.generation)
+    code = node.script.c_beat(who, client.generation)
     if code is not OK:
-        place.clients[who] = refused(client, code)
+        node.clients[who] = refused(client, code)
 
 
-def leave_classic(place: Place, who: str) -> None:
-    client = place.clients[who]
+def leave_classic(node: WalkNode, who: str) -> None:
+    client = node.clients[who]
     assert isinstance(client, Classic)
-    place.talk.c_leave((who, None))
-    place.clients[who] = Classic(client.is_eager)
+    node.script.c_leave((who, None))
+    node.clients[who] = Classic(client.is_eager)
 
 
-DEEDS: dict[str, Callable[[Place, str], None]] = {
+ACTIONS: dict[str, Callable[[WalkNode, str], None]] = {
     "beats": beat,
     "loses an answer": lose_answer,
     "applies": apply,
@@ -319,16 +319,16 @@ def refused(client: Classic, code: ErrorCode) -> Classic:
     return Classic(client.is_eager)
 
 
-def fire(talk: Talk, key: str) -> None:
+def fire(script: Script, key: str) -> None:
     """Let time pass until the timer fires; a session is over then: no heartbeat came."""
-    at, who = talk.timers.pop(key), key.removeprefix(SESSION)
-    group = talk.hosted.consumer
+    at, who = script.timers.pop(key), key.removeprefix(SESSION)
+    group = script.hosted.consumer
     deadline_ms = 0
     if key.startswith(SESSION):
-        found = [each.deadline_ms for each in talk.hosted.members if each.member_id == who]
+        found = [each.deadline_ms for each in script.hosted.members if each.member_id == who]
         deadline_ms = max(found, default=0) if group is None else group.deadlines.get(who, 0)
-    talk.now_ms = max(talk.now_ms, at, deadline_ms)
-    talk.perform(talk.hosted.step(TimerFired(key), talk.now_ms, talk.wall_ms))
+    script.now_ms = max(script.now_ms, at, deadline_ms)
+    script.perform(script.hosted.step(TimerFired(key), script.now_ms, script.wall_ms))
 
 
 def epoch_of(client: Client) -> int:

@@ -1,8 +1,8 @@
 import java.util.HexFormat;
 import org.apache.kafka.clients.producer.internals.BuiltInPartitioner;
 
-/** Where Kafka's own producer puts keys: java -cp 'lib/*' Place.java PARTITIONS HEXKEY... prints a partition for each. */
-public final class Place {
+/** Where Kafka's own producer puts keys: java -cp 'lib/*' PartitionForKey.java PARTITIONS HEXKEY... prints a partition for each. */
+public final class PartitionForKey {
     public static void main(String[] arguments) {
         int partitions = Integer.parseInt(arguments[0]);
         for (int at = 1; at < arguments.length; at++) {
