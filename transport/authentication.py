@@ -5,6 +5,8 @@ Laws
     A session is renewed before its end, after the requests that were sent before; those that come meanwhile wait, and
     none fails. New credentials are there before any request waits.
     A provider without a new token is called again until the session is over.
+    A renewal that ends in any other way, also by a cancellation before its first step, ends the connection with the
+    reason. Requests that wait for it are not written: the broker waits for the end of an authentication.
     A lifetime below 0 is none, as in Kafka's clients; however short it is, renewals are RENEWAL_SECONDS_MIN apart.
 """
 
@@ -12,13 +14,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+from functools import partial
 from typing import Final
 
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from rota.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from rota.transport.connection import Connection
-from rota.transport.errors import AuthenticationFailed, TimedOut, Unreachable, Unsupported
+from rota.transport.errors import AuthenticationFailed, KafkaError, Unreachable, Unsupported
 from rota.transport.sasl.conversation import Conversation, InvalidChallenge
 from rota.transport.sasl.login import Login
 
@@ -36,7 +39,9 @@ async def authenticate(connection: Connection, login: Login, seconds: float) -> 
     if lifetime > 0:
         loop = asyncio.get_running_loop()
         renewal = _renew_until_end(connection, login, seconds, loop.time(), lifetime)
-        connection.attach(loop.create_task(renewal, name=f"renew the session with {connection.peer}"))
+        task = loop.create_task(renewal, name=f"renew the session with {connection.peer}")
+        task.add_done_callback(partial(_renewal_ended, connection))
+        connection.attach(task)
 
 
 async def require_no_sasl(connection: Connection, seconds: float) -> None:
@@ -97,15 +102,30 @@ async def _renew_until_end(connection: Connection, login: Login, seconds: float,
         ends = began + lifetime
         renewed_at = began + max(lifetime * random.uniform(RENEWED_FROM, RENEWED_TO), RENEWAL_SECONDS_MIN)
         await asyncio.sleep(renewed_at - loop.time())
-        try:
-            conversation = await _new_conversation(login, ends)
-            with connection.hold():
+        conversation = await _new_conversation(login, ends)
+        with connection.hold():
+            try:
                 lifetime, began = await _authenticated(connection, login, conversation, seconds), loop.time()
-        except AuthenticationFailed as why:
-            connection.end(why)
-            return
-        except (Unreachable, TimedOut):  # the connection has ended
-            return
+            except BaseException as why:
+                _end(connection, why)
+                raise
+
+
+def _renewal_ended(connection: Connection, renewal: asyncio.Task[None]) -> None:
+    why = asyncio.CancelledError() if renewal.cancelled() else renewal.exception()
+    if why is not None:
+        _end(connection, why)
+
+
+def _end(connection: Connection, why: BaseException) -> None:
+    """End the connection, whose session cannot be renewed. Of an ended connection the first reason stays."""
+    if isinstance(why, KafkaError):
+        connection.end(why)
+        return
+    what = "was cancelled" if isinstance(why, asyncio.CancelledError) else f"failed with {type(why).__name__}"
+    reason = Unreachable(f"the renewal of the session with broker {connection.peer} {what}; the connection was closed")
+    reason.__cause__ = why
+    connection.end(reason)
 
 
 async def _new_conversation(login: Login, ends: float) -> Conversation:

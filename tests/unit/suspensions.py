@@ -7,11 +7,13 @@ second, … until it ends by itself.
 
 from __future__ import annotations
 
+import ast
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
+from pathlib import Path
 from types import coroutine
 from typing import Any
 
@@ -98,3 +100,32 @@ def tasks_of_ours() -> set[asyncio.Task[Any]]:
     return {
         task for task in asyncio.all_tasks() if task is not current and "_serve" not in task.get_coro().__qualname__
     }
+
+
+STARTS = {"create_task", "ensure_future", "run_shielded", "_spawn"}
+
+
+def started_in(*folders: Path) -> set[str]:
+    """What the functions of the modules start as tasks: methods of the same class by name, else the function itself."""
+    return set[str]().union(*(_started(path.read_text()) for folder in folders for path in folder.rglob("*.py")))
+
+
+def _started(source: str) -> set[str]:
+    found: set[str] = set()
+
+    def visit(node: ast.AST, cls: str, function: str) -> None:
+        if isinstance(node, ast.ClassDef):
+            cls = f"{node.name}."
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            function = function or cls + node.name
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in STARTS:
+            match node.args[0]:
+                case ast.Call(func=ast.Attribute(value=ast.Name("self"), attr=method)):
+                    found.add(cls + method)
+                case _:
+                    found.add(function)
+        for child in ast.iter_child_nodes(node):
+            visit(child, cls, function)
+
+    visit(ast.parse(source), "", "")
+    return found

@@ -5,7 +5,6 @@ Afterwards the same call works, every record is delivered once and in order, and
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import contextlib
 import inspect
@@ -25,6 +24,7 @@ from tests.unit.suspensions import (
     TEN_S,
     cancel,
     each_suspension,
+    started_in,
     task_cancelled_at,
     tasks_of_ours,
 )
@@ -236,36 +236,12 @@ CANCELLED_BY_OTHER_TESTS = {
     "Cluster.background",  # starts MetadataUpdater.run
     "_all",  # the requests of a lookup: tests/unit/client/offsets/test_list_offsets.py
 }
-STARTS = {"create_task", "ensure_future", "run_shielded", "_spawn"}
 HELPERS = {"run_shielded", "Membership._spawn"}  # start what their callers give them
-
-
-def started_in(source: str) -> set[str]:
-    """What the functions of a module start as tasks: methods of the same class by name, else the function itself."""
-    found: set[str] = set()
-
-    def visit(node: ast.AST, cls: str, function: str) -> None:
-        if isinstance(node, ast.ClassDef):
-            cls = f"{node.name}."
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            function = function or cls + node.name
-        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in STARTS:
-            match node.args[0]:
-                case ast.Call(func=ast.Attribute(value=ast.Name("self"), attr=method)):
-                    found.add(cls + method)
-                case _:
-                    found.add(function)
-        for child in ast.iter_child_nodes(node):
-            visit(child, cls, function)
-
-    visit(ast.parse(source), "", "")
-    return found
 
 
 def test_every_internal_task_is_cancelled_here() -> None:
     client = Path(rota.client.__file__).parent
-    sources = [path for part in ("consumer", "group", "network", "offsets") for path in (client / part).rglob("*.py")]
-    started = set[str]().union(*(started_in(path.read_text()) for path in sources))
+    started = started_in(*(client / part for part in ("consumer", "group", "network", "offsets")))
     assert started - HELPERS == {*TASKS, *CANCELLED_BY_OTHER_TESTS} - {"MetadataUpdater.run"}
 
 

@@ -31,6 +31,9 @@ from rota.protocol.messages.consumer_group_heartbeat import (
 )
 from rota.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from rota.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from rota.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from rota.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from rota.transport import authentication
 
 RECORDS = 20  # of each partition
 BOTH = frozenset({0, 1})
@@ -47,6 +50,8 @@ class EpochGroup(Bookkeeper):
         self.target, self.assigned, self.owned = BOTH, frozenset[int](), frozenset[int]()
         for broker in self.brokers:
             broker.on(ConsumerGroupHeartbeatRequest, self._heartbeat)
+            broker.on(SaslHandshakeRequest, lambda _: SaslHandshakeResponse(mechanisms=("PLAIN",)))
+            broker.on(SaslAuthenticateRequest, lambda _: SaslAuthenticateResponse(session_lifetime_ms=20))
 
     def _heartbeat(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
         if request.member_epoch == 0:
@@ -167,26 +172,37 @@ async def test_a_member_whose_polls_are_cancelled_reads_each_record_once(times: 
 
 
 CANCELLED_TASKS = [
-    *(("_ask", nth) for nth in range(4)),
-    ("_find", 0),
-    ("_refresh", 0),
-    *(("_run", nth) for nth in range(3)),
+    *(("Membership._ask", nth) for nth in range(4)),
+    *(("Membership._run", nth) for nth in range(3)),
+    ("Membership._find", 0),
+    ("Membership._refresh", 0),
+    *(("_renew_until_end", nth) for nth in range(2)),  # the sessions of its connections (KIP-368)
 ]
+SASL = {
+    "security_protocol": "SASL_PLAINTEXT",
+    "sasl_mechanism": "PLAIN",
+    "sasl_username": "alice",
+    "sasl_password": "planted-secret",
+}
 
 
 @pytest.mark.parametrize(("name", "nth"), CANCELLED_TASKS)
-async def test_a_member_whose_tasks_are_cancelled_reads_each_record_once(name: str, nth: int) -> None:
+async def test_a_member_whose_tasks_are_cancelled_reads_each_record_once(
+    name: str, nth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(authentication, "RENEWAL_SECONDS_MIN", 0.0)
+    security = SASL if name == "_renew_until_end" else {}
     for suspension in count(BEFORE_THE_FIRST_STEP):
         async with serving(group := EpochGroup()):
             before = tasks_of_ours()
-            group.hides_topics = name == "_refresh"
-            with task_cancelled_at(f"Membership.{name}", nth, suspension) as reached:
-                async with made(group) as consumer:
+            group.hides_topics = name == "Membership._refresh"
+            with task_cancelled_at(name, nth, suspension) as reached:
+                async with made(group, **security) as consumer:
                     user = Reading(group, consumer)
                     await user.finish()
             user.check()
             await ended(before)
-        if not reached or name == "_run":  # a callback that has begun is the user's
+        if not reached or name == "Membership._run":  # a callback that has begun is the user's
             break
     assert suspension >= 0 or reached, f"there is no task {name}"
 
