@@ -74,6 +74,7 @@ bench: $(TESTED)
 	$(PY) -m benchmarks.command_start
 	$(PY) -m benchmarks.memory
 	$(PY) -m benchmarks.tls
+	$(PY) -m benchmarks.failover
 	$(PY) -m benchmarks.spark
 
 # fails if a row is slower than in an earlier release by more than a tenth: make bench-check AGAINST=WHEEL-OR-COMMIT
