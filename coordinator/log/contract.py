@@ -257,7 +257,7 @@ class Log(Protocol):
         """Begin to remove all records from `offset` on, as a follower does. Raises StorageFailed.
 
         Returns the call that writes to the medium, in any thread, that nothing from `offset` on is flushed and that
-        the log starts at or before `offset`; it raises StorageFailed. Then `finish_truncate` removes the records, so
+        the log starts at or before `offset`; it raises StorageFailed. Then the records are removed, so
         that a crash at any time leaves a log that is not truncated, or is. The calls of logs that share a checkpoint
         are equal, and one of them writes for all that have begun; None when nothing has to be written.
 
@@ -276,10 +276,18 @@ class Log(Protocol):
         It reads the headers of at most one segment, and raises StorageFailed. None when nothing has to be read.
         """
 
-    def finish_truncate(self) -> None:
-        """Remove the records. Does nothing unless a truncation has begun. Raises StorageFailed.
+    def begin_remove(self) -> Callable[[], None] | None:
+        """Remove the records of a truncation that has begun, for all who use the log. Raises StorageFailed.
 
-        It renames files and cuts one; it reads nothing if the call of `begin_read_kept` has returned.
+        Returns the call that removes them from the files, in any thread: if it raises StorageFailed, the log has
+        failed. None unless a truncation has begun, or when its records are removed already. It reads nothing if the
+        call of `begin_read_kept` has returned.
+        """
+
+    def finish_truncate(self) -> None:
+        """End a truncation. Does nothing unless one has begun. Raises StorageFailed.
+
+        It changes no file if the call of `begin_remove` has returned; else it does everything that is left.
         """
 
     def cancel_truncate(self) -> Callable[[], None] | None:
@@ -287,7 +295,8 @@ class Log(Protocol):
 
         Return the call that writes the log start to the medium again, in any thread, if the truncation has lowered it
         there: until then a crash brings deleted records back.
-        Raises StorageFailed if it would remove all records: the log has to be reopened, and starts where it should.
+        Raises StorageFailed if it would remove all records, or removes them already: the log has to be reopened, and
+        starts where it should.
         """
 
     def begin_read_ages(self, now_ms: int) -> AgeRead | None:

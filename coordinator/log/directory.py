@@ -41,6 +41,7 @@ from rota.coordinator.log.index_files import LoadedIndexes
 from rota.coordinator.log.properties import new_id, read_properties, read_topic_id, write_properties, write_topic_id
 from rota.coordinator.log.store import OpenFiles
 from rota.coordinator.log.trash import Trash
+from rota.coordinator.log.truncation import Removal
 
 META_FILE: Final = "meta.properties"
 LOCK_FILE: Final = ".lock"
@@ -75,6 +76,7 @@ class LogDirectory:
         self._trash = Trash(self._system)
         self._tracks_high_watermarks = self._is_identified = False
         self._uncut: dict[TopicPartition, int] = {}  # high watermarks as they are if a truncation is cancelled
+        self._removals: dict[TopicPartition, Removal] = {}  # of logs that are used no more
         self._unrecovered: set[TopicPartition] = set()  # opening has begun, and did not succeed yet
         self._lock_fd = -1
         try:
@@ -160,6 +162,7 @@ class LogDirectory:
         key = topic, partition
         if (failed := self._logs.pop(key, None)) is not None:
             failed.abandon()
+            self._let_go(key, failed)
             self._note(key, failed)
         known = RecoveryCheckpoint(
             clean=key in self._clean_logs,
@@ -171,7 +174,7 @@ class LogDirectory:
         )
         self._clean_logs.discard(key)
         self._unrecovered.add(key)
-        return Opening(self, key, config, known, topic_id, now_ms)
+        return Opening(self, key, config, known, topic_id, now_ms, self._removals.pop(key, None))
 
     def note(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
         """Note how far recovery, deletion, compaction and replication have come, for the next `checkpoint`.
@@ -305,8 +308,14 @@ class LogDirectory:
     def destroyed(self, log: DiskLog) -> None:
         key = self._key(log)
         self._logs.pop(key, None)
+        self._let_go(key, log)
         self._forget(key)
         self._set_aside(log.path)
+
+    def _let_go(self, key: TopicPartition, log: DiskLog) -> None:
+        """Another thread may change files of this log still: the next opening of its folder waits for that."""
+        if log.removal is not None:
+            self._removals[key] = log.removal
 
     def _not_clean(self) -> set[TopicPartition]:
         """Return the logs that were not closed in order since a crash. Raises StorageFailed."""
@@ -424,15 +433,18 @@ class Opening:
         known: RecoveryCheckpoint,
         topic_id: bytes | None,
         now_ms: int,
+        removal: Removal | None,
     ) -> None:
         self._directory, self._key, self._config, self._known = directory, key, config, known
-        self._topic_id, self._now_ms = topic_id, now_ms
+        self._topic_id, self._now_ms, self._removal = topic_id, now_ms, removal
         self._log: DiskLog | None = None
         self._is_new = False
 
     def run(self) -> None:
         """Open the log, and recover it if it was not closed in order. Raises StorageFailed."""
         directory, (topic, partition) = self._directory, self._key
+        if self._removal is not None:
+            self._removal.wait_stopped()
         path = directory.path / f"{topic}-{partition}"
         self._is_new = not directory._prepare_folder(self._key, path, self._topic_id)
         if self._is_new:  # it has nothing of what the checkpoints say of an old one of its name

@@ -30,6 +30,7 @@ from rota.coordinator.log.segment import Segment
 from rota.coordinator.log.segmented import SegmentedLog
 from rota.coordinator.log.store import OpenFiles
 from rota.coordinator.log.trash import Trash
+from rota.coordinator.log.truncation import Removal
 from rota.protocol.records.errors import CorruptBatch
 
 
@@ -161,9 +162,16 @@ class DiskLog(SegmentedLog):
         except OSError as error:
             raise StorageFailed(f"cannot remove {self.path}: {error}") from error
 
+    @property
+    def removal(self) -> Removal | None:
+        """What changes files in another thread, if a truncation does."""
+        return self._removal
+
     def abandon(self) -> None:
         """Let its files go as a crash would: nothing is written, the next start recovers."""
         self._closed = True
+        if self._removal is not None:
+            self._removal.stop()
         self.failure = self.failure or "it was closed"
         for segment in self._segments:
             self._folder.release(segment)

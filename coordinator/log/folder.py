@@ -29,7 +29,7 @@ from rota.coordinator.log.index_files import (
 from rota.coordinator.log.segment import Segment
 from rota.coordinator.log.segment_storage import NoSync
 from rota.coordinator.log.snapshots import Snapshots
-from rota.coordinator.log.store import FileStore, OpenFiles, Sync
+from rota.coordinator.log.store import FileStore, OpenFiles, Sync, do_nothing
 from rota.coordinator.log.trash import DELETED, Trash
 
 LOG: Final = ".log"
@@ -69,13 +69,20 @@ class FileSnapshots:
         self._offsets = sorted({*self._offsets, offset})
 
     def remove(self, offset: int) -> None:
+        self.begin_remove(offset)()
+
+    def begin_remove(self, offset: int) -> Callable[[], None]:
         if offset in self._offsets:
             self._offsets.remove(offset)
         path = self._folder / file_name(offset, SNAPSHOT)
-        try:
-            self._discard(path)
-        except OSError as error:
-            raise StorageFailed(f"cannot remove {path}: {error}") from error
+
+        def remove() -> None:
+            try:
+                self._discard(path)
+            except OSError as error:
+                raise StorageFailed(f"cannot remove {path}: {error}") from error
+
+        return remove
 
     def reader(self) -> Snapshots:
         return FileSnapshots(self._folder, self._offsets, self._system, self._system.unlink)
@@ -133,12 +140,16 @@ class Folder:
 
     def create(self, base_offset: int, index_interval_bytes: int, now_ms: int) -> Segment:
         """Create a segment. Past offset 0 its file is created too: the file's name keeps the log's end."""
+        segment, create = self.begin_create(base_offset, index_interval_bytes, now_ms)
+        create()
+        return segment
+
+    def begin_create(
+        self, base_offset: int, index_interval_bytes: int, now_ms: int
+    ) -> tuple[Segment, Callable[[], None]]:
         self._names_made += 1
         segment = self._segment(base_offset, index_interval_bytes, 0, now_ms)
-        if base_offset:
-            store, _ = _parts(segment)
-            store.create()
-        return segment
+        return segment, _parts(segment)[0].create if base_offset else do_nothing
 
     def stage(self, base_offset: int, index_interval_bytes: int) -> Segment:
         """Return a segment for another thread to write; it shares nothing with the other segments until the swap."""
@@ -183,6 +194,23 @@ class Folder:
         except OSError as error:
             raise StorageFailed(f"cannot remove {store.path}: {error.strerror or error}") from error
 
+    def begin_remove(self, segment: Segment) -> Callable[[], None]:
+        store, indexes = _parts(segment)
+        self._loaded.forget(segment)
+        store.release()
+
+        def remove() -> None:
+            try:
+                indexes.remove(self.trash)
+                self.trash.discard(store.path)
+            except OSError as error:
+                raise StorageFailed(f"cannot remove {store.path}: {error.strerror or error}") from error
+
+        return remove
+
+    def note_names(self) -> None:
+        self._names_made += 1
+
     def _discard(self, path: Path) -> None:
         self.trash.discard(path)
 
@@ -190,8 +218,7 @@ class Folder:
         """Close the files of a segment and drop its indexes."""
         store, _ = _parts(segment)
         self._loaded.forget(segment)
-        store.close()
-        self._files.forget(store.path)
+        store.release()
 
     def share(self, segments: list[Segment], files: OpenFiles, loaded: LoadedIndexes, trash: Trash) -> None:
         """Use the caches of the other logs from now on; the log was opened with its own in another thread."""
@@ -206,10 +233,18 @@ class Folder:
         self._files, self._loaded, self.trash = files, loaded, trash
 
     def save_epochs(self, epochs: LeaderEpochs) -> None:
-        try:
-            self._system.write_file(self.path / EPOCHS_FILE, epochs.to_text().encode())
-        except OSError as error:
-            raise StorageFailed(f"cannot write {self.path / EPOCHS_FILE}: {error}") from error
+        self.begin_save_epochs(epochs)()
+
+    def begin_save_epochs(self, epochs: LeaderEpochs) -> Callable[[], None]:
+        data = epochs.to_text().encode()
+
+        def save() -> None:
+            try:
+                self._system.write_file(self.path / EPOCHS_FILE, data)
+            except OSError as error:
+                raise StorageFailed(f"cannot write {self.path / EPOCHS_FILE}: {error}") from error
+
+        return save
 
     def remove_tree(self) -> None:
         """Remove the folder and its content. Raises OSError."""

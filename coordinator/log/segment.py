@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -313,14 +313,19 @@ class Segment:
 
     def truncate(self, cut: SegmentCut) -> None:
         """Remove the batches behind the cut. It reads nothing."""
+        self.begin_truncate(cut)()
+
+    def begin_truncate(self, cut: SegmentCut) -> Callable[[], None]:
+        """As `truncate`. The call cuts the file, in any thread, before the next append; it raises StorageFailed."""
         self.active = self._unsaved = True
-        self.store.truncate(cut.size_bytes)
+        cut_file = self.store.begin_truncate(cut.size_bytes)
         self._offsets, self._times = cut.offsets, cut.times
         self.aborted.truncate(cut.next_offset)
         keep = bisect_left(self._recent_positions, cut.size_bytes)
         del self._recent_offsets[keep:], self._recent_positions[keep:]
         self.next_offset, self._largest, self._first_timestamp = cut.next_offset, cut.largest, None
         self._since_entry_bytes = cut.size_bytes - (cut.offsets.last[1] if cut.offsets.last else 0)
+        return cut_file
 
     def seal(self) -> None:
         """Seal the segment: add the largest timestamp to the time index, save the indexes and release them."""

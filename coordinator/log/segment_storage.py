@@ -3,17 +3,19 @@
 Laws
     After `swap` either the old segments are there or the new one, whatever moment the machine stopped at.
     A4  No method waits for the disk. The log's thread changes names, because what reads or truncates the log must meet
-        the files of one state. A rename costs about as much as an append, and few segments are renamed at once.
+        the files of one state. A rename costs about as much as an append, and few segments are renamed at once. A
+        truncation may have to remove many: `begin_remove` and its like leave the work on files to another thread.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from rota.coordinator.log.epochs import LeaderEpochs
 from rota.coordinator.log.segment import Segment
 from rota.coordinator.log.snapshots import Snapshots
-from rota.coordinator.log.store import MemoryStore, Sync
+from rota.coordinator.log.store import MemoryStore, Sync, do_nothing
 
 SEGMENTS_AT_ONCE_MAX: Final = 16  # removed in one go: the names of each are changed in about 0.2 ms
 
@@ -50,6 +52,20 @@ class SegmentStorage(Protocol):
 
     def save_epochs(self, epochs: LeaderEpochs) -> None: ...
 
+    def begin_create(
+        self, base_offset: int, index_interval_bytes: int, now_ms: int
+    ) -> tuple[Segment, Callable[[], None]]:
+        """As `create`. The call makes the file, in any thread, before anything is written."""
+
+    def begin_remove(self, segment: Segment) -> Callable[[], None]:
+        """As `remove`, of a segment that nothing uses any more. The call renames its files, in any thread."""
+
+    def begin_save_epochs(self, epochs: LeaderEpochs) -> Callable[[], None]:
+        """As `save_epochs`. The call writes the epochs of this moment, in any thread."""
+
+    def note_names(self) -> None:
+        """A thread has changed names: only a sync that begins from now on covers them."""
+
     def begin_sync_names(self) -> Sync:
         """The sync of the names of the segments made so far, so that they survive a crash."""
 
@@ -84,6 +100,21 @@ class MemorySegmentStorage:
         segment.store.remove()
 
     def save_epochs(self, epochs: LeaderEpochs) -> None:
+        pass
+
+    def begin_create(
+        self, base_offset: int, index_interval_bytes: int, now_ms: int
+    ) -> tuple[Segment, Callable[[], None]]:
+        return self.create(base_offset, index_interval_bytes, now_ms), do_nothing
+
+    def begin_remove(self, segment: Segment) -> Callable[[], None]:
+        self.remove(segment)
+        return do_nothing
+
+    def begin_save_epochs(self, epochs: LeaderEpochs) -> Callable[[], None]:
+        return do_nothing
+
+    def note_names(self) -> None:
         pass
 
     def begin_sync_names(self) -> Sync:

@@ -40,7 +40,7 @@ from rota.coordinator.log.snapshots import write_snapshot
 from rota.coordinator.log.store import Sync
 from rota.coordinator.log.times import first_since, record_of_max_timestamp
 from rota.coordinator.log.transactions import AbortedTransaction
-from rota.coordinator.log.truncation import KeptRecords, Truncation
+from rota.coordinator.log.truncation import KeptRecords, Removal, Truncation
 from rota.protocol.records.batch import (
     BATCH_HEADER_BYTES,
     CONTROL_BIT,
@@ -71,6 +71,7 @@ class SegmentedLog:
         "_expired_ms",
         "_kept",
         "_recovery_point",
+        "_removal",
         "_segments",
         "_staged",
         "_start",
@@ -108,6 +109,7 @@ class SegmentedLog:
         self._staged: Segment | None = None  # what a compaction is about to swap in
         self.truncation: Truncation | None = None  # it has begun and is not finished
         self._kept: KeptRecords | None = None  # of that truncation
+        self._removal: Removal | None = None  # of that truncation, when its records are removed
         self.failure: str | None = None
         self.high_watermark_checkpoint = min(high_watermark, self._end)
         self._syncing = Lock()  # held by one flush at a time, so that none succeeds after another has failed
@@ -303,6 +305,8 @@ class SegmentedLog:
         truncation = self.truncation
         if truncation is None:
             return None
+        if self._removal is not None:
+            raise self._failed(StorageFailed("a truncation was interrupted while files were removed"))
         if truncation.is_full:  # its new log start may be on the medium
             raise self._failed(StorageFailed("a truncation of all records was interrupted"))
         self._truncations += 1
@@ -311,9 +315,11 @@ class SegmentedLog:
         return self.begin_delete_before(self._start) if truncation.start_offset < self._start else None
 
     def _end_truncation(self) -> None:
-        """Finish one of all records, because the medium may have the new log start; cancel another."""
+        """Finish one that removes records, or of all records: the medium may have the new log start. Cancel another."""
         self._check()
-        if self.truncation is not None and self.truncation.is_full:
+        if self._removal is not None:
+            self.finish_truncate()
+        elif self.truncation is not None and self.truncation.is_full:
             self._truncate_now(self._write_truncation())
         self.cancel_truncate()
 
@@ -341,24 +347,44 @@ class SegmentedLog:
         """Return the call that writes to the medium where the log will start and end; None without a medium."""
         return None
 
-    def finish_truncate(self) -> None:
+    def begin_remove(self) -> Callable[[], None] | None:
         self._check()
+        truncation = self.truncation
+        if truncation is None or self._removal is not None:
+            return None
+        steps: list[Callable[[], None]] = []
+        if self._staged is not None:  # else a start would complete its swap, with what is cut now
+            steps.append(self._storage.begin_remove(self._staged))
+        try:
+            if truncation.is_full:
+                steps += self._begin_start_afresh(truncation.offset)
+            else:
+                steps += self._begin_remove_from(truncation.offset, self._read_kept())
+        except StorageFailed as error:
+            raise self._failed(error) from error
+        self._truncations += 1
+        self._staged, self._removal = None, Removal(steps)
+        return self._remove
+
+    def _remove(self) -> None:
+        """Change the files, in any thread. Raises StorageFailed."""
+        removal = self._removal
+        assert removal is not None
+        try:
+            removal.run()
+        except StorageFailed as error:
+            raise self._failed(error) from error
+
+    def finish_truncate(self) -> None:
+        self.begin_remove()
         truncation = self.truncation
         if truncation is None:
             return
-        self._truncations += 1
-        try:
-            if self._staged is not None:  # else a start would complete its swap, with what is cut now
-                self._storage.discard(self._staged)
-                self._staged = None
-            if truncation.is_full:
-                self._start_afresh(truncation.offset)
-            else:
-                self._truncate(truncation.offset, self._read_kept())
-                self._recovery_point = min(truncation.recovery_point_before, self._end)
-        except StorageFailed as error:
-            raise self._failed(error) from error
-        self.truncation = self._kept = None
+        self._remove()
+        self._storage.note_names()
+        if not truncation.is_full:
+            self._recovery_point = min(truncation.recovery_point_before, self._end)
+        self.truncation = self._kept = self._removal = None
 
     def _read_kept(self) -> KeptRecords:
         """Return what was read in another thread, or read it now. Raises StorageFailed."""
@@ -371,41 +397,44 @@ class SegmentedLog:
             read()
         return kept
 
-    def _truncate(self, offset: int, kept: KeptRecords) -> None:
+    def _begin_remove_from(self, offset: int, kept: KeptRecords) -> list[Callable[[], None]]:
         """The last segment goes first, so that a crash in between leaves a shorter log."""
         keep = bisect_right(self._bases, offset)
-        for segment in reversed(self._segments[keep:]):
-            self._storage.remove(segment)
+        steps = [self._storage.begin_remove(segment) for segment in reversed(self._segments[keep:])]
         if not keep:
-            self._use([self._new_segment(offset)])
+            steps.append(self._begin_only_segment(offset))
         else:
             self._use(self._segments[:keep])
         if kept.cut is not None:
-            self._active.truncate(kept.cut)
+            steps.append(self._active.begin_truncate(kept.cut))
         self._end = self._active.next_offset
         self._start = min(self._start, self._end)
         self._cleaned_until = min(self._cleaned_until, self._end)
         if self.epochs.truncate(self._end):
-            self._storage.save_epochs(self.epochs)
+            steps.append(self._storage.begin_save_epochs(self.epochs))
         snapshots, whole = self._storage.snapshots, kept.snapshots.offsets()
-        for at in snapshots.offsets():
-            if at > self._end or at not in whole:
-                snapshots.remove(at)
+        steps += [snapshots.begin_remove(at) for at in snapshots.offsets() if at > self._end or at not in whole]
         ended = self.producers.ended_before(self._end)
         self.producers.replace(kept.producers)
         self.producers.add_ended(ended)
+        return steps
 
-    def _start_afresh(self, offset: int) -> None:
+    def _begin_start_afresh(self, offset: int) -> list[Callable[[], None]]:
         """The last segment goes first. A log without segments starts at the start that is on the medium."""
-        for segment in reversed(self._segments):
-            self._storage.remove(segment)
-        self._use([self._new_segment(offset)])
+        steps = [self._storage.begin_remove(segment) for segment in reversed(self._segments)]
+        steps.append(self._begin_only_segment(offset))
         self._start = self._end = self._recovery_point = self._cleaned_until = offset
         self.epochs.truncate(0)
-        self._storage.save_epochs(self.epochs)
+        steps.append(self._storage.begin_save_epochs(self.epochs))
         self.producers.clear()
-        for at in self._storage.snapshots.offsets():
-            self._storage.snapshots.remove(at)
+        snapshots = self._storage.snapshots
+        return [*steps, *[snapshots.begin_remove(at) for at in snapshots.offsets()]]
+
+    def _begin_only_segment(self, offset: int) -> Callable[[], None]:
+        """Use one empty segment. The call makes its file, which may have the name of one that is removed before."""
+        segment, create = self._storage.begin_create(offset, self.config.index_interval_bytes, -1)
+        self._use([segment])
+        return create
 
     def begin_read_ages(self, now_ms: int) -> SegmentAges | None:
         self._check()

@@ -15,11 +15,12 @@ Laws
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from struct import Struct
 from typing import Final, Protocol
 
 from rota.coordinator.log.producer import ENTRY, BatchMetadata, Producer
+from rota.coordinator.log.store import do_nothing
 from rota.protocol.crc import crc32c
 
 SNAPSHOT_VERSION: Final = 1
@@ -42,6 +43,9 @@ class Snapshots(Protocol):
     def save(self, offset: int, data: bytes) -> None: ...
 
     def remove(self, offset: int) -> None: ...
+
+    def begin_remove(self, offset: int) -> Callable[[], None]:
+        """As `remove`. The call changes the files, in any thread."""
 
     def reader(self) -> Snapshots:
         """Return a copy for another thread, which may load and remove."""
@@ -66,6 +70,10 @@ class MemorySnapshots:
 
     def remove(self, offset: int) -> None:
         self._by_offset.pop(offset, None)
+
+    def begin_remove(self, offset: int) -> Callable[[], None]:
+        self.remove(offset)
+        return do_nothing
 
     def reader(self) -> Snapshots:
         copied = MemorySnapshots()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -40,6 +41,9 @@ class Store(Protocol):
         """Up to `count` bytes; fewer at the end. Raises NotCached when `wait` is false and it would take the disk."""
 
     def truncate(self, size_bytes: int) -> None: ...
+
+    def begin_truncate(self, size_bytes: int) -> Callable[[], None]:
+        """As `truncate`, for what reads the store. The call cuts the medium, in any thread, before the next append."""
 
     def begin_sync(self) -> Sync:
         """Return the sync of all bytes appended so far."""
@@ -95,6 +99,10 @@ class MemoryStore:
         self.synced_bytes = min(self.synced_bytes, size_bytes)
         self.truncations += 1
 
+    def begin_truncate(self, size_bytes: int) -> Callable[[], None]:
+        self.truncate(size_bytes)
+        return do_nothing
+
     def begin_sync(self) -> Sync:
         return MemorySync(self, len(self._data))
 
@@ -143,7 +151,7 @@ class OpenFiles:
         self._limit, self.system = limit, FileSystem() if system is None else system
         self._files: OrderedDict[Path, int] = OrderedDict()
         self.unsynced = 0  # sealed files that wait for their sync
-        self.on_many_unsynced: Callable[[], None] = _ignore  # called when half as many wait as may
+        self.on_many_unsynced: Callable[[], None] = do_nothing  # called when half as many wait as may
 
     def __len__(self) -> int:
         return len(self._files)
@@ -223,15 +231,27 @@ class FileStore:
         raise NotCached(FileRange(self._files.system, self.path, ahead_bytes, position))
 
     def truncate(self, size_bytes: int) -> None:
+        self.begin_truncate(size_bytes)()
+
+    def begin_truncate(self, size_bytes: int) -> Callable[[], None]:
         if size_bytes >= self.size_bytes:
-            return
-        try:
-            self._files.system.ftruncate(self._open(), size_bytes)
-        except OSError as error:
-            raise self._failed("truncate", error) from error
+            return do_nothing
         self.size_bytes = size_bytes
         self._synced_bytes = min(self._synced_bytes, size_bytes)
         self.truncations += 1
+        return partial(self._cut, size_bytes)
+
+    def _cut(self, size_bytes: int) -> None:
+        """Cut the file, by a descriptor of its own: another thread may open and close those of the store."""
+        system = self._files.system
+        try:
+            fd = system.open_write(self.path)
+            try:
+                system.ftruncate(fd, size_bytes)
+            finally:
+                system.close(fd)
+        except OSError as error:
+            raise self._failed("truncate", error) from error
 
     def begin_sync(self) -> Sync:
         return FileSync(self, self._files.system, self._fd)
@@ -278,6 +298,11 @@ class FileStore:
             self._sealed = False
             self._files.system.close(fd)
 
+    def release(self) -> None:
+        """Close every descriptor, for writing and for reading."""
+        self.close()
+        self._files.forget(self.path)
+
     def share(self, files: OpenFiles) -> None:
         """Use that cache of descriptors from now on."""
         self._files.forget(self.path)
@@ -286,8 +311,7 @@ class FileStore:
         self._files = files
 
     def remove(self) -> None:
-        self.close()
-        self._files.forget(self.path)
+        self.release()
         try:
             self._files.system.unlink(self.path)
         except OSError as error:
@@ -296,8 +320,7 @@ class FileStore:
     def move_to_trash(self, trash: Trash) -> None:
         """Remove the file by way of the trash. Raises OSError: then the file is still there."""
         trash.discard(self.path)
-        self.close()
-        self._files.forget(self.path)
+        self.release()
 
     def rename(self, path: Path) -> None:
         """Raises StorageFailed. The descriptor for writing stays good."""
@@ -374,5 +397,5 @@ class FileSync:
             self._system.close(fd)
 
 
-def _ignore() -> None:
-    pass
+def do_nothing() -> None:
+    """The work on files of what has none, or no more to do."""

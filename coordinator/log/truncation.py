@@ -2,12 +2,15 @@
 
 Laws
     RF8 `KeptRecords.run` has all reads of a truncation; any thread may run it, and nothing else changes.
+        `Removal.run` has all changes of files. A log that is opened again waits for the one of the log before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from threading import Lock
 
 from rota.coordinator.log.errors import StorageFailed
 from rota.coordinator.log.producers import Producers
@@ -57,3 +60,29 @@ class KeptRecords:
         except CorruptBatch as error:
             raise StorageFailed(f"the log is damaged: {error}") from error
         self.is_read = True
+
+
+class Removal:
+    """The changes of files by which a truncation ends, in their order. Any thread calls `run`."""
+
+    __slots__ = ("_is_stopped", "_running", "_steps")
+
+    def __init__(self, steps: Iterable[Callable[[], None]]) -> None:
+        self._steps, self._running, self._is_stopped = deque(steps), Lock(), False
+
+    def run(self) -> None:
+        """Return when all files are changed; wait for a run in another thread. Raises StorageFailed."""
+        with self._running:
+            while self._steps and not self._is_stopped:
+                self._steps[0]()
+                self._steps.popleft()
+
+    def stop(self) -> None:
+        """Change no further file: a crash could leave them like this."""
+        self._is_stopped = True
+
+    def wait_stopped(self) -> None:
+        """Stop, and return when no thread runs it."""
+        self.stop()
+        with self._running:
+            pass

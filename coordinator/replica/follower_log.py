@@ -58,10 +58,10 @@ def begin_start_afresh(partition: Partition, offset: int, leader_epoch: int) -> 
 
 
 class Cut:
-    """A truncation that has begun: call `write`, then `read` in any thread, then `finish` on the loop.
+    """A truncation that has begun: call `write`, then `read` in any thread, then `remove` and `finish` on the loop.
 
-    A partition that gets another leader meanwhile cancels it. Cuts of logs that share a checkpoint have equal `write`s,
-    and one of them writes for all.
+    Any thread calls what `remove` returns before `finish`. A partition that gets another leader meanwhile cancels it.
+    Cuts of logs that share a checkpoint have equal `write`s, and one of them writes for all.
     """
 
     __slots__ = ("_log", "partition", "read", "write", "write_start")
@@ -72,25 +72,41 @@ class Cut:
         self.write_start: Callable[[], None] | None = None  # to call in any thread after `cancel`
         partition.pending_cut = self.cancel
 
-    def finish(self) -> None:
-        """Remove the records, unless it was cancelled, or the log has failed or gone. A failure takes it offline."""
-        partition = self.partition
-        if partition.pending_cut != self.cancel:
-            return
-        partition.pending_cut = None
-        if partition.offline is None and partition.log is self._log:
+    def remove(self) -> Callable[[], None] | None:
+        """Remove the records, unless it was cancelled, or the log has failed or gone. A failure takes it offline.
+
+        Returns the call that removes them from the files, in any thread. It raises StorageFailed: see `failed`.
+        """
+        partition, change_files = self.partition, None
+        if self._is_pending:
             try:
-                self._log.finish_truncate()
+                change_files = self._log.begin_remove()
             except StorageFailed as error:
                 partition.fail(str(error))
             else:
                 partition.log_truncated()
+        return change_files
+
+    def finish(self) -> None:
+        """The files are changed: the log may grow again."""
+        if self._is_pending:
+            try:
+                self._log.finish_truncate()
+            except StorageFailed as error:
+                self.partition.fail(str(error))
+        if self.partition.pending_cut == self.cancel:
+            self.partition.pending_cut = None
+
+    @property
+    def _is_pending(self) -> bool:
+        partition = self.partition
+        return partition.pending_cut == self.cancel and partition.offline is None and partition.log is self._log
 
     def cancel(self) -> None:
         """Leave the records: the partition has another leader, whose first answer says where the logs differ.
 
         If it leads itself, its records count, as if it had been elected before the truncation began. A truncation of
-        all records takes the partition offline, and is finished when the log is reopened.
+        all records, or one whose files are changed just then, takes the partition offline until the log is reopened.
         """
         partition = self.partition
         partition.pending_cut = None
@@ -101,7 +117,7 @@ class Cut:
                 partition.fail(str(error))
 
     def failed(self, error: StorageFailed) -> None:
-        """`write` or `read` has raised: the partition is offline, unless the truncation was cancelled before."""
+        """`write`, `read` or the call of `remove` has raised: offline, unless the truncation was cancelled before."""
         if self.partition.pending_cut == self.cancel:
             self.partition.log_failed(self._log, str(error))
 

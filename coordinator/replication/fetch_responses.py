@@ -78,7 +78,7 @@ def perform_action(
 
 
 async def finish(cuts: Sequence[Cut]) -> None:
-    """Write the truncations to the medium in a thread, once for all logs of a folder, and read there; then truncate."""
+    """Write the truncations to the medium in a thread, once for all logs of a folder; read and change files there."""
     await _truncate(cuts)
     for cut in cuts:
         if error := await _in_thread(cut.write_start):  # it was cancelled
@@ -95,7 +95,7 @@ async def _truncate(cuts: Iterable[Cut]) -> None:
                 cut.failed(error)
             continue
         for cut in together:
-            if error := await _in_thread(cut.read):
+            if error := await _in_thread(cut.read) or await _in_thread(cut.remove()):
                 cut.failed(error)
             else:
                 cut.finish()

@@ -111,6 +111,8 @@ class Replication:
             if work is not None:
                 work()
             await self.life.tasks.sleep(self.life.heap.random.uniform(0, DISK_MS))
+        if (change_files := cut.remove()) is not None:
+            change_files()
         cut.finish()
 
     def _follows(self, name: str, token: object) -> bool:

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -499,6 +500,55 @@ def test_a_cancelled_truncation_of_all_records_is_finished_by_a_reopening(
     assert (again.log_start_offset, again.log_end_offset) == (offset, max(offset, 30) + 2)
     directory.abandon()
     assert opened(tmp_path).open_log("t", 0, CONFIG).log_end_offset == max(offset, 30) + 2
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_an_opening_waits_for_files_that_a_thread_removes(tmp_path: Path, is_deleted: bool) -> None:
+    """Law RF8. The log is reopened, or its topic deleted and created again, while a truncation changes files."""
+    system, go_on = FaultyFiles(), threading.Event()
+    directory = LogDirectory(tmp_path, node_id=1, cluster_id="c", system=system)
+    log = directory.open_log("t", 0, CONFIG)
+    fill(log, 30)
+    log.begin_truncate(1)
+    change_files = log.begin_remove()
+    assert change_files is not None
+    fault = system.fail("replace", ".log.", times=1, blocks=go_on)
+    removing = threading.Thread(target=change_files)
+    removing.start()
+    while not fault.hits:
+        os.sched_yield()
+    if is_deleted:
+        directory.remove_log("t", 0)
+    else:
+        with pytest.raises(StorageFailed, match="interrupted"):
+            log.cancel_truncate()
+    opening = directory.begin_open("t", 0, CONFIG)
+    opener = threading.Thread(target=opening.run)
+    opener.start()
+    opener.join(0.1)  # time for one that does not wait
+    go_on.set()
+    removing.join()
+    opener.join()
+    again = opening.finish()
+    threads = [call.thread for call in system.calls if "t-0" in call.path]
+    last_removed = len(threads) - 1 - threads[::-1].index(removing.ident or 0)
+    assert opener.ident not in threads[:last_removed]
+    assert again.log_end_offset == (0 if is_deleted else 27), "the last segment was renamed just then"
+    directory.close()
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_clean_stop_while_files_are_removed_waits_for_their_end(tmp_path: Path, is_full: bool) -> None:
+    """Law A5, L6."""
+    directory = opened(tmp_path)
+    log = directory.open_log("t", 0, CONFIG)
+    fill(log, 30)
+    _ = log.begin_truncate_fully_and_start_at(13) if is_full else log.begin_truncate(13)
+    assert log.begin_remove() is not None
+    directory.close()
+    again = opened(tmp_path).open_log("t", 0, CONFIG)
+    assert offsets(again) == ([] if is_full else list(range(13)))
+    assert again.log_end_offset == 13
 
 
 @pytest.mark.parametrize("is_full", [False, True])

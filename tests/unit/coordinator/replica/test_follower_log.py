@@ -40,6 +40,14 @@ def copy(leader: Partition, follower: Partition) -> bool:
     return follower_log.append(follower, records, EPOCH)
 
 
+def end(cut: follower_log.Cut) -> None:
+    """All that comes after the beginning, in one thread."""
+    for work in (cut.write, cut.read, cut.remove()):
+        if work is not None:
+            work()
+    cut.finish()
+
+
 def test_a_follower_copies_records_and_the_high_watermark_of_its_leader() -> None:
     leader, follower = leader_with(b"a", b"b"), partition(2)
     moved: list[int] = []
@@ -69,7 +77,7 @@ def test_truncation_removes_records_and_calls_on_truncated() -> None:
     follower_log.take_bounds(follower, 3, 0, EPOCH)
     high_watermarks: list[int] = []
     follower.on_truncated = lambda: high_watermarks.append(follower.log.log_end_offset)
-    follower_log.begin_truncate(follower, 1, EPOCH).finish()
+    end(follower_log.begin_truncate(follower, 1, EPOCH))
     assert (follower.log.log_end_offset, follower.high_watermark, high_watermarks) == (1, 1, [1])
     assert copy(leader, follower)
     assert follower.log.log_end_offset == 3
@@ -77,7 +85,7 @@ def test_truncation_removes_records_and_calls_on_truncated() -> None:
 
 def test_a_log_that_starts_afresh_begins_where_the_leader_begins() -> None:
     follower = partition(2)
-    follower_log.begin_start_afresh(follower, 70, EPOCH).finish()
+    end(follower_log.begin_start_afresh(follower, 70, EPOCH))
     assert (follower.log_start_offset, follower.log.log_end_offset, follower.high_watermark) == (70, 70, 70)
 
 
@@ -154,9 +162,9 @@ class TestCuts:
     def test_records_remain_until_the_truncation_is_finished(self, follower: Partition) -> None:
         cut = follower_log.begin_truncate(follower, 1, EPOCH)
         assert follower.log.log_end_offset == 3
-        cut.finish()
+        end(cut)
         assert follower.log.log_end_offset == follower.state.log_end_offset == 1
-        cut.finish()
+        end(cut)
         assert follower.pending_cut is None
 
     def test_a_new_leader_keeps_the_records_of_a_truncation_that_has_only_begun(self, follower: Partition) -> None:
@@ -164,19 +172,40 @@ class TestCuts:
         cut = follower_log.begin_truncate(follower, 1, EPOCH)
         follower.apply(placed(2, EPOCH + 1), NOW_MS)
         assert follower.append(batch(b"d"), NOW_MS).base_offset == 3
-        cut.finish()
+        end(cut)
         cut.failed(StorageFailed("the checkpoint cannot be written"))
         assert follower.pending_cut is None
         assert (follower.offline, follower.log.log_end_offset) == (None, 4)
+
+    def test_records_are_gone_when_their_removal_begins(self, follower: Partition) -> None:
+        """RF5. No read meets a file that a thread removes just then."""
+        cut = follower_log.begin_truncate(follower, 1, EPOCH)
+        change_files = cut.remove()
+        assert change_files is not None
+        assert follower.log.log_end_offset == follower.state.log_end_offset == 1
+        change_files()
+        cut.finish()
+        assert (follower.offline, follower.pending_cut, follower.log.log_end_offset) == (None, None, 1)
+
+    def test_a_role_change_while_files_are_removed_takes_the_partition_offline(self, follower: Partition) -> None:
+        """RF5. What a new leader appends has to wait for the end; the reopening does."""
+        cut = follower_log.begin_truncate(follower, 1, EPOCH)
+        change_files = cut.remove()
+        follower.apply(placed(2, EPOCH + 1), NOW_MS)
+        assert follower.offline is not None
+        assert change_files is not None
+        change_files()
+        cut.finish()
+        assert (cut.remove(), follower.pending_cut) == (None, None)
 
     def test_another_leader_begins_its_own_truncation(self, follower: Partition) -> None:
         """RF5."""
         first = follower_log.begin_truncate(follower, 1, EPOCH)
         follower.apply(placed(1, EPOCH + 1), NOW_MS)
         second = follower_log.begin_truncate(follower, 2, EPOCH + 1)
-        first.finish()
+        end(first)
         assert follower.log.log_end_offset == 3
-        second.finish()
+        end(second)
         assert follower.log.log_end_offset == 2
 
     def test_records_that_follow_the_log_cancel_a_truncation(self, follower: Partition) -> None:
@@ -184,7 +213,7 @@ class TestCuts:
         cut = follower_log.begin_truncate(follower, 1, EPOCH)
         records = leader_with(b"a", b"b", b"c", b"d").read(3, 1 << 20, uncommitted=True)
         assert follower_log.append(follower, records, EPOCH)
-        cut.finish()
+        end(cut)
         assert follower.log.log_end_offset == 4
 
     def test_a_truncation_of_all_records_is_not_cancelled_but_finished_by_a_reopening(
@@ -194,7 +223,7 @@ class TestCuts:
         cut = follower_log.begin_start_afresh(follower, 70, EPOCH)
         follower.apply(placed(2, EPOCH + 1), NOW_MS)
         assert follower.offline is not None
-        cut.finish()
+        end(cut)
         assert follower.pending_cut is None
 
     @pytest.mark.parametrize("begin", [follower_log.begin_truncate, follower_log.begin_start_afresh])
@@ -205,19 +234,19 @@ class TestCuts:
         cut = begin(follower, 1, EPOCH)
         follower.apply(placed(1, version=1), NOW_MS)
         assert follower.offline is None
-        cut.finish()
+        end(cut)
         assert (follower.pending_cut, follower.log.log_end_offset) == (None, 1)
 
     def test_a_truncation_that_fails_takes_the_partition_offline(self, follower: Partition) -> None:
         cut = follower_log.begin_truncate(follower, 1, EPOCH)
         cut.failed(StorageFailed("no space left on device"))
-        cut.finish()
+        end(cut)
         assert follower.offline == "no space left on device"
 
     def test_a_truncation_of_a_closed_log_does_nothing(self, follower: Partition) -> None:
         cut = follower_log.begin_truncate(follower, 1, EPOCH)
         follower.close()
-        cut.finish()
+        end(cut)
         assert follower.pending_cut is None
 
 

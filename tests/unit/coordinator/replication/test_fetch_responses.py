@@ -16,6 +16,7 @@ from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replication.fetch_responses import Outcome, apply_response, finish, perform_action
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import EpochEndOffset, PartitionData
+from rota.protocol.records.record import Record, write_batch
 
 
 def answer(leader: Partition, offset: int = 0, high_watermark: int = 0, log_start_offset: int = 0) -> PartitionData:
@@ -134,6 +135,46 @@ async def test_a_truncation_reads_nothing_on_the_loop(tmp_path: Path, offset: in
     assert threading.get_ident() not in reads
     assert reads
     assert follower.log.log_end_offset == offset
+    directory.close()
+
+
+@pytest.mark.parametrize("action", [Truncate(95), Truncate(61), Truncate(0), StartAfresh(36), StartAfresh(500)])
+async def test_a_truncation_changes_no_file_on_the_loop(tmp_path: Path, action: Truncate | StartAfresh) -> None:
+    """RF8. Whatever the number of segments, epochs and snapshots."""
+    system = FaultyFiles()
+    directory = LogDirectory(tmp_path, node_id=2, cluster_id="c", system=system)
+    log = directory.open_log("t", 0, LogConfig(segment_bytes=1800, index_interval_bytes=100))
+    for number in range(100):
+        data = write_batch([Record(0, 0, None, bytes(100))], producer_id=4, producer_epoch=0, base_sequence=number)
+        log.append(data, leader_epoch=number // 20, now_ms=0)
+    follower = Partition("t", bytes(16), 0, EPOCH, log, broker_id=2, placed=placed(1))
+    system.calls.clear()
+    cuts: list[Cut] = []
+    perform_action(follower, action, cuts)
+    await finish(cuts)
+    changes = {call.thread for call in system.calls}
+    assert threading.get_ident() not in changes
+    assert changes
+    assert (follower.log.log_end_offset, follower.pending_cut) == (action.offset, None)
+    directory.abandon()
+    again = LogDirectory(tmp_path, node_id=2, cluster_id="c").open_log("t", 0, LogConfig())
+    assert again.log_end_offset == action.offset
+
+
+async def test_files_that_can_not_be_removed_take_the_partition_offline(tmp_path: Path) -> None:
+    system = FaultyFiles()
+    directory = LogDirectory(tmp_path, node_id=2, cluster_id="c", system=system)
+    log = directory.open_log("t", 0, LogConfig())
+    follower = Partition("t", bytes(16), 0, EPOCH, log, broker_id=2, placed=placed(1))
+    copy(leader_with(b"a", b"b", b"c"), follower)
+    cuts: list[Cut] = []
+    perform_action(follower, Truncate(1), cuts)
+    system.fail("ftruncate", ".log")
+    await finish(cuts)
+    assert follower.offline is not None
+    assert log.failure is not None
+    system.clear()
+    assert directory.open_log("t", 0, LogConfig()).log_end_offset == 3
     directory.close()
 
 
