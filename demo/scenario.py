@@ -1,4 +1,4 @@
-"""The story: a book is produced; a group of one member grows, loses a member to a crash, and reads to the end; the
+"""The scenario: a book is produced; a group of one member grows, loses a member to a crash, and reads to the end; the
 broker is killed and started again; every line was read, and every committed offset is still there.
 """
 
@@ -49,14 +49,14 @@ class Scenario:
 
     async def run(self) -> None:
         """Raises ScenarioFailed."""
-        self.tell("Starting the broker")
+        self.announce("Starting the broker")
         started = time.monotonic()
         self.broker.start()
-        self.tell(f"The broker listens on {self.broker.address} after {(time.monotonic() - started) * 1000:.0f} ms")
+        self.announce(f"The broker listens on {self.broker.address} after {(time.monotonic() - started) * 1000:.0f} ms")
         async with self.admin() as admin:
             await admin.create_topics([NewTopic(TOPIC, PARTITIONS)])
             await self.produce()
-            self.tell(f"{len(self.text):,} lines of a book are in {PARTITIONS} partitions")
+            self.announce(f"{len(self.text):,} lines of a book are in {PARTITIONS} partitions")
             self.add_members(1)
             await self.wait_until("One member reads all partitions", admin, lambda: self.is_shared_by(1))
             self.add_members(len(self.clients))
@@ -106,14 +106,14 @@ class Scenario:
     async def restart_broker(self) -> None:
         """Kill the broker and start it again. Raises ScenarioFailed when a committed offset has changed."""
         before = dict(self.state.committed)
-        self.tell("Killing the broker (SIGKILL) and starting it again on the same data")
+        self.announce("Killing the broker (SIGKILL) and starting it again on the same data")
         self.broker.stop(signal.SIGKILL)
         self.broker.start()
         async with self.admin() as admin:
             await self.read_offsets(admin)
         if self.state.committed != before:
             raise ScenarioFailed(f"the restart changed committed offsets: {before} became {self.state.committed}")
-        self.tell("The broker is back; every committed offset is there")
+        self.announce("The broker is back; every committed offset is there")
 
     def admin(self) -> Admin:
         return Admin(AdminConfig(bootstrap_servers=self.broker.address))
@@ -135,7 +135,7 @@ class Scenario:
     ) -> None:
         """Read the offsets, and call `meanwhile`, until `is_reached`. Raises ScenarioFailed after CHAPTER_S_MAX."""
         deadline = time.monotonic() + CHAPTER_S_MAX
-        self.tell(chapter)
+        self.announce(chapter)
         while not is_reached():
             if time.monotonic() > deadline:
                 raise ScenarioFailed(f"not reached within {CHAPTER_S_MAX:.0f} s: {chapter}")
@@ -145,7 +145,7 @@ class Scenario:
                 await meanwhile()
             self.screen.show(self.state)
 
-    def tell(self, chapter: str) -> None:
+    def announce(self, chapter: str) -> None:
         self.state.chapter = chapter
         self.screen.show(self.state)
 
@@ -213,7 +213,7 @@ def main() -> None:
 
 
 def play(clients: list[str]) -> list[Member]:
-    """Run the story in a temporary folder. Returns its members. Raises ScenarioFailed."""
+    """Run the scenario in a temporary folder. Returns its members. Raises ScenarioFailed."""
     with tempfile.TemporaryDirectory(prefix="rota-demo-") as folder, open_screen(sys.stdout) as screen:
         scenario = Scenario(Path(folder), screen, clients)
         try:

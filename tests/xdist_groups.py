@@ -22,7 +22,7 @@ GROUPS: Final = {
     "tests/docs/test_site.py": "a built site",
     "tests/docs/test_demo_picture.py": "a picture",
     "tests/interop/security/test_client_security.py": "a Kafka with secured listeners",
-    "tests/interop/acl_apis/test_acl_apis.py": "a recorded story",
+    "tests/interop/acl_apis/test_acl_apis.py": "a recorded scenario",
     "tests/packaging/test_wheel.py": "a wheel and its environments",
     "tests/packaging/test_builds.py": "a wheel and its environments",
 }

@@ -95,7 +95,7 @@ def run_beside_kafka(arguments: list[str]) -> int:
 def environment() -> dict[str, str]:
     """The environment of a test session.
 
-    The order of sets is that of `make sim`, so that a seed tells the same story there. Bytecode is written even where
+    The order of sets is that of `make sim`, so that a seed has the same run there. Bytecode is written even where
     the environment says no: hundreds of processes of the tests import the same modules.
     """
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

@@ -1,4 +1,4 @@
-"""Clients that write histories on a cluster while it is in trouble, and what has to be true of them afterwards.
+"""Clients that write histories on a cluster while faults are injected, and what has to be true of them afterwards.
 
 Each writer sends 0, 1, 2, … to one partition with an idempotent producer: librdkafka's, kafka-python's, Rota's own, or
 Java's, which also reads all partitions as the only member of a group.
@@ -302,24 +302,24 @@ def records(bootstrap: str, partition: int) -> Iterator[tuple[int, int]]:
         consumer.close()
 
 
-def check(writer: Writer, found: list[tuple[int, int]], troubles: list[str]) -> None:
+def check(writer: Writer, found: list[tuple[int, int]], faults: list[str]) -> None:
     """L1, R1, I3: nothing acknowledged is lost, nothing is there twice or out of order."""
     values = [value for _, value in found]
     by_offset = dict(found)
-    assert writer.errors == [], troubles
+    assert writer.errors == [], faults
     lost = {value: offset for value, offset in writer.acknowledged.items() if by_offset.get(offset) != value}
-    assert lost == {}, troubles
-    assert values == sorted(set(values)), f"{type(writer).__name__}: twice, or out of order, after {troubles}"
+    assert lost == {}, faults
+    assert values == sorted(set(values)), f"{type(writer).__name__}: twice, or out of order, after {faults}"
 
 
-def check_reads(writer: JavaWriter, logs: dict[int, list[tuple[int, int]]], troubles: list[str]) -> None:
+def check_reads(writer: JavaWriter, logs: dict[int, list[tuple[int, int]]], faults: list[str]) -> None:
     """L1, O1: what was read is in the log in the end, and no acknowledged commit is lost."""
     logged = {(partition, offset): value for partition, log in logs.items() for offset, value in log}
     vanished = {at: value for at, value in writer.read.items() if logged.get(at) != value}
-    assert vanished == {}, troubles
-    assert writer.committed.keys() == logs.keys(), troubles
+    assert vanished == {}, faults
+    assert writer.committed.keys() == logs.keys(), faults
     consumer = Consumer({"bootstrap.servers": writer.bootstrap, "group.id": JAVA_GROUP, "log_level": 0})
     partitions = [TopicPartition(TOPIC, partition) for partition in writer.committed]
     for found in consumer.committed(partitions, timeout=HEALED_SECONDS):
-        assert found.offset >= writer.committed[found.partition], troubles
+        assert found.offset >= writer.committed[found.partition], faults
     consumer.close()

@@ -33,11 +33,11 @@ from tools.cluster import Cluster
 
 pytestmark = pytest.mark.java
 
-TROUBLES = 12 if SOAK else 5
+FAULTS = 12 if SOAK else 5
 PROPERTIES = {"replica.lag.time.max.ms": "3000", "rota.drain.timeout.ms": "1000"}
 
 
-def make_trouble(cluster: Cluster, random: Random) -> str:
+def inject_fault(cluster: Cluster, random: Random) -> str:
     """Do one thing to the cluster, and undo it; returns what."""
     broker = random.choice(cluster.brokers)
     match random.choice(("kill", "kill", "freeze", "stop", "kill all", "pause ZooKeeper")):
@@ -77,31 +77,31 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def test_no_acknowledged_record_is_lost_under_broker_faults(cluster: Cluster, seed: int) -> None:
-    random, troubles = Random(seed), list[str]()
+    random, faults = Random(seed), list[str]()
     writers = [writer(cluster.bootstrap, partition) for partition, writer in enumerate(WRITERS)]
     committer = Committer(cluster.bootstrap, "g")
     try:
         until(lambda: all(writer.acknowledged for writer in writers), "the writers do not begin", BEGIN_SECONDS)
-        for _ in range(TROUBLES):
+        for _ in range(FAULTS):
             time.sleep(random.uniform(0, 1))
-            troubles.append(make_trouble(cluster, random))
+            faults.append(inject_fault(cluster, random))
         before = [len(writer.acknowledged) for writer in writers]
         until(
             lambda: all(len(writer.acknowledged) > count for writer, count in zip(writers, before, strict=True)),
-            f"no record is acknowledged any more after {troubles}",
+            f"no record is acknowledged any more after {faults}",
         )
-        until(lambda: all(len(cluster.isr(TOPIC, i)) == 3 for i in range(PARTITIONS)), f"ISR small after {troubles}")
+        until(lambda: all(len(cluster.isr(TOPIC, i)) == 3 for i in range(PARTITIONS)), f"ISR small after {faults}")
     finally:
         for writer in writers:
             writer.stop()
         committer.stop()
     logs = {writer.partition: list(records(cluster.bootstrap, writer.partition)) for writer in writers}
     for writer in writers:
-        check(writer, logs[writer.partition], troubles)
+        check(writer, logs[writer.partition], faults)
         if isinstance(writer, JavaWriter):
-            check_reads(writer, logs, troubles)
+            check_reads(writer, logs, faults)
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "log_level": 0})
     (committed,) = consumer.committed([TopicPartition(TOPIC, 0)], timeout=HEALED_SECONDS)
     consumer.close()
-    assert max(committer.acknowledged, committer.seen) <= committed.offset <= committer.sent, troubles
-    assert committer.violations == [], troubles
+    assert max(committer.acknowledged, committer.seen) <= committed.offset <= committer.sent, faults
+    assert committer.violations == [], faults

@@ -15,7 +15,7 @@ from random import Random
 import pytest
 from tests.chaos import fault_network
 from tests.chaos.cluster_clients import TOPIC, Writer
-from tests.chaos.test_cluster_faults import NetworkedCluster, create_topic, in_spite_of
+from tests.chaos.test_cluster_faults import NetworkedCluster, check_with_faults, create_topic
 from tests.soak import soak_only
 from tools.zookeeper import ZooKeeperServer, missing
 
@@ -72,7 +72,7 @@ def test_a_power_cut_of_all_machines_loses_nothing_that_was_acknowledged(cluster
             cluster.wait(broker)
         return "power cut of all"
 
-    in_spite_of(cluster, [cut_power], random)
+    check_with_faults(cluster, [cut_power], random)
 
 
 @soak_only
@@ -94,4 +94,4 @@ def test_a_zookeeper_that_loses_its_data_until_it_is_restored(cluster: Networked
         server.start()
         return f"ZooKeeper was empty for {seconds:.1f} s"
 
-    in_spite_of(cluster, [lose_data] * LOSSES, random)
+    check_with_faults(cluster, [lose_data] * LOSSES, random)

@@ -40,9 +40,9 @@ from tools.zookeeper import missing
 
 pytestmark = pytest.mark.java
 
-TROUBLES = 8 if SOAK else 2
+FAULTS = 8 if SOAK else 2
 FULL_BYTES = 4_096  # of a file, while the disk is full: checkpoints can be written, logs cannot
-Trouble = Callable[[list[Writer]], str]  # returns what was done
+Fault = Callable[[list[Writer]], str]  # returns what was done
 PROPERTIES = {
     "replica.lag.time.max.ms": "3000",
     "rota.drain.timeout.ms": "1000",
@@ -107,8 +107,8 @@ def _progress(writers: list[Writer], members: list[Member], committer: Committer
     ]
 
 
-def in_spite_of(cluster: NetworkedCluster, troubles: Sequence[Trouble], random: Random) -> None:
-    """Cause these troubles one after the other while clients work; check what they have written."""
+def check_with_faults(cluster: NetworkedCluster, faults: Sequence[Fault], random: Random) -> None:
+    """Cause these faults one after the other while clients work; check what they have written."""
     done, claims = list[str](), dict[tuple[int, int], str]()
     writers = [writer(cluster.bootstrap, partition) for partition, writer in enumerate(WRITERS)]
     members = [member(cluster.bootstrap, name, claims) for name, member in zip("abc", MEMBERS, strict=True)]
@@ -118,8 +118,8 @@ def in_spite_of(cluster: NetworkedCluster, troubles: Sequence[Trouble], random: 
         until(
             lambda: all(len(writer.acknowledged) > 20 for writer in writers), "the writers do not begin", BEGIN_SECONDS
         )
-        for trouble in troubles:
-            done.append(trouble(writers))
+        for fault in faults:
+            done.append(fault(writers))
             time.sleep(random.uniform(0, 1))
         before = _progress(writers, members, committer)
         until(
@@ -156,7 +156,7 @@ def test_asymmetric_network_partitions_of_brokers(cluster: NetworkedCluster, see
         cluster.network.heal()
         return f"{broker} {ways} by {others}"
 
-    in_spite_of(cluster, [part] * TROUBLES, random)
+    check_with_faults(cluster, [part] * FAULTS, random)
 
 
 def test_a_disk_that_fills_and_is_emptied(cluster: NetworkedCluster, seed: int) -> None:
@@ -169,7 +169,7 @@ def test_a_disk_that_fills_and_is_emptied(cluster: NetworkedCluster, seed: int) 
             time.sleep(random.uniform(1, 4))
         return f"the disk of {broker} was full"
 
-    in_spite_of(cluster, [fill] * TROUBLES, random)
+    check_with_faults(cluster, [fill] * FAULTS, random)
 
 
 def test_a_zookeeper_that_dies_and_returns(cluster: NetworkedCluster, seed: int) -> None:
@@ -194,7 +194,7 @@ def test_a_zookeeper_that_dies_and_returns(cluster: NetworkedCluster, seed: int)
         cluster.zookeeper.resume()
         return f"ZooKeeper stood still for {seconds:.1f} s"
 
-    in_spite_of(cluster, [kill_zookeeper, pause_zookeeper][: max(TROUBLES, 2)] * max(TROUBLES // 2, 1), random)
+    check_with_faults(cluster, [kill_zookeeper, pause_zookeeper][: max(FAULTS, 2)] * max(FAULTS // 2, 1), random)
 
 
 def test_a_frozen_broker_that_wakes_acknowledges_nothing_that_is_lost(cluster: NetworkedCluster, seed: int) -> None:
@@ -208,4 +208,4 @@ def test_a_frozen_broker_that_wakes_acknowledges_nothing_that_is_lost(cluster: N
         cluster.thaw(broker)
         return f"{broker} was frozen"
 
-    in_spite_of(cluster, [freeze] * TROUBLES, random)
+    check_with_faults(cluster, [freeze] * FAULTS, random)

@@ -19,8 +19,8 @@ from rota.protocol.errors import ErrorCode
 SETTLE_S_MAX = 60.0
 
 
-class Cast:
-    """Members and their connections; all of them lose theirs when the broker crashes."""
+class Clients:
+    """Clients and their connections; all of them lose theirs when the broker crashes."""
 
     def __init__(self, daemon: Daemon, trace: Trace) -> None:
         self.daemon, self.trace = daemon, trace
@@ -36,20 +36,20 @@ class Cast:
             line = self.lines[member] = await self.daemon.line()
         return line
 
-    async def tell(self, member: Member, request: Any, version: int) -> Any:
+    async def send(self, member: Member, request: Any, version: int) -> Any:
         """Ask, and have the member hear the answer; None when the broker is gone."""
         answer = await (await self.line(member)).send(request, version)
         member.heard(request, answer, time.monotonic())
         return answer
 
     async def step(self, member: Member) -> Any:
-        return await self.tell(member, *member.next(time.monotonic()))
+        return await self.send(member, *member.next(time.monotonic()))
 
     async def beat(self, member: Member) -> ErrorCode:
-        return ErrorCode((await self.tell(member, member.heartbeat(), 4)).error_code)
+        return ErrorCode((await self.send(member, member.heartbeat(), 4)).error_code)
 
     async def commit(self, member: Member, partition: int, generation: int) -> ErrorCode:
-        answer = await self.tell(member, member.commit_as(time.monotonic(), partition, generation), 8)
+        answer = await self.send(member, member.commit_as(time.monotonic(), partition, generation), 8)
         return ErrorCode(answer.topics[0].partitions[0].error_code)
 
     async def settle(self, *members: Member) -> None:
@@ -78,122 +78,122 @@ class Cast:
 
 
 @pytest.fixture
-async def cast(tmp_path: Path) -> Any:
+async def clients(tmp_path: Path) -> Any:
     async with Daemon(tmp_path / "data") as daemon:
         await create_topic(await daemon.line(), partitions=4)
-        cast = Cast(daemon, Trace())
-        yield cast
-        cast.end()
-    cast.trace.check()
+        clients = Clients(daemon, Trace())
+        yield clients
+        clients.end()
+    clients.trace.check()
 
 
-async def until_parked(cast: Cast, witness: Member) -> None:
+async def until_parked(clients: Clients, witness: Member) -> None:
     """The next member's join has arrived when one that is in is told of the rebalance."""
     request, version = witness.heartbeat(), 4
-    line = await cast.line(witness)
+    line = await clients.line(witness)
     while (await line.ask(request, version)).error_code != ErrorCode.REBALANCE_IN_PROGRESS:
         await asyncio.sleep(0.002)
 
 
-async def test_killed_while_joins_are_parked(cast: Cast) -> None:
-    first, second = cast.member("first"), cast.member("second")
-    await cast.settle(first)
-    await cast.step(second)  # is given its id
-    parked = asyncio.create_task(cast.step(second))
-    await until_parked(cast, first)
-    await cast.daemon.crash()
+async def test_killed_while_joins_are_parked(clients: Clients) -> None:
+    first, second = clients.member("first"), clients.member("second")
+    await clients.settle(first)
+    await clients.step(second)  # is given its id
+    parked = asyncio.create_task(clients.step(second))
+    await until_parked(clients, first)
+    await clients.daemon.crash()
     assert await parked is None
     generation = first.generation
-    assert await cast.beat(first) is ErrorCode.NONE  # the rebalance is forgotten, its generation is not
-    assert await cast.commit(first, 0, generation) is ErrorCode.NONE
-    await cast.settle(first, second)
+    assert await clients.beat(first) is ErrorCode.NONE  # the rebalance is forgotten, its generation is not
+    assert await clients.commit(first, 0, generation) is ErrorCode.NONE
+    await clients.settle(first, second)
     assert first.generation > generation
-    assert await cast.commit(first, 0, generation) is ErrorCode.ILLEGAL_GENERATION
+    assert await clients.commit(first, 0, generation) is ErrorCode.ILLEGAL_GENERATION
 
 
-async def test_killed_between_join_and_sync(cast: Cast) -> None:
-    first, second = cast.member("first"), cast.member("second")
-    await cast.settle(first)
-    await cast.step(second)
-    parked = asyncio.create_task(cast.step(second))
-    await until_parked(cast, first)
+async def test_killed_between_join_and_sync(clients: Clients) -> None:
+    first, second = clients.member("first"), clients.member("second")
+    await clients.settle(first)
+    await clients.step(second)
+    parked = asyncio.create_task(clients.step(second))
+    await until_parked(clients, first)
     before = first.generation
-    await cast.tell(first, first.join(), 9)
+    await clients.send(first, first.join(), 9)
     await parked
     generation = second.generation
     assert (first.state, second.state, generation) == ("joined", "joined", before + 1)
-    await cast.daemon.crash()
-    assert await cast.commit(first, 0, before) is ErrorCode.ILLEGAL_GENERATION
-    await cast.settle(first, second)
+    await clients.daemon.crash()
+    assert await clients.commit(first, 0, before) is ErrorCode.ILLEGAL_GENERATION
+    await clients.settle(first, second)
     assert first.generation >= generation
 
 
-async def test_killed_while_a_sync_is_parked(cast: Cast) -> None:
-    first, second = cast.member("first"), cast.member("second")
-    await cast.settle(first)
-    await cast.step(second)
-    parked = asyncio.create_task(cast.step(second))
-    await until_parked(cast, first)
-    await cast.tell(first, first.join(), 9)
+async def test_killed_while_a_sync_is_parked(clients: Clients) -> None:
+    first, second = clients.member("first"), clients.member("second")
+    await clients.settle(first)
+    await clients.step(second)
+    parked = asyncio.create_task(clients.step(second))
+    await until_parked(clients, first)
+    await clients.send(first, first.join(), 9)
     await parked
     follower = second if first.members else first
-    waits = asyncio.create_task(cast.step(follower))
+    waits = asyncio.create_task(clients.step(follower))
     await asyncio.sleep(0.02)
-    await cast.daemon.crash()
+    await clients.daemon.crash()
     assert await waits is None
-    await cast.settle(first, second)
+    await clients.settle(first, second)
 
 
-async def test_a_static_member_keeps_its_part(cast: Cast) -> None:
-    first, second = cast.member("first", instance="i-1"), cast.member("second", instance="i-2")
-    await cast.settle(first, second)
-    await cast.daemon.crash()
-    assert await cast.beat(first) is ErrorCode.NONE
+async def test_a_static_member_keeps_its_part(clients: Clients) -> None:
+    first, second = clients.member("first", instance="i-1"), clients.member("second", instance="i-2")
+    await clients.settle(first, second)
+    await clients.daemon.crash()
+    assert await clients.beat(first) is ErrorCode.NONE
     first.claim(time.monotonic())
-    again = cast.member("again", instance="i-1")
-    await cast.step(again)
-    await cast.step(again)
+    again = clients.member("again", instance="i-1")
+    await clients.step(again)
+    await clients.step(again)
     assert (again.generation, again.owned) == (first.generation, first.owned)
     assert again.member_id != first.member_id
-    line = await cast.line(first)
+    line = await clients.line(first)
     assert (await line.ask(first.heartbeat(), 4)).error_code == ErrorCode.FENCED_INSTANCE_ID
-    assert await cast.beat(second) is ErrorCode.NONE
+    assert await clients.beat(second) is ErrorCode.NONE
     first.owned = ()
-    await cast.daemon.crash()
-    assert await cast.beat(again) is ErrorCode.NONE
-    assert (await (await cast.line(first)).ask(first.heartbeat(), 4)).error_code == ErrorCode.FENCED_INSTANCE_ID
+    await clients.daemon.crash()
+    assert await clients.beat(again) is ErrorCode.NONE
+    assert (await (await clients.line(first)).ask(first.heartbeat(), 4)).error_code == ErrorCode.FENCED_INSTANCE_ID
 
 
-async def live(cast: Cast, member: Member, random: Random) -> None:
+async def live(clients: Clients, member: Member, random: Random) -> None:
     """Until the broker dies, be it while the connection is opened. Whoever left comes back as somebody else."""
     try:
-        line = await cast.line(member)
+        line = await clients.line(member)
     except ConnectionError:
         return
     while not line.is_cut:
         if member.state == "left":
             member.member_id, member.state = "", "outside"
-        await cast.step(member)
+        await clients.step(member)
         await asyncio.sleep(random.random() / 100)
 
 
-async def test_a_broker_that_is_dead_before_a_member_connects_is_no_failure(cast: Cast) -> None:
-    member = cast.member("late")
-    cast.daemon.kill()
-    await live(cast, member, Random(1))
-    await cast.daemon.start()
-    await cast.settle(member)
+async def test_a_broker_that_is_dead_before_a_member_connects_is_no_failure(clients: Clients) -> None:
+    member = clients.member("late")
+    clients.daemon.kill()
+    await live(clients, member, Random(1))
+    await clients.daemon.start()
+    await clients.settle(member)
 
 
-async def test_members_join_and_leave_while_brokers_die(seed: int, cast: Cast) -> None:
+async def test_members_join_and_leave_while_brokers_die(seed: int, clients: Clients) -> None:
     random = Random(seed)
-    members = [cast.member(f"{seed}-{at}", session_ms=1_500, instance="i" if at == 0 else None) for at in range(4)]
+    members = [clients.member(f"{seed}-{at}", session_ms=1_500, instance="i" if at == 0 else None) for at in range(4)]
     for _ in range(4):
         async with asyncio.TaskGroup() as tasks:
             for member in members:
-                tasks.create_task(live(cast, member, random))
+                tasks.create_task(live(clients, member, random))
             await asyncio.sleep(0.05 + random.random() / 3)
-            cast.daemon.kill()
-        await cast.daemon.start()
-    await cast.settle(*members)
-    assert len(cast.trace.answers) >= len(members)
+            clients.daemon.kill()
+        await clients.daemon.start()
+    await clients.settle(*members)
+    assert len(clients.trace.answers) >= len(members)

@@ -27,7 +27,7 @@ class Reader:
         assignors = resolve(config.partition_assignment_strategy)
         self.member = Membership(cluster, config, assignors, self, wake=self.awake.set)
         self.owned: set[TopicPartition] = set()
-        self.story: list[tuple[str, Partitions]] = []
+        self.events: list[tuple[str, Partitions]] = []
         self.generations: list[int] = []
         self.polling: asyncio.Task[None] | None = None
         self.every_s: float | None = None
@@ -36,24 +36,24 @@ class Reader:
         pass
 
     async def revoked(self, partitions: Partitions) -> None:
-        self.story.append(("revoked", partitions))
+        self.events.append(("revoked", partitions))
         assert self.owned.issuperset(partitions)
         self.owned -= set(partitions)
 
     async def lost(self, partitions: Partitions) -> None:
-        self.story.append(("lost", partitions))
+        self.events.append(("lost", partitions))
         assert self.owned.issuperset(partitions)
         self.owned -= set(partitions)
 
     async def assigned(self, owned: Partitions, added: Partitions) -> None:
-        self.story.append(("assigned", added))
+        self.events.append(("assigned", added))
         assert not self.owned & set(added)
         self.owned |= set(added)
         assert self.owned == set(owned)
         self.generations.append(self.member.group.generation_id)
 
     def answers(self, what: str) -> list[int]:
-        return [item.partition for said, partitions in self.story if said == what for item in partitions]
+        return [item.partition for said, partitions in self.events if said == what for item in partitions]
 
     def start(self) -> None:
         """Poll whenever there is something to do."""

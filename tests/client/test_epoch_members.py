@@ -131,11 +131,11 @@ async def test_a_static_member_gets_its_partitions_back(bootstrap: str, join: Jo
     other = await join(topic)
     first = await join(topic, group_instance_id="i")
     await until(lambda: shares(other, first) == [2, 2] and settled(other, first), "both")
-    owned, story = set(first.owned), list(other.story)
+    owned, events = set(first.owned), list(other.events)
     await first.close()
     again = await join(topic, group_instance_id="i")
     await until(lambda: again.owned == owned, "the same")
-    assert other.story == story, "nothing moved meanwhile"
+    assert other.events == events, "nothing moved meanwhile"
 
 
 async def test_an_instance_id_in_use_is_refused(bootstrap: str, join: Join) -> None:

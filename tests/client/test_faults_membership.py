@@ -113,7 +113,7 @@ async def test_a_coordinator_that_moves_is_followed_without_a_rebalance(
     proxy.coordinate(group, 1)
     await until(lambda: proxy.request_count(HEARTBEAT, 1) > 2, "heartbeats to the new coordinator")
     await until(lambda: settled(reader), "to be settled")
-    assert (reader.member.group.generation_id, reader.story[1:]) == (generation, [])
+    assert (reader.member.group.generation_id, reader.events[1:]) == (generation, [])
 
 
 async def test_a_member_reads_on_while_its_coordinator_is_away(
@@ -127,7 +127,7 @@ async def test_a_member_reads_on_while_its_coordinator_is_away(
     assert shares(reader) == [2]
     await proxy.start_brokers(coordinator)
     await until(lambda: settled(reader), "to be back")
-    assert reader.story[1:] == []
+    assert reader.events[1:] == []
 
 
 async def test_an_unresponsive_coordinator_is_looked_up_again(
@@ -139,7 +139,7 @@ async def test_an_unresponsive_coordinator_is_looked_up_again(
     await until(lambda: reader.member.state == "REDISCOVERING", "the silence to be noticed")
     proxy.thaw()
     await until(lambda: settled(reader), "to be back")
-    assert reader.story[1:] == []
+    assert reader.events[1:] == []
 
 
 async def test_a_leave_that_gets_no_answer_does_not_hold_up_the_close(

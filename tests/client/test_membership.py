@@ -47,8 +47,8 @@ async def test_an_eager_member_gives_everything_up_before_it_joins(bootstrap: st
     await until(lambda: settled(first), "the first")
     second = await join(topic, partition_assignment_strategy=("range",))
     await until(lambda: settled(first, second), "both")
-    assert [said for said, _ in first.story] == ["assigned", "revoked", "assigned"]
-    assert len(first.story[1][1]) == 3
+    assert [said for said, _ in first.events] == ["assigned", "revoked", "assigned"]
+    assert len(first.events[1][1]) == 3
     assert all_owned(first, second) == [TopicPartition(topic, n) for n in range(3)]
 
 
@@ -134,7 +134,7 @@ async def test_a_member_without_polls_leaves_and_rejoins(bootstrap: str, join: J
     assert slow.member.group.generation_id == -1
     assert not slow.answers("lost")
     await slow.member.poll()
-    assert slow.answers("lost") == [one.partition for _, partitions in slow.story[-2:-1] for one in partitions]
+    assert slow.answers("lost") == [one.partition for _, partitions in slow.events[-2:-1] for one in partitions]
     await until(lambda: settled(other, slow) and shares(other, slow) == [1, 1], "both again")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.cluster.brokers import Brokers, until
-from tests.interop.acl_apis.story import ALL, CLIENT, CLUSTER, CLUSTER_NAME, DENY, TOPICS, creation
+from tests.interop.acl_apis.scenario import ALL, CLIENT, CLUSTER, CLUSTER_NAME, DENY, TOPICS, creation
 from tests.interop.differential.wire import Wire
 from tests.unit.coordinator.api.data_world import batch, produces
 

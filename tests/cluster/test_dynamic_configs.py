@@ -12,8 +12,8 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource as PythonResource
 from kafka.admin import ConfigResourceType
 from tests.cluster.brokers import Brokers, until
-from tests.interop.config_apis import story
-from tests.interop.config_apis.story import BROKER, DELETE, SET
+from tests.interop.config_apis import scenario
+from tests.interop.config_apis.scenario import BROKER, DELETE, SET
 from tests.interop.differential.wire import Wire
 
 from rota.coordinator.metadata.changes import DEFAULT_NAME, ConfigKind
@@ -35,7 +35,7 @@ async def alter(brokers: Brokers, name: str, key: str, value: str | None) -> Non
 
     def run() -> None:
         wire = Wire(brokers.bootstrap(int(name or 1)), "admin")
-        (result,) = wire.ask(story.alter(BROKER, name, change), 1).responses
+        (result,) = wire.ask(scenario.alter(BROKER, name, change), 1).responses
         wire.close()
         assert result.error_code == 0, result.error_message
 

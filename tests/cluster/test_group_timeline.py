@@ -1,4 +1,4 @@
-"""A group's timeline in a cluster: the new coordinator has the story of the old one, and goes on with it."""
+"""A group's timeline in a cluster: the new coordinator has the events of the old one and continues it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_after_a_failover_the_new_coordinator_has_the_timeline() -> None:
         await until(lambda: brokers.coordinator("g") not in (-1, old), "a new coordinator")
         new = brokers.coordinator("g")
         await until(lambda: has(brokers, EventType.LOADED, new), "the new coordinator has loaded the group")
-        await until(lambda: timeline(brokers)[: len(before)] == before, "the story of the old coordinator")
+        await until(lambda: timeline(brokers)[: len(before)] == before, "the events of the old coordinator")
         members[1].stop()
         left = EventType.MEMBER_LEFT, EventType.MEMBER_EXPIRED  # it may close before it has found the new coordinator
         await until(lambda: any(has(brokers, event_type, new) for event_type in left), "beta is gone")

@@ -1,7 +1,7 @@
 """Members and the real coordinator of their group, in virtual time, over connections that delay and lose.
 
 Everything is drawn from one random number generator: latencies, how long callbacks and users take, what is lost. Nobody
-waits for real. `quiet` ends the trouble; then everything has to come to rest.
+waits for real. `quiet` ends the faults; then everything has to come to rest.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class Node:
         self.step(events.PollReturned())
         self.working += 1
         turn, rng = self.working, self.world.rng
-        slow = self.world.trouble and rng.random() < 0.02
+        slow = self.world.has_faults and rng.random() < 0.02
         takes = SLOW_MS if slow else rng.randrange(WORK_MS)
         self.time.after(takes, lambda: self.poll() if turn == self.working and self.m.closing is None else None)
 
@@ -255,7 +255,7 @@ class Node:
             else:
                 later(LATENCY_MS, lambda: arrive(events.RequestFailed(ask.ticket, Unreachable("lost"))))
 
-        lost_there, lost_back = (self.world.trouble and rng.random() < 0.03 for _ in range(2))
+        lost_there, lost_back = (self.world.has_faults and rng.random() < 0.03 for _ in range(2))
         there = rng.randrange(LATENCY_MS)
         if lost_there:
             later(there, lambda: arrive(events.RequestFailed(ask.ticket, Unreachable("lost"))))
@@ -273,7 +273,7 @@ class Members:
         self.time = Time()
         self.coordinator = Coordinator(self.time)
         self.metadata = metadata(TOPICS)
-        self.trouble = True
+        self.has_faults = True
         self.nodes: list[Node] = []
         self.gone: list[Node] = []
         self.names = 0
@@ -319,8 +319,8 @@ class Members:
                     assert other is node, f"{partition} at {other.name} and {node.name}"
 
     def quiet(self) -> None:
-        """No more trouble: everybody gets everything that is to be had, and it stays so."""
-        self.trouble = False
+        """No more faults: everybody gets everything that is to be had, and it stays so."""
+        self.has_faults = False
         self.run(10_000)
         subscribed = {topic for node in self.nodes for topic in node.m.topics}
         everything = {TopicPartition(topic, n) for topic in subscribed for n in self.metadata.partitions(topic) or ()}

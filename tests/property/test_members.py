@@ -1,4 +1,4 @@
-"""Members and the real coordinator of their group: one owner for each partition, and rest once the trouble is over."""
+"""Members and the real coordinator of their group: one owner for each partition, and rest once the faults are over."""
 
 from __future__ import annotations
 

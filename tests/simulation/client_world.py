@@ -19,8 +19,8 @@ from unittest import mock
 from tests.chaos.line import Line
 from tests.chaos.requests import create_topic, records_of
 from tests.client.fault_proxy import FaultProxy
-from tests.simulation.client_cast import Reader, Writer
-from tests.simulation.client_ledger import Ledger
+from tests.simulation.client_actors import Reader, Writer
+from tests.simulation.client_history import ClientHistory
 from tests.simulation.loop import FakeSocket, SimLoop, simulate
 from tests.simulation.net import WHO
 
@@ -33,7 +33,7 @@ from rota.coordinator.network import listener
 from rota.coordinator.scheduling.clock import Clock
 from rota.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 
-STORY_S = 60.0
+RUN_S = 60.0
 HEALING_S = 300.0  # in which all has to be read
 CLOSING_S = 120.0
 TURNS_PER_S_MAX = 20_000
@@ -71,7 +71,7 @@ class World:
 
     def __init__(self, loop: SimLoop, seed: int, say: Say) -> None:
         self.loop, self.random, self._say = loop, Random(f"story {seed}"), say
-        self.ledger = Ledger()
+        self.history = ClientHistory()
         self.partitions = [TopicPartition(self.topic, at) for at in range(PARTITIONS)]
         self.strategies: tuple[str, ...] = self.random.choice(
             (
@@ -98,7 +98,7 @@ class World:
     def say(self, line: str) -> None:
         self._say(f"{self.loop.time():>9.3f} {line}")
 
-    # ---- the story
+    # ---- the run
 
     async def play(self) -> None:
         async with self._broker() as address, FaultProxy(address) as self.proxy:
@@ -107,7 +107,7 @@ class World:
             await self._make_topic(address)
             writers = [self.begin(Writer(self, self.name("w"), self._fork()).act) for _ in range(WRITERS)]
             readers = [asyncio.ensure_future(self._members(place)) for place in range(READERS)]
-            await self._trouble()
+            await self._inject_faults()
             self._heal()
             await self._within(HEALING_S, asyncio.gather(*writers, *readers), self._left)
             self._check_ended()
@@ -195,9 +195,9 @@ class World:
         self.say(f"{name} crashes {'silently' if is_silent else ''}")
         await self.loop.crash(name, is_silent=is_silent)
 
-    # ---- trouble
+    # ---- faults
 
-    async def _trouble(self) -> None:
+    async def _inject_faults(self) -> None:
         kinds = [
             self._cut,
             self._hush,
@@ -213,7 +213,7 @@ class World:
             self._grow,
         ]
         often = self.random.choice((0.3, 1.0, 5.0))
-        while self.loop.time() < STORY_S:
+        while self.loop.time() < RUN_S:
             await asyncio.sleep(self.random.expovariate(1 / often))
             await self.random.choice(kinds)()
 
@@ -305,7 +305,7 @@ class World:
             return
         for topic in request.topics:
             for item in topic.partitions:
-                self.ledger.commit(
+                self.history.commit(
                     TopicPartition(self.topic, item.partition_index), item.committed_offset, request.member_id
                 )
 
@@ -313,7 +313,7 @@ class World:
         ends = self.loop.time() + seconds
         while not work.done():
             assert self.loop.time() < ends, f"not done {seconds} s after everything healed: {left()}"
-            if not self.ledger.unread() and all(life.done() for life in self._writers()):
+            if not self.history.unread() and all(life.done() for life in self._writers()):
                 self.is_read = True
             await asyncio.wait({work}, timeout=0.5)
         await work
@@ -323,7 +323,7 @@ class World:
 
     def _left(self) -> str:
         lives = [name for name, life in self._lives.items() if not life.done()]
-        return f"unread: {self.ledger.unread()[:5]}; alive: {lives}"
+        return f"unread: {self.history.unread()[:5]}; alive: {lives}"
 
     def _check_nothing_left(self, name: str) -> None:
         """After `close` no task, timer or transport of the client is left."""
@@ -334,7 +334,7 @@ class World:
     def _check_ended(self) -> None:
         for name in self._lives:
             self._check_nothing_left(name)
-        for writer in self.ledger.writers:
+        for writer in self.history.writers:
             reply = writer.acked.keys() | writer.lost.keys()
             self.say(
                 f"{writer.name}: {writer.sent} sent, {len(writer.acked)} acknowledged, {len(writer.lost)} lost, "
@@ -345,15 +345,15 @@ class World:
         line = await Line.open(address)
         log = {item: await records_of(line, item.partition, self.topic) for item in self.partitions}
         await line.close()
-        self.ledger.check_log(log)
+        self.history.check_log(log)
         self.say(
-            f"{sum(map(len, log.values()))} records, {self.ledger.commits} commits, "
-            f"{self.ledger.rebalances} assignments"
+            f"{sum(map(len, log.values()))} records, {self.history.commits} commits, "
+            f"{self.history.rebalances} assignments"
         )
 
 
 def play(seed: int, say: Say = silent) -> World:
-    """The whole story of a seed, and its laws."""
+    """The whole run of a seed, and its laws."""
     worlds: list[World] = []
 
     async def main(loop: SimLoop) -> None:

@@ -2,7 +2,7 @@
 
 Brokers with everything in them (controller, failure detector, replication, groups, logs on a disk), producers and
 consumers are the real ones, on links and datagrams in memory and in virtual time; the store is the shared tree. While
-the story lasts brokers are killed and frozen out, started again and stopped in order; hosts cannot reach each other, in
+the run lasts brokers are killed and frozen out, started again and stopped in order; hosts cannot reach each other, in
 one direction or in both; datagrams are lost and doubled; sessions of the store are cut off, expire, and lose answers;
 disks lie about what they have synced, clocks are an hour off, and an administrator creates, moves and deletes topics.
 Then everything heals, and whoever is left reads all that was acknowledged.
@@ -11,7 +11,7 @@ Laws, looked at whenever the metadata changes and again and again meanwhile
     ELR1 Whoever is in the ELR is not in the ISR, and the ISR is smaller than min.insync.replicas.
     R1   In one leader epoch one broker leads a partition, in one registration; the epoch only grows.
     L1   Below the high watermark all replicas that are in the ISR have the same records, in the end all replicas.
-    L1, PD1, G1 for clients as in `client_ledger`; G1, G2, G3, O1, O2 as in `history`.
+    L1, PD1, G1 for clients as in `client_history`; G1, G2, G3, O1, O2 as in `history`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 from unittest import mock
 
 from tests.chaos.line import Line
-from tests.simulation.client_cast import Writer
+from tests.simulation.client_actors import Writer
 from tests.simulation.client_world import Say, World, silent
 from tests.simulation.clients import Loner
 from tests.simulation.cluster_admin import Administrator
@@ -56,7 +56,7 @@ from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsReq
 
 BROKERS = (1, 2, 3)
 PORT = 9092
-STORY_S = 20.0
+RUN_S = 20.0
 HEALING_S = 120.0
 SESSION_S = 6.0  # of the store: how long it takes a broker that is gone for gone
 WRITERS, READERS = 2, 2
@@ -175,7 +175,7 @@ class ClusterWorld(World):
         self.epochs: dict[tuple[str, int], int] = {}
         self.elections = 0
         self.trace = Trace()
-        self._network, self._sessions = asyncio.Lock(), asyncio.Lock()  # held while one of their troubles lasts
+        self._network, self._sessions = asyncio.Lock(), asyncio.Lock()  # held while one of their faults lasts
         self.disks = Disks(Random(f"disks {seed}"))
         self.violations: list[AssertionError] = []
         self._watching = TreeSession(self.shared)
@@ -201,7 +201,7 @@ class ClusterWorld(World):
         await self._create_topic()
         watching = asyncio.ensure_future(self._watch())
         clients = self._begin_clients()
-        await self._trouble()
+        await self._inject_faults()
         await self._all_well()
         await self._within(HEALING_S, asyncio.gather(*clients), self._left)
         await self._check_clients()
@@ -215,7 +215,7 @@ class ClusterWorld(World):
         await self.shared.close()
 
     def _begin_clients(self) -> list[asyncio.Future[None]]:
-        """Whoever acts in this story; each ends soon after it is over."""
+        """Whoever acts in this run; each ends soon after it is over."""
         writers = [self.begin(self._writer().act) for _ in range(WRITERS)]
         readers = [asyncio.ensure_future(self._members(place)) for place in range(READERS)]
         self.group_clients = self._group_clients()
@@ -250,23 +250,23 @@ class ClusterWorld(World):
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
-    # ---- trouble
+    # ---- faults
 
-    async def _trouble(self) -> None:
-        """Processes, network and store have their troubles at the same time."""
+    async def _inject_faults(self) -> None:
+        """Processes, network and store have their faults at the same time."""
         processes = [self._kill, self._kill, self._cut_power, self._cut_power_and_kill, self._restart]
         network = [self._part, self._part, self._lose_datagrams, self._slow]
         administrator = [self.admin.create, self.admin.create, self.admin.delete, self.admin.reassign]
         await asyncio.gather(
-            self._troubles(administrator, asyncio.Lock()),
-            self._troubles(processes, asyncio.Lock()),
-            self._troubles(network, self._network),
-            self._troubles([self._session], self._sessions),
+            self._faults(administrator, asyncio.Lock()),
+            self._faults(processes, asyncio.Lock()),
+            self._faults(network, self._network),
+            self._faults([self._session], self._sessions),
         )
 
-    async def _troubles(self, kinds: list[Callable[[], Coroutine[Any, Any, None]]], lock: asyncio.Lock) -> None:
+    async def _faults(self, kinds: list[Callable[[], Coroutine[Any, Any, None]]], lock: asyncio.Lock) -> None:
         often = self.random.choice((1.0, 3.0, 8.0))
-        while self.loop.time() < STORY_S and not self.violations:
+        while self.loop.time() < RUN_S and not self.violations:
             await asyncio.sleep(self.random.expovariate(1 / often))
             async with lock:
                 await self.random.choice(kinds)()
@@ -413,7 +413,7 @@ class ClusterWorld(World):
         self._note(lambda: self._check_state(name, znodes.read_state(node.data, node.version, blank)))
 
     def _note(self, check: Callable[[], None]) -> None:
-        """A law that is broken ends the story, wherever that was seen."""
+        """A law that is broken ends the run, wherever that was seen."""
         try:
             check()
         except AssertionError as violation:
@@ -477,7 +477,7 @@ class ClusterWorld(World):
     async def _check_logs(self) -> None:
         """L1: in the end each replica has what the leader has, and what was acknowledged is in it."""
         logs = await self._logs()
-        self.ledger.check_log(logs)
+        self.history.check_log(logs)
         self.say(f"{sum(map(len, logs.values()))} records, {self.elections} elections")
 
     async def _logs(self) -> dict[TopicPartition, dict[int, bytes]]:
@@ -516,7 +516,7 @@ def _difference(item: dict[int, bytes], other: dict[int, bytes]) -> list[Any]:
 
 
 def play(seed: int, say: Say = silent) -> ClusterWorld:
-    """The whole story of a seed, and its laws."""
+    """The whole run of a seed, and its laws."""
     return play_in(ClusterWorld, seed, say)
 
 

@@ -18,7 +18,7 @@ CLIENT_SEEDS = seeds(gate=8, soak=80)  # of worlds with real clients, which take
 CLUSTER_SEEDS_FILE = Path(__file__).with_name("cluster_seeds.txt")
 CLUSTER_SEEDS = seeds(gate=18, soak=1_000)  # of worlds with three brokers, which take longer still
 STORAGE_SEEDS_FILE = Path(__file__).with_name("storage_seeds.txt")
-STORAGE_SEEDS = seeds(gate=0, soak=600) or (3, 5, 6)  # each of the six stories begins once in six seeds
+STORAGE_SEEDS = seeds(gate=0, soak=600) or (3, 5, 6)  # each of the six scenarios begins once in six seeds
 
 MACHINE_SEEDS_FILE = Path(__file__).with_name("machine_seeds.txt")
 MACHINE_SEEDS = seeds(gate=200, soak=100_000)  # of worlds of the machines alone, which take the fiftieth part
@@ -34,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def quiet() -> Iterator[None]:
-    """Brokers and clients log a lot in such a story; a seed of its own (`--rota-seed`) shows what happened."""
+    """Brokers and clients log a lot in such a run; a seed of its own (`--rota-seed`) shows what happened."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     logging.disable(logging.CRITICAL)
     yield

@@ -21,7 +21,7 @@ MOVED = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 
 
 class GroupClient:
-    """`act` until the story is over, then until one fetch of the offsets has succeeded."""
+    """`act` until the run is over, then until one fetch of the offsets has succeeded."""
 
     def __init__(self, world: ClusterWorld, member: Member, random: Random) -> None:
         self.world, self.member, self.random = world, member, random
@@ -36,7 +36,7 @@ class GroupClient:
         self.member.claim(self._now_ms())
 
     async def read_offsets(self) -> None:
-        """Soon after the story the offsets can be read."""
+        """Soon after the run the offsets can be read."""
         while True:
             try:
                 line = await self._connect()

@@ -239,7 +239,7 @@ def simulate(seed: int, main: Callable[[SimLoop], Coroutine[Any, Any, T]]) -> T:
 
 
 def _close(loop: SimLoop) -> None:
-    """Whatever a story that failed has left is ended, and says nothing."""
+    """Whatever a run that failed has left is ended, and says nothing."""
     loop.turns = 0
     loop.set_exception_handler(lambda _, __: None)
     try:

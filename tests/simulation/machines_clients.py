@@ -45,7 +45,7 @@ class Producer:
         self.think_ms = world.heap.random.choice((20.0, 120.0, 400.0))
 
     def act(self) -> None:
-        """Send another batch, again and again until the story is over."""
+        """Send another batch, again and again until the run is over."""
         world, random = self.world, self.world.heap.random
         if world.is_over:
             return

@@ -1,4 +1,4 @@
-"""A whole cluster of the pure machines in a deterministic world, some 60 ms for a story of six seconds.
+"""A whole cluster of the pure machines in a deterministic world, some 60 ms for a run of six seconds.
 
 Three brokers with partitions, logs in memory, groups, failure detectors and controllers, around one store: the real
 machines, without sockets, threads, asyncio and wire. `cluster_world` runs whole brokers, which takes fifty times as
@@ -23,10 +23,10 @@ from unittest import mock
 from tests.simulation.clients import Loner
 from tests.simulation.machines_broker import DATA, Life, new_disk
 from tests.simulation.machines_clients import GroupClient, Producer
+from tests.simulation.machines_faults import Faults
 from tests.simulation.machines_laws import EVERYTHING_BYTES, Laws
 from tests.simulation.machines_loop import Heap, Network, Wait
 from tests.simulation.machines_store import StoreServer
-from tests.simulation.machines_trouble import Trouble
 from tests.simulation.member import Member, Trace
 
 from rota.coordinator.api import join_group
@@ -35,7 +35,7 @@ from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, PartitionState, To
 
 BROKERS: Final = (1, 2, 3)
 TOPICS: Final = (DATA, CONSUMER_OFFSETS)
-STORY_MS: Final = 6_000
+RUN_MS: Final = 6_000
 HEALED_MS: Final = 30_000
 SESSION_MS: Final = 1_500  # of members
 LOOK_MS: Final = 100
@@ -48,7 +48,7 @@ def silent(line: str) -> None:
 
 
 class MachinesWorld:
-    """`play` plays the story of a seed; it raises AssertionError when a law is broken."""
+    """`play` plays the run of a seed; it raises AssertionError when a law is broken."""
 
     def __init__(self, seed: int, say: Say = silent) -> None:
         self.heap, self._say, self.is_over = Heap(seed), say, False
@@ -68,7 +68,7 @@ class MachinesWorld:
         self.trace, self.stale_reads = Trace(), 0
         self.producers = [Producer(self, f"p{number}", 100 + number) for number in range(2)]
         self.clients = [GroupClient(self, member, f"c{at}") for at, member in enumerate(self._members())]
-        self.trouble = Trouble(self)
+        self.faults = Faults(self)
 
     def _topic(self, name: str, number: int) -> Topic:
         replicas = tuple(self.random.sample(BROKERS, len(BROKERS)))
@@ -84,7 +84,7 @@ class MachinesWorld:
     def say(self, line: str) -> None:
         self._say(f"{self.heap.now_ms:>8.1f} {line}")
 
-    # ---- the story
+    # ---- the run
 
     def play(self) -> MachinesWorld:
         ids = itertools.count(1)
@@ -97,11 +97,11 @@ class MachinesWorld:
             self.start(broker)
         for client in (*self.producers, *self.clients):
             self.heap.after(self.random.uniform(0, 400), client.act)
-        self.trouble.begin(STORY_MS)
-        self._run(STORY_MS)
+        self.faults.begin(RUN_MS)
+        self._run(RUN_MS)
         self.is_over = True
         self.say("everything heals")
-        self.trouble.heal()
+        self.faults.heal()
         self._check_progress()
         self.trace.check()
 
@@ -264,7 +264,7 @@ class MachinesWorld:
 
 
 def play(seed: int, say: Say = silent) -> MachinesWorld:
-    """The whole story of a seed, and its laws."""
+    """The whole run of a seed, and its laws."""
     return MachinesWorld(seed, say).play()
 
 

@@ -257,7 +257,7 @@ class Member:
         self.state, self.owned = state, ()
 
     def claim(self, now: float) -> None:
-        """Note what it owned until now; also at the end of a story."""
+        """Note what it owned until now; also at the end of a run."""
         who = self.instance or self.member_id
         self.trace.claims += [
             Claim(self.group, self.generation, partition, who, self.since, now) for partition in self.owned

@@ -1,6 +1,6 @@
 """A cluster whose disks fail and fill, whose clocks jump and whose store ends sessions within writes of many commits.
 
-As `cluster_world`, with these stories among its troubles; a seed begins with one of them. Commits of the store are
+As `cluster_world`, with these scenarios among its faults; a seed begins with one of them. Commits of the store are
 small here, so that the creation and the deletion of a topic of some partitions take several.
 
 Laws, beside those of `cluster_world`
@@ -80,7 +80,7 @@ class StorageWorld(ClusterWorld):
         self.files = {broker: FaultyFiles(Random(f"files {seed} {broker}")) for broker in BROKERS}
         for broker, process in self.brokers.items():
             process.system = self.files[broker]
-        self.stories: list[Callable[[], Coroutine[Any, Any, None]]] = [
+        self.scenarios: list[Callable[[], Coroutine[Any, Any, None]]] = [
             self._break_log,
             self._fill_disk,
             self._lose_disk,
@@ -88,7 +88,7 @@ class StorageWorld(ClusterWorld):
             self._jump,
             self._expire_within_write,
         ]
-        self.first = self.stories[seed % len(self.stories)]
+        self.first = self.scenarios[seed % len(self.scenarios)]
         self.unclean_elections = self.expired = self.unclean_sent = 0
 
     async def _create_topic(self) -> None:
@@ -100,17 +100,17 @@ class StorageWorld(ClusterWorld):
         assert answer.topics[0].error_code == 0, answer
         await line.close()
 
-    # ---- trouble
+    # ---- faults
 
-    async def _trouble(self) -> None:
+    async def _inject_faults(self) -> None:
         self.begin(self._write_unclean)
         await self.first()
         lock = asyncio.Lock()
         administrator = [self.admin.create, self.admin.delete, self.admin.reassign]
         await asyncio.gather(
-            self._troubles([*self.stories, self._kill, self._restart], lock),
-            self._troubles(administrator, asyncio.Lock()),
-            self._troubles([self._part, self._lose_datagrams, self._slow], self._network),
+            self._faults([*self.scenarios, self._kill, self._restart], lock),
+            self._faults(administrator, asyncio.Lock()),
+            self._faults([self._part, self._lose_datagrams, self._slow], self._network),
         )
         for files in self.files.values():
             files.is_full, files.broken = False, ""
@@ -247,6 +247,6 @@ class StorageWorld(ClusterWorld):
 
 
 def play(seed: int, say: Say = silent) -> StorageWorld:
-    """The whole story of a seed, and its laws."""
+    """The whole run of a seed, and its laws."""
     with mock.patch.object(commits, "OPS_PER_COMMIT_MAX", OPS_PER_COMMIT):
         return play_in(StorageWorld, seed, say)

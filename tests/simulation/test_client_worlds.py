@@ -14,17 +14,17 @@ def test_the_laws_hold(client_seed: int, request: pytest.FixtureRequest, capsys:
     else:
         with capsys.disabled():
             world = play(client_seed, print)
-    assert world.ledger.commits
-    assert sum(len(writer.acked) for writer in world.ledger.writers) > 100
+    assert world.history.commits
+    assert sum(len(writer.acked) for writer in world.history.writers) > 100
 
 
-def story(seed: int) -> list[str]:
+def run_trace(seed: int) -> list[str]:
     lines: list[str] = []
     play(seed, lines.append)
     return lines
 
 
 def test_a_seed_reproduces_its_run() -> None:
-    first = story(1)
-    assert story(1) == first
-    assert story(2) != first
+    first = run_trace(1)
+    assert run_trace(1) == first
+    assert run_trace(2) != first

@@ -19,8 +19,8 @@ def test_the_laws_hold(cluster_seed: int, request: pytest.FixtureRequest, capsys
         with capsys.disabled():
             world = play(cluster_seed, print)
     assert world.elections
-    assert sum(len(writer.acked) for writer in world.ledger.writers) > 20
-    # 16 in a story in which sessions of the store end again and again
+    assert sum(len(writer.acked) for writer in world.history.writers) > 20
+    # 16 in a run in which sessions of the store end again and again
     assert sum(client.answers for client in world.group_clients) > 10
 
 

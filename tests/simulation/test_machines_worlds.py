@@ -37,17 +37,17 @@ def test_the_laws_hold(
         worlds_elected += world.laws.elections > 2
         acknowledged += world.laws.acknowledged
         answers += sum(client.answers for client in world.clients)
-    seeds = len(machine_seeds)  # single stories may be poor
+    seeds = len(machine_seeds)  # single runs may be poor
     assert seeds < 10 or (worlds_elected > seeds // 2 and acknowledged > 20 * seeds and answers > 10 * seeds)
 
 
-def story(seed: int) -> list[str]:
+def run_trace(seed: int) -> list[str]:
     lines: list[str] = []
     lines.append(str(play(seed, lines.append).heap.events))
     return lines
 
 
 def test_a_seed_reproduces_its_run() -> None:
-    first = story(1)
-    assert story(2) != first
-    assert story(1) == first
+    first = run_trace(1)
+    assert run_trace(2) != first
+    assert run_trace(1) == first

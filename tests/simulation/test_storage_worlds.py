@@ -1,6 +1,6 @@
 """The laws of a cluster whose disks, clocks and sessions of the store fail, in randomly generated scenarios.
 
-A seed takes 4 s of processor time: the gate plays three of the six stories.
+A seed takes 4 s of processor time: the gate plays three of the six scenarios.
 """
 
 from __future__ import annotations
@@ -18,5 +18,5 @@ def test_the_laws_hold(storage_seed: int, request: pytest.FixtureRequest, capsys
         with capsys.disabled():
             world = play(storage_seed, print)
     assert world.elections
-    assert sum(len(writer.acked) for writer in world.ledger.writers) > 20
+    assert sum(len(writer.acked) for writer in world.history.writers) > 20
     assert world.unclean_sent > 20

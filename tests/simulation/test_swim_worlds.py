@@ -153,11 +153,11 @@ def test_members_agree_while_brokers_join_and_leave(seed: int) -> None:
 
 
 def test_a_seed_reproduces_its_run() -> None:
-    def story(seed: int) -> tuple[dict[int, int], list[tuple[int, int, int]]]:
+    def run_trace(seed: int) -> tuple[dict[int, int], list[tuple[int, int, int]]]:
         world, _ = a_world(seed)
         world.kill(1)
         world.run(5_000)
         return world.sent, world.deaths()
 
-    assert story(1) == story(1)
-    assert story(1) != story(2)
+    assert run_trace(1) == run_trace(1)
+    assert run_trace(1) != run_trace(2)

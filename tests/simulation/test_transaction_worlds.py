@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.simulation.transaction_ledger import Log, Outcome, TransactionLedger
+from tests.simulation.transaction_history import Log, Outcome, TransactionHistory
 from tests.simulation.transaction_world import play
 
 from rota.client.types import TopicPartition
@@ -25,61 +25,61 @@ def test_the_laws_hold(
     assert any(world.transactions.reads.values())
 
 
-def ledger_of_one(outcome: Outcome) -> TransactionLedger:
+def history_of_one(outcome: Outcome) -> TransactionHistory:
     """A transaction with two records, in two partitions, and an offset."""
-    ledger = TransactionLedger()
-    ledger.initialized(0, 1, (1000, 0))
-    transaction = ledger.begin(0, 1, 1)
+    history = TransactionHistory()
+    history.initialized(0, 1, (1000, 0))
+    transaction = history.begin(0, 1, 1)
     transaction.records += [HERE, THERE]
-    transaction.offset = ledger.next_offset()
+    transaction.offset = history.next_offset()
     transaction.outcome = outcome
-    return ledger
+    return history
 
 
 COMMITTED = {HERE: Log(committed=[(0, b"0.1/1/0")]), THERE: Log(committed=[(0, b"0.1/1/1")])}
 
 
 def test_a_committed_transaction_is_visible_as_a_whole() -> None:
-    ledger = ledger_of_one(Outcome.COMMITTED)
-    ledger.check(COMMITTED, {0: 1})
+    history = history_of_one(Outcome.COMMITTED)
+    history.check(COMMITTED, {0: 1})
     with pytest.raises(AssertionError, match=r"XS1: of 0\.1/1 only a part"):
-        ledger.check(COMMITTED | {THERE: Log()}, {0: 1})
+        history.check(COMMITTED | {THERE: Log()}, {0: 1})
     with pytest.raises(AssertionError, match="XS1: the offset of 0 is -1"):
-        ledger.check(COMMITTED, {0: -1})
+        history.check(COMMITTED, {0: -1})
     with pytest.raises(AssertionError, match=r"XS1: 0\.1/1 is not visible"):
-        ledger.check({HERE: Log(), THERE: Log()}, {0: -1})
+        history.check({HERE: Log(), THERE: Log()}, {0: -1})
 
 
 @pytest.mark.parametrize("outcome", [Outcome.OPEN, Outcome.ABORTED])
 def test_what_was_not_committed_is_not_visible(outcome: Outcome) -> None:
-    ledger = ledger_of_one(outcome)
-    ledger.check({HERE: Log(aborted=[(0, b"0.1/1/0")]), THERE: Log()}, {0: -1})
+    history = history_of_one(outcome)
+    history.check({HERE: Log(aborted=[(0, b"0.1/1/0")]), THERE: Log()}, {0: -1})
     with pytest.raises(AssertionError, match=r"XS1: 0\.1/1 is visible"):
-        ledger.check(COMMITTED, {0: 1})
+        history.check(COMMITTED, {0: 1})
     with pytest.raises(AssertionError, match=r"XS2: b.0\.1/1/0. "):
-        ledger.read("r", HERE, 0, b"0.1/1/0")
+        history.read("r", HERE, 0, b"0.1/1/0")
     with pytest.raises(AssertionError, match="XS2: offset 1"):
-        ledger.read_offset(0, 1, -1)
+        history.read_offset(0, 1, -1)
 
 
 def test_a_reader_gets_all_that_is_committed() -> None:
-    ledger = ledger_of_one(Outcome.COMMITTED)
-    ledger.read("r", HERE, 5, b"0.1/1/0")
+    history = history_of_one(Outcome.COMMITTED)
+    history.read("r", HERE, 5, b"0.1/1/0")
     with pytest.raises(AssertionError, match="XS2: r read"):
-        ledger.check(COMMITTED, {0: 1})
+        history.check(COMMITTED, {0: 1})
 
 
 def test_the_commit_of_a_producer_that_was_replaced_is_none() -> None:
-    ledger = ledger_of_one(Outcome.OPEN)
-    ledger.initialized(0, 2, (1000, 1))
-    transaction = ledger.transactions["0.1/1"]
-    ledger.commit_asked(transaction, 1)
+    history = history_of_one(Outcome.OPEN)
+    history.initialized(0, 2, (1000, 1))
+    transaction = history.transactions["0.1/1"]
+    history.commit_asked(transaction, 1)
     with pytest.raises(AssertionError, match="XS3"):
-        ledger.committed(transaction)
+        history.committed(transaction)
     with pytest.raises(AssertionError, match="XS3"):
-        ledger.check(COMMITTED, {0: 1})
+        history.check(COMMITTED, {0: 1})
 
 
 def test_an_open_transaction_is_seen() -> None:
     with pytest.raises(AssertionError, match="XS4"):
-        TransactionLedger().check({HERE: Log(open=[(0, b"0.1/1/0")])}, {})
+        TransactionHistory().check({HERE: Log(open=[(0, b"0.1/1/0")])}, {})

@@ -26,15 +26,15 @@ def test_the_laws_hold(seed: int, request: pytest.FixtureRequest, capsys: pytest
         World(seed, print).play()
 
 
-def story(seed: int) -> list[Any]:
+def run_trace(seed: int) -> list[Any]:
     lines: list[str] = []
     World(seed, lines.append).play()
     return lines
 
 
 def test_a_seed_reproduces_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = story(1)
+    first = run_trace(1)
     monkeypatch.setattr(join_group, "uuid4", itertools.count(1).__next__)
-    assert story(1) == first
+    assert run_trace(1) == first
     monkeypatch.setattr(join_group, "uuid4", itertools.count(1).__next__)
-    assert story(2) != first
+    assert run_trace(2) != first

@@ -1,9 +1,9 @@
 """A cluster with transactional producers, that are replaced while they still act, and read_committed readers.
 
-Brokers, troubles and the laws of the cluster are those of `cluster_world`, without its other clients and without the
+Brokers, faults and the laws of the cluster are those of `cluster_world`, without its other clients and without the
 administrator. Producers crash, are replaced by a producer with the same transactional id before they have ended, let
 transactions time out, and give commits up; a third of them do not know transaction.version 2. The laws are those of
-`transaction_ledger`.
+`transaction_history`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 from tests.simulation.client_world import Say, silent
 from tests.simulation.cluster_world import BROKERS, HEALING_S, ClusterWorld, play_in
-from tests.simulation.transaction_cast import CommittedReader, TransactionalProducer
-from tests.simulation.transaction_ledger import Log, Outcome, TransactionLedger
+from tests.simulation.transaction_actors import CommittedReader, TransactionalProducer
+from tests.simulation.transaction_history import Log, Outcome, TransactionHistory
 
 from rota.client.types import TopicPartition
 from rota.protocol.records.batch import headers
@@ -34,7 +34,7 @@ class TransactionWorld(ClusterWorld):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.transactions = TransactionLedger()
+        self.transactions = TransactionHistory()
         self._left_alone: list[asyncio.Future[None]] = []  # producers that were replaced and go on
 
     def _begin_clients(self) -> list[asyncio.Future[None]]:
@@ -106,5 +106,5 @@ class TransactionWorld(ClusterWorld):
 
 
 def play(seed: int, say: Say = silent) -> TransactionWorld:
-    """The whole story of a seed, and its laws."""
+    """The whole run of a seed, and its laws."""
     return play_in(TransactionWorld, seed, say)

@@ -34,7 +34,7 @@ from rota.coordinator.scheduling.timers import TimerHeap
 from rota.protocol.registry import APIS, snake_case
 
 SHARDS = 2
-STORY_MS = 60_000
+RUN_MS = 60_000
 RETENTION_MS = 20_000
 EXPIRE_EVERY_MS = 5_000
 SEGMENT_BYTES = 4_096
@@ -54,7 +54,7 @@ def silent(line: str) -> None:
 
 
 class World(Parts):
-    """`play` tells the whole story of a seed and checks the laws."""
+    """`play` runs the world of a seed and checks the laws."""
 
     def __init__(self, seed: int, say: Say = silent) -> None:
         self.random, self._say = Random(seed), say
@@ -73,10 +73,10 @@ class World(Parts):
         self.life = 0
         self._agenda: list[tuple[int, int, Callable[[], None]]] = []
         self._places, self._tokens = count(), count()
-        self.clients = self._cast()
+        self.clients = self._clients()
         self._begin()
 
-    def _cast(self) -> list[Client]:
+    def _clients(self) -> list[Client]:
         """Three members that come and go, a static one, two that commit without a group."""
 
         def member(**more: Any) -> Callable[[], Member]:
@@ -249,7 +249,7 @@ class World(Parts):
 
         self.at(period_ms, ring)
 
-    # ---- the story
+    # ---- the run
 
     def play(self) -> None:
         for client in self.clients:
@@ -259,11 +259,11 @@ class World(Parts):
         self.every(1_000, self.check_waiting)
         if self.random.random() < 0.5:
             self.every(13_000, self.outage)
-        self.run(STORY_MS)
+        self.run(RUN_MS)
         self._end()
 
     def _end(self) -> None:
-        """Everybody falls silent; whoever waits is answered in time (G4), and the log tells the same story (G5)."""
+        """All clients stop; each pending request is answered in time (G4); the log replays to the same state (G5)."""
         self.crashes = 0.0
         for client in self.clients:
             client.end()

@@ -1,5 +1,5 @@
 """Every API in every version, asked by a client that is allowed one operation on all types of resources, or everything
-on one type: what it is refused, and what not. Only errors are told.
+on one type: what it is refused, and what not. Only errors are recorded.
 
 What is allowed is done, so the requests are changed to such as fail after they were authorized, or change nothing.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
 
-from tests.interop.acl_apis.story import (
+from tests.interop.acl_apis.scenario import (
     ALL,
     CLUSTER,
     CLUSTER_NAME,
@@ -219,7 +219,7 @@ def chapters() -> Iterator[tuple[str, tuple[AclCreation, ...], list[Step]]]:
         yield f"all on {name}", (on(kind, ALL),), steps
 
 
-def tell_grants(bootstrap: str, is_played: Callable[[str, str, int], bool] = lambda *_: True) -> Iterator[Line]:
+def run_grants_scenario(bootstrap: str, is_played: Callable[[str, str, int], bool] = lambda *_: True) -> Iterator[Line]:
     """Play the conversation, or of its steps (chapter, step, version) some; yield each step's errors."""
     session = Session(bootstrap)
     try:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from tests.interop.acl_apis.grants import tell_grants
-from tests.interop.acl_apis.story import Line, tell
-from tests.interop.recorded_story import DATA, read, write
+from tests.interop.acl_apis.grants import run_grants_scenario
+from tests.interop.acl_apis.scenario import Line, run_scenario
+from tests.interop.recorded_scenario import DATA, read, write
 
 RECORDED = DATA / "kafka-4.3.1-acl-apis.jsonl.gz"
 GRANTS = DATA / "kafka-4.3.1-acl-grants.jsonl.gz"
 
-Place = tuple[str, str, int]  # chapter, step, version
+StepKey = tuple[str, str, int]  # chapter, step, version
 
 
 def recorded() -> list[Line]:
@@ -28,18 +28,18 @@ def recorded_grants() -> list[Line]:
     return read(GRANTS)
 
 
-def place(line: Line) -> Place:
+def step_key(line: Line) -> StepKey:
     return line["chapter"], line["step"], line["version"]
 
 
-def telling(lines: Sequence[Line]) -> set[Place]:
+def distinctive_steps(lines: Sequence[Line]) -> set[StepKey]:
     """Of the conversation about grants what shows something of its own.
 
     Answers that a chapter allows, in part at least: of the newest version, and of the last before each change. What is
     refused as in the chapter `nothing` is left out: the unit tests show that no API asks for operations that the table
     does not have, and the other conversation has most of that chapter.
     """
-    answers = {place(line): line["answer"] for line in lines}
+    answers = {step_key(line): line["answer"] for line in lines}
     return {
         (chapter, step, version)
         for (chapter, step, version), answer in answers.items()
@@ -49,5 +49,5 @@ def telling(lines: Sequence[Line]) -> set[Place]:
 
 
 if __name__ == "__main__":
-    write(RECORDED, tell, sys.argv[1])
-    write(GRANTS, tell_grants, sys.argv[1])
+    write(RECORDED, run_scenario, sys.argv[1])
+    write(GRANTS, run_grants_scenario, sys.argv[1])

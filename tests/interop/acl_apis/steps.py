@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tests.interop.acl_apis.story import (
+from tests.interop.acl_apis.scenario import (
     ALL,
     ALLOW,
     CLUSTER,

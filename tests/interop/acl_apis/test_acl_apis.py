@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.interop.acl_apis.grants import tell_grants
-from tests.interop.acl_apis.recording import place, recorded, recorded_grants, telling
-from tests.interop.acl_apis.story import NOT_RECORDED, Line, tell
+from tests.interop.acl_apis.grants import run_grants_scenario
+from tests.interop.acl_apis.recording import distinctive_steps, recorded, recorded_grants, step_key
+from tests.interop.acl_apis.scenario import NOT_RECORDED, Line, run_scenario
 from tests.interop.broker import PROPERTIES, started
 from tests.soak import soak_only
 
@@ -55,7 +55,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def rota(secured: str) -> list[Line]:
     """The conversation with a Rota broker."""
-    return list(tell(secured))
+    return list(run_scenario(secured))
 
 
 def differences(kafka: list[Line], rota: list[Line]) -> list[str]:
@@ -91,7 +91,7 @@ WITHOUT_REQUEST = {f"fetch v{version}" for version in (13, 14, 16, 17, 18)}  # t
 def test_a_client_is_refused_as_the_living_kafka_refuses_it(rota: list[Line]) -> None:
     assert PEER is not None
     for _ in range(ATTEMPTS):
-        differ = differences(list(tell(PEER)), rota)
+        differ = differences(list(run_scenario(PEER)), rota)
         if not differ:
             break
     assert not differ, "\n".join(differ)
@@ -103,10 +103,10 @@ def test_a_client_is_refused_as_the_living_kafka_refuses_it(rota: list[Line]) ->
 def different_errors(kafka: list[Line], rota: list[Line]) -> list[str]:
     differ = []
     for theirs, ours in zip(kafka, rota, strict=True):
-        assert place(theirs) == place(ours)
+        assert step_key(theirs) == step_key(ours)
         is_known = theirs["step"] in DIFFERENT_ERRORS and codes(theirs["answer"]) == codes(ours["answer"])
         if theirs != ours and not is_known:
-            differ.append(f"{place(theirs)}:\n  kafka {theirs['answer']}\n  rota  {ours['answer']}")
+            differ.append(f"{step_key(theirs)}:\n  kafka {theirs['answer']}\n  rota  {ours['answer']}")
     return differ
 
 
@@ -123,16 +123,16 @@ def codes(answer: Any) -> list[int]:
 def test_a_client_with_one_permission_gets_the_errors_of_the_recorded_kafka(secured: str) -> None:
     """What a permission changes: one operation on everything, or everything on one type of resource."""
     kafka = recorded_grants()
-    shown = telling(kafka)
-    answers = list(tell_grants(secured, lambda *step: step in shown))
-    assert not (differ := different_errors([line for line in kafka if place(line) in shown], answers)), "\n".join(
+    shown = distinctive_steps(kafka)
+    answers = list(run_grants_scenario(secured, lambda *step: step in shown))
+    assert not (differ := different_errors([line for line in kafka if step_key(line) in shown], answers)), "\n".join(
         differ
     )
 
 
 @soak_only
 def test_a_client_with_one_permission_gets_all_errors_of_the_recorded_kafka(secured: str) -> None:
-    assert not (differ := different_errors(recorded_grants(), list(tell_grants(secured)))), "\n".join(differ)
+    assert not (differ := different_errors(recorded_grants(), list(run_grants_scenario(secured)))), "\n".join(differ)
 
 
 def test_the_recording_has_each_permission_and_every_version() -> None:
@@ -150,4 +150,4 @@ def test_the_recording_has_each_permission_and_every_version() -> None:
 @pytest.mark.skipif(PEER is None, reason="ROTA_PEER names no running Apache Kafka")
 def test_a_client_with_one_permission_gets_the_errors_of_the_living_kafka() -> None:
     assert PEER is not None
-    assert not (differ := different_errors(list(tell_grants(PEER)), recorded_grants())), "\n".join(differ)
+    assert not (differ := different_errors(list(run_grants_scenario(PEER)), recorded_grants())), "\n".join(differ)

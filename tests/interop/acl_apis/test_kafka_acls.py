@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.interop.acl_apis.story import CLIENT
+from tests.interop.acl_apis.scenario import CLIENT
 from tests.interop.acl_apis.test_acl_apis import SECURED
 from tests.interop.broker import started
 from tests.interop.differential.wire import Wire

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sys
 
-from tests.interop.config_apis.story import Line, tell
-from tests.interop.recorded_story import DATA, read, write
+from tests.interop.config_apis.scenario import Line, run_scenario
+from tests.interop.recorded_scenario import DATA, read, write
 
 RECORDED = DATA / "kafka-4.3.1-config-apis.jsonl.gz"
 
@@ -20,4 +20,4 @@ def recorded() -> list[Line]:
 
 
 if __name__ == "__main__":
-    write(RECORDED, tell, sys.argv[1])
+    write(RECORDED, run_scenario, sys.argv[1])

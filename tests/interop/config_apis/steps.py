@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.interop.config_apis.story import (
+from tests.interop.config_apis.scenario import (
     APPEND,
     BROKER,
     BROKER_LOGGER,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.interop.config_apis.recording import recorded
-from tests.interop.config_apis.story import CLIENT_METRICS, GROUP, Line, tell
+from tests.interop.config_apis.scenario import CLIENT_METRICS, GROUP, Line, run_scenario
 
 from rota.protocol.errors import ErrorCode
 
@@ -79,7 +79,7 @@ def _differences(kafka: list[Line], rota: list[Line]) -> list[str]:
 
 
 def test_rota_answers_as_the_recorded_kafka(bootstrap: str) -> None:
-    assert not (differ := _differences(recorded(), list(tell(bootstrap)))), "\n".join(differ)
+    assert not (differ := _differences(recorded(), list(run_scenario(bootstrap)))), "\n".join(differ)
 
 
 def test_the_recording_is_worth_comparing() -> None:
@@ -96,4 +96,4 @@ def test_the_recording_is_worth_comparing() -> None:
 @pytest.mark.skipif(PEER is None, reason="ROTA_PEER names no running Apache Kafka")
 def test_rota_answers_as_the_living_kafka(bootstrap: str) -> None:
     assert PEER is not None
-    assert not (differ := _differences(list(tell(PEER)), list(tell(bootstrap)))), "\n".join(differ)
+    assert not (differ := _differences(list(run_scenario(PEER)), list(run_scenario(bootstrap)))), "\n".join(differ)

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.interop.data_apis.story import Line, Notice
+from tests.interop.data_apis.scenario import Line, Notice
 from tests.unit.coordinator.api.data_world import batch, fetch_request, produce_request, produces
 
 from rota.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic

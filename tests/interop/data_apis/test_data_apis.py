@@ -9,7 +9,7 @@ import os
 
 import pytest
 from tests.interop.data_apis.recording import recorded
-from tests.interop.data_apis.story import Line, tell
+from tests.interop.data_apis.scenario import Line, run_scenario
 
 from rota.protocol.errors import ErrorCode
 
@@ -30,7 +30,7 @@ def compare(kafka: list[Line], rota: list[Line]) -> None:
 
 
 def test_rota_answers_as_the_recorded_kafka(bootstrap: str) -> None:
-    compare(recorded(), list(tell(bootstrap)))
+    compare(recorded(), list(run_scenario(bootstrap)))
 
 
 def test_the_recording_is_worth_comparing() -> None:
@@ -61,4 +61,4 @@ def test_the_recording_is_worth_comparing() -> None:
 @pytest.mark.skipif(PEER is None, reason="ROTA_PEER names no running Apache Kafka")
 def test_rota_answers_as_the_living_kafka(bootstrap: str) -> None:
     assert PEER is not None
-    compare(list(tell(PEER)), list(tell(bootstrap)))
+    compare(list(run_scenario(PEER)), list(run_scenario(bootstrap)))

@@ -58,7 +58,7 @@ class Circle:
 
 
 def circles(run: str, connect: Callable[[str], Wire]) -> list[Circle]:
-    """The cast of one run: the same on every broker."""
+    """The clients of one run: the same on every broker."""
     made, number = [], 0
     for index, (members, static) in enumerate(GROUPS):
         slots = []

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 
 from tests.interop.group_protocols.run import Line, Run
-from tests.interop.recorded_story import DATA, write
+from tests.interop.recorded_scenario import DATA, write
 
 PATH = DATA / "kafka-4.3.1-group-protocols.jsonl.gz"
 SEED, REQUESTS = 1, 3_000

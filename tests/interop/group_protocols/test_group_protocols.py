@@ -13,7 +13,7 @@ import pytest
 from tests.interop.differential.comparison import compare
 from tests.interop.differential.explained import Explained
 from tests.interop.group_protocols.recording import PATH, REQUESTS, SEED, transcript
-from tests.interop.recorded_story import read
+from tests.interop.recorded_scenario import read
 from tests.soak import SOAK
 
 PEER = os.environ.get("ROTA_PEER")

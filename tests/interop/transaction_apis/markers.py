@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 from tests.interop.kit import create_topic, until
-from tests.interop.transaction_apis.teller import Line, Producer, Teller
+from tests.interop.transaction_apis.scenario_client import Line, Producer, ScenarioClient
 from tests.unit.coordinator.api.data_world import batch, produce_request
 
 from rota.protocol.errors import ErrorCode
@@ -25,7 +25,7 @@ END, READ_UNCOMMITTED, READ_COMMITTED = -1, 0, 1
 class Partitions:
     """The partitions of a topic of its own."""
 
-    def __init__(self, t: Teller, bootstrap: str) -> None:
+    def __init__(self, t: ScenarioClient, bootstrap: str) -> None:
         self.t = t
         self.topic = create_topic(bootstrap, PARTITIONS)
         t.renamed[self.topic] = "marked"
@@ -83,7 +83,7 @@ class Partitions:
         return self.t.line(f"{step}, isolation {isolation}", request, 7)
 
 
-def write_markers(t: Teller) -> Iterator[Line]:
+def write_markers(t: ScenarioClient) -> Iterator[Line]:
     """Markers of unknown producers, of open transactions, of wrong epochs."""
     partitions = Partitions(t, t.bootstrap)
     yield from _unknown_producers(t, partitions)
@@ -93,7 +93,7 @@ def write_markers(t: Teller) -> Iterator[Line]:
     yield from _wrong_epochs(t, partitions)
 
 
-def _unknown_producers(t: Teller, p: Partitions) -> Iterator[Line]:
+def _unknown_producers(t: ScenarioClient, p: Partitions) -> Iterator[Line]:
     producer_id, _ = t.new("marked")
     for version in (1, 2):
         yield from p.marker("unknown partition", (producer_id, 0), 99, version=version)
@@ -106,7 +106,7 @@ def _unknown_producers(t: Teller, p: Partitions) -> Iterator[Line]:
         yield from p.marker("epoch before", (producer_id, 3), 0, transaction_version=transaction_version)
 
 
-def _open_transaction(t: Teller, p: Partitions, index: int, transaction_version: int) -> Iterator[Line]:
+def _open_transaction(t: ScenarioClient, p: Partitions, index: int, transaction_version: int) -> Iterator[Line]:
     for committed in (True, False):
         name = f"open{transaction_version}.{committed}"
         t.new(name)
@@ -124,14 +124,14 @@ def _open_transaction(t: Teller, p: Partitions, index: int, transaction_version:
             )
 
 
-def _coordinator_epochs(t: Teller, p: Partitions, index: int) -> Iterator[Line]:
+def _coordinator_epochs(t: ScenarioClient, p: Partitions, index: int) -> Iterator[Line]:
     producer_id, _ = t.new("coordinators")
     for coordinator_epoch in (5, 5, 4, 6, 0, -1):
         step = f"coordinator epoch {coordinator_epoch}"
         yield from p.marker(step, (producer_id, 0), index, coordinator_epoch=coordinator_epoch)
 
 
-def _wrong_epochs(t: Teller, p: Partitions) -> Iterator[Line]:
+def _wrong_epochs(t: ScenarioClient, p: Partitions) -> Iterator[Line]:
     producer_id, _ = t.new("wrong")
     yield from p.marker("last epoch", (producer_id, 32_767), 5)
     yield from p.marker("two partitions", (producer_id, 32_767), 5, 7, committed=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.interop.kit import until
-from tests.interop.transaction_apis.teller import Line, Producer, Teller
+from tests.interop.transaction_apis.scenario_client import Line, Producer, ScenarioClient
 
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -25,7 +25,7 @@ GROUP = "g"
 MEMBERS_SINCE, ADDS_SINCE = 3, 5
 
 
-def commit_offsets(t: Teller) -> Iterator[Line]:
+def commit_offsets(t: ScenarioClient) -> Iterator[Line]:
     """The conversation."""
     find = FindCoordinatorRequest(key=t.named(GROUP), key_type=0)
     until(lambda: t.wire.ask(find, 2).error_code == ErrorCode.NONE, "a coordinator of groups")
@@ -35,7 +35,7 @@ def commit_offsets(t: Teller) -> Iterator[Line]:
     yield from _zombie(t)
 
 
-def _transaction(t: Teller, version: int) -> Iterator[Line]:
+def _transaction(t: ScenarioClient, version: int) -> Iterator[Line]:
     name = f"offsets{version}"
     for committed in (True, False):
         producer_id, epoch = t.new(name)
@@ -62,7 +62,7 @@ def _transaction(t: Teller, version: int) -> Iterator[Line]:
         yield t.describe("ended", name)
 
 
-def _zombie(t: Teller) -> Iterator[Line]:
+def _zombie(t: ScenarioClient) -> Iterator[Line]:
     for version in (4, 5):
         name = f"offsets of a zombie {version}"
         producer_id, epoch = t.new(name)
@@ -81,7 +81,15 @@ def _zombie(t: Teller) -> Iterator[Line]:
 
 
 def _commit(
-    t: Teller, step: str, name: str, producer: Producer, version: int, *, index: int = 0, offset: int = 5, **more: Any
+    t: ScenarioClient,
+    step: str,
+    name: str,
+    producer: Producer,
+    version: int,
+    *,
+    index: int = 0,
+    offset: int = 5,
+    **more: Any,
 ) -> Line:
     partition = TxnOffsetCommitRequestPartition(
         partition_index=index, committed_offset=offset, committed_metadata="note"
@@ -97,7 +105,7 @@ def _commit(
     return t.line(step, request, version)
 
 
-def _fetch(t: Teller, step: str, *, stable: bool) -> Line:
+def _fetch(t: ScenarioClient, step: str, *, stable: bool) -> Line:
     topics = (OffsetFetchRequestTopics(name=t.topic, partition_indexes=(0,)),)
     group = OffsetFetchRequestGroup(group_id=t.named(GROUP), topics=topics)
     return t.line(f"{step}, stable {stable}", OffsetFetchRequest(groups=(group,), require_stable=stable), 9)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import sys
 
-from tests.interop.recorded_story import DATA, read, write
-from tests.interop.transaction_apis.story import tell
-from tests.interop.transaction_apis.teller import Line
+from tests.interop.recorded_scenario import DATA, read, write
+from tests.interop.transaction_apis.scenario import run_scenario
+from tests.interop.transaction_apis.scenario_client import Line
 
 RECORDED = DATA / "kafka-4.3.1-transaction-apis.jsonl.gz"
 
@@ -21,4 +21,4 @@ def recorded() -> list[Line]:
 
 
 if __name__ == "__main__":
-    write(RECORDED, tell, sys.argv[1])
+    write(RECORDED, run_scenario, sys.argv[1])

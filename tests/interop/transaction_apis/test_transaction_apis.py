@@ -10,7 +10,7 @@ import os
 import pytest
 from tests.interop.data_apis.test_data_apis import compare
 from tests.interop.transaction_apis.recording import recorded
-from tests.interop.transaction_apis.story import tell
+from tests.interop.transaction_apis.scenario import run_scenario
 
 from rota.protocol.errors import ErrorCode
 
@@ -36,7 +36,7 @@ CODES = (
 
 
 def test_rota_answers_as_the_recorded_kafka(bootstrap: str) -> None:
-    compare(recorded(), list(tell(bootstrap)))
+    compare(recorded(), list(run_scenario(bootstrap)))
 
 
 def test_the_recording_is_worth_comparing() -> None:
@@ -51,4 +51,4 @@ def test_the_recording_is_worth_comparing() -> None:
 @pytest.mark.skipif(PEER is None, reason="ROTA_PEER names no running Apache Kafka")
 def test_rota_answers_as_the_living_kafka(bootstrap: str) -> None:
     assert PEER is not None
-    compare(list(tell(PEER)), list(tell(bootstrap)))
+    compare(list(run_scenario(PEER)), list(run_scenario(bootstrap)))

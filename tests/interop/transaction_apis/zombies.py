@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tests.interop.transaction_apis.teller import Line, Producer, Teller
+from tests.interop.transaction_apis.scenario_client import Line, Producer, ScenarioClient
 
-Act = Callable[[Teller, str, Producer], Line]
+Act = Callable[[ScenarioClient, str, Producer], Line]
 
 
-def _init(t: Teller, name: str, had: Producer) -> Line:
+def _init(t: ScenarioClient, name: str, had: Producer) -> Line:
     line = t.init("zombie: InitProducerId", name, had)
     t.settle(name)
     return line
 
 
-def _init_with_next_epoch(t: Teller, name: str, had: Producer) -> Line:
+def _init_with_next_epoch(t: ScenarioClient, name: str, had: Producer) -> Line:
     return t.init("zombie: InitProducerId with the next epoch", name, (had[0], had[1] + 1))
 
 
 def _end(committed: bool, version: int, ahead: int = 0) -> Act:
-    def end(t: Teller, name: str, had: Producer) -> Line:
+    def end(t: ScenarioClient, name: str, had: Producer) -> Line:
         step = f"zombie: EndTxn {committed}, epoch +{ahead}"
         return t.end(step, name, (had[0], had[1] + ahead), committed, version)
 
@@ -28,13 +28,13 @@ def _end(committed: bool, version: int, ahead: int = 0) -> Act:
 
 
 def _add(version: int) -> Act:
-    def add(t: Teller, name: str, had: Producer) -> Line:
+    def add(t: ScenarioClient, name: str, had: Producer) -> Line:
         return t.add("zombie: AddPartitionsToTxn", name, had, 1, version=version)
 
     return add
 
 
-def _offsets(t: Teller, name: str, had: Producer) -> Line:
+def _offsets(t: ScenarioClient, name: str, had: Producer) -> Line:
     return t.offsets("zombie: AddOffsetsToTxn", name, had)
 
 
@@ -57,7 +57,7 @@ ACTS: tuple[tuple[Act, ...], ...] = (
 )
 
 
-def replace_producers(t: Teller) -> Iterator[Line]:
+def replace_producers(t: ScenarioClient) -> Iterator[Line]:
     """`acts` of the first producer, when its transaction was aborted for a second one, and when that has its epoch."""
     for begins_at in (3, 5):
         for number, acts in enumerate(ACTS):

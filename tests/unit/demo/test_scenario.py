@@ -1,4 +1,4 @@
-"""The decisions of the story; tests/docs/test_readme.py runs the whole of it."""
+"""The decisions of the scenario; tests/docs/test_readme.py runs the whole of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def member(partitions: list[int], *ranges: tuple[int, int, int]) -> Member:
 
 
 @pytest.fixture
-def story(tmp_path: Path) -> Scenario:
+def demo_run(tmp_path: Path) -> Scenario:
     return Scenario(tmp_path, Silent(), ["rota", "rota", "rota"])
 
 
@@ -45,47 +45,47 @@ def test_a_record_that_two_members_read_counts_once() -> None:
     assert records_read_once([member([], (0, 0, 9)), member([], (0, 5, 14), (1, 0, 0))]) == 16
 
 
-def test_partitions_are_shared_when_each_has_one_owner(story: Scenario) -> None:
-    story.state.members = [member([0, 1, 2]), member([3, 4, 5])]
-    assert story.is_shared_by(2)
-    assert not story.is_shared_by(1)
-    story.state.members[1].partitions = [2, 3, 4, 5]
-    assert not story.is_shared_by(2), "partition 2 has two owners"
-    story.state.members[1].partitions = [3, 4]
-    assert not story.is_shared_by(2), "partition 5 has none"
+def test_partitions_are_shared_when_each_has_one_owner(demo_run: Scenario) -> None:
+    demo_run.state.members = [member([0, 1, 2]), member([3, 4, 5])]
+    assert demo_run.is_shared_by(2)
+    assert not demo_run.is_shared_by(1)
+    demo_run.state.members[1].partitions = [2, 3, 4, 5]
+    assert not demo_run.is_shared_by(2), "partition 2 has two owners"
+    demo_run.state.members[1].partitions = [3, 4]
+    assert not demo_run.is_shared_by(2), "partition 5 has none"
 
 
-def test_the_crash_waits_until_each_member_has_read_enough(story: Scenario) -> None:
-    story.state.members = [member([0, 1, 2], (0, 0, scenario.READ_BEFORE_CRASH)), member([3, 4, 5], (3, 0, 1))]
-    assert not story.is_ready_for_crash()
-    story.state.members[1].ranges = [(3, 0, scenario.READ_BEFORE_CRASH)]
-    assert story.is_ready_for_crash()
+def test_the_crash_waits_until_each_member_has_read_enough(demo_run: Scenario) -> None:
+    demo_run.state.members = [member([0, 1, 2], (0, 0, scenario.READ_BEFORE_CRASH)), member([3, 4, 5], (3, 0, 1))]
+    assert not demo_run.is_ready_for_crash()
+    demo_run.state.members[1].ranges = [(3, 0, scenario.READ_BEFORE_CRASH)]
+    assert demo_run.is_ready_for_crash()
 
 
-def test_an_unread_record_is_missing(story: Scenario) -> None:
-    story.state.members, story.state.ends = [member([], (0, 0, 8))], {0: 10}
-    assert story.missing_records() == 1
+def test_an_unread_record_is_missing(demo_run: Scenario) -> None:
+    demo_run.state.members, demo_run.state.ends = [member([], (0, 0, 8))], {0: 10}
+    assert demo_run.missing_records() == 1
 
 
-async def test_a_chapter_that_is_not_reached_fails(story: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_chapter_that_is_not_reached_fails(demo_run: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenario, "CHAPTER_S_MAX", -1.0)
-    story.broker.address = "127.0.0.1:9"
+    demo_run.broker.address = "127.0.0.1:9"
     with pytest.raises(ScenarioFailed, match="not reached within"):
-        await story.wait_until("Never", story.admin(), lambda: False)
+        await demo_run.wait_until("Never", demo_run.admin(), lambda: False)
 
 
-async def test_members_that_start_slowly_find_lines_to_read(story: Scenario) -> None:
+async def test_members_that_start_slowly_find_lines_to_read(demo_run: Scenario) -> None:
     with running_broker() as running:
-        story.broker.address = running.bootstrap_servers
-        async with story.admin() as admin:
+        demo_run.broker.address = running.bootstrap_servers
+        async with demo_run.admin() as admin:
             await admin.create_topics([NewTopic(scenario.TOPIC, scenario.PARTITIONS)])
-            await story.produce()
+            await demo_run.produce()
             for committed, sends in ((False, 1), (True, 2)):
-                await story.read_offsets(admin)
-                story.state.committed = dict(story.state.ends) if committed else {}
-                await story.produce_if_all_is_read()
-                await story.read_offsets(admin)
-                assert sum(story.state.ends.values()) == sends * len(story.text)
+                await demo_run.read_offsets(admin)
+                demo_run.state.committed = dict(demo_run.state.ends) if committed else {}
+                await demo_run.produce_if_all_is_read()
+                await demo_run.read_offsets(admin)
+                assert sum(demo_run.state.ends.values()) == sends * len(demo_run.text)
 
 
 @pytest.mark.parametrize(

@@ -115,15 +115,15 @@ class Reading:
     def __init__(self, group: EpochGroup, consumer: Consumer) -> None:
         self.group, self.consumer = group, consumer
         self.seen: dict[int, list[int]] = defaultdict(list)
-        self.story: list[str] = []
+        self.events: list[str] = []
         consumer.subscribe([TOPIC], on_assigned=self._tell("assigned"), on_revoked=self._tell("revoked"))
 
     def _tell(self, what: str) -> Callable[[tuple[Any, ...]], Coroutine[Any, Any, None]]:
-        async def told(partitions: tuple[Any, ...]) -> None:
+        async def record_event(partitions: tuple[Any, ...]) -> None:
             await asyncio.sleep(0)
-            self.story.append(f"{what} {sorted(item.partition for item in partitions)}")
+            self.events.append(f"{what} {sorted(item.partition for item in partitions)}")
 
-        return told
+        return record_event
 
     async def poll(self) -> None:
         for partition, records in (await self.consumer.getmany(timeout_ms=5)).items():
@@ -131,15 +131,15 @@ class Reading:
 
     async def read_all(self) -> None:
         """Read on from where an earlier call was cancelled."""
-        while len(self.seen[1]) < 8 and self.group.target == BOTH and "revoked [1]" not in self.story:
+        while len(self.seen[1]) < 8 and self.group.target == BOTH and "revoked [1]" not in self.events:
             await self.poll()
-        if "revoked [1]" not in self.story:
+        if "revoked [1]" not in self.events:
             self.group.target = frozenset({0})
         while self.group.target != BOTH:
             await self.poll()
             if self.group.owned == frozenset({0}):
                 self.group.target = BOTH
-        while sum(map(len, self.seen.values())) < 2 * RECORDS or "assigned [1]" not in self.story:
+        while sum(map(len, self.seen.values())) < 2 * RECORDS or "assigned [1]" not in self.events:
             await self.poll()
 
     async def finish(self) -> None:
@@ -150,7 +150,7 @@ class Reading:
     def check(self) -> None:
         assert dict(self.seen) == {0: list(range(RECORDS)), 1: list(range(RECORDS))}
         assert self.group.committed == {0: RECORDS, 1: RECORDS}
-        moves = [move for move in self.story if move != "assigned []"]  # before the metadata have the topic
+        moves = [move for move in self.events if move != "assigned []"]  # before the metadata have the topic
         assert moves == ["assigned [0, 1]", "revoked [1]", "assigned [1]", "revoked [0, 1]"]
 
 

@@ -36,7 +36,7 @@ class User:
     """Hooks that keep what they were told, and may hang or raise."""
 
     def __init__(self) -> None:
-        self.story: list[tuple[str, Partitions]] = []
+        self.events: list[tuple[str, Partitions]] = []
         self.hold: asyncio.Event | None = None
         self.hold_at = ""  # the only callback that waits for `hold`; "": each
         self.error: Exception | None = None
@@ -56,7 +56,7 @@ class User:
         await self.answers("assigned", added)
 
     async def answers(self, what: str, partitions: Partitions) -> None:
-        self.story.append((what, partitions))
+        self.events.append((what, partitions))
         if self.hold is not None and self.hold_at in ("", what):
             await self.hold.wait()
         if self.error is not None:
@@ -162,7 +162,7 @@ async def test_a_poll_brings_a_membership(clients: Clients, coordinator: Scripte
     await member.poll()
     assert (member.state, member.settled, member.group.generation_id) == ("STABLE", True, 1)
     assert member.group.member_id == "a"
-    assert user.story == [("assigned", (ZERO, ONE))]
+    assert user.events == [("assigned", (ZERO, ONE))]
     await member.poll()
     assert len(coordinator.requests(JoinGroupRequest)) == 1
 
@@ -170,7 +170,7 @@ async def test_a_poll_brings_a_membership(clients: Clients, coordinator: Scripte
 async def test_without_a_subscription_a_poll_returns(clients: Clients) -> None:
     member, user = await clients.member(subscribed=False)
     await member.poll()
-    assert user.story == []
+    assert user.events == []
 
 
 async def test_heartbeats_go_on_while_a_callback_hangs(clients: Clients, coordinator: ScriptedCoordinator) -> None:
@@ -192,10 +192,10 @@ async def test_a_rebalance_waits_for_the_next_poll(clients: Clients, coordinator
     beats = len(coordinator.requests(HeartbeatRequest))
     await eventually(lambda: len(coordinator.requests(HeartbeatRequest)) > beats + 2)
     assert len(coordinator.requests(JoinGroupRequest)) == 1
-    assert [what for what, _ in user.story] == ["assigned"]
+    assert [what for what, _ in user.events] == ["assigned"]
     coordinator.beat_code = 0
     await member.poll()
-    assert [what for what, _ in user.story] == ["assigned", "before_rejoin", "revoked", "assigned"]
+    assert [what for what, _ in user.events] == ["assigned", "before_rejoin", "revoked", "assigned"]
     assert member.group.generation_id == 2
 
 
@@ -209,16 +209,16 @@ async def test_a_cancelled_poll_lets_its_callback_end_and_begins_no_other(
     coordinator.beat_code = 0
     user.hold = asyncio.Event()
     polling = asyncio.create_task(member.poll())
-    await eventually(lambda: user.story[-1][0] == "before_rejoin")
+    await eventually(lambda: user.events[-1][0] == "before_rejoin")
     polling.cancel()
     with pytest.raises(asyncio.CancelledError):
         await polling
     user.hold.set()
     beats = len(coordinator.requests(HeartbeatRequest))
     await eventually(lambda: len(coordinator.requests(HeartbeatRequest)) > beats + 2)
-    assert user.story[-1][0] == "before_rejoin"
+    assert user.events[-1][0] == "before_rejoin"
     await member.poll()
-    assert [what for what, _ in user.story][-2:] == ["revoked", "assigned"]
+    assert [what for what, _ in user.events][-2:] == ["revoked", "assigned"]
 
 
 @pytest.mark.parametrize("ends_by", ["timeout", "cancel"])
@@ -234,7 +234,7 @@ async def test_a_poll_does_not_end_before_the_callback_that_runs_inside_it(
             await member.poll()
 
     polling = asyncio.create_task(polls())
-    await eventually(lambda: user.story and user.story[-1][0] == "assigned")
+    await eventually(lambda: user.events and user.events[-1][0] == "assigned")
     if ends_by == "cancel":
         polling.cancel()
     else:
@@ -246,14 +246,14 @@ async def test_a_poll_does_not_end_before_the_callback_that_runs_inside_it(
     with pytest.raises(TimeoutError if ends_by == "timeout" else asyncio.CancelledError):
         await polling
     await member.poll()
-    assert [what for what, _ in user.story] == ["assigned"]
+    assert [what for what, _ in user.events] == ["assigned"]
 
 
 async def test_a_poll_that_is_cancelled_twice_ends_at_once(clients: Clients) -> None:
     member, user = await clients.member()
     user.hold = asyncio.Event()
     polling = asyncio.create_task(member.poll())
-    await eventually(lambda: user.story and user.story[-1][0] == "assigned")
+    await eventually(lambda: user.events and user.events[-1][0] == "assigned")
     for _ in range(2):
         polling.cancel()
         await asyncio.sleep(0)
@@ -272,7 +272,7 @@ async def test_after_the_callback_that_outlasts_a_poll_no_other_begins(
     coordinator.beat_code = 0
 
     def revoking() -> bool:
-        return user.story[-1][0] == "revoked"
+        return user.events[-1][0] == "revoked"
 
     user.hold_at = "revoked"
     user.hold = asyncio.Event()
@@ -287,7 +287,7 @@ async def test_after_the_callback_that_outlasts_a_poll_no_other_begins(
     await eventually(lambda: len(coordinator.requests(JoinGroupRequest)) >= beats)
     assert revoking()
     await member.poll()
-    assert user.story[-1][0] == "assigned"
+    assert user.events[-1][0] == "assigned"
 
 
 async def test_an_exception_of_a_callback_is_raised_by_poll(clients: Clients, coordinator: ScriptedCoordinator) -> None:
@@ -297,7 +297,7 @@ async def test_an_exception_of_a_callback_is_raised_by_poll(clients: Clients, co
         await member.poll()
     user.error = None
     await member.poll()
-    assert (member.state, user.story) == ("STABLE", [("assigned", (ZERO, ONE))])
+    assert (member.state, user.events) == ("STABLE", [("assigned", (ZERO, ONE))])
 
 
 async def test_a_cancelled_error_of_a_callback_becomes_illegal_use(clients: Clients) -> None:
@@ -371,7 +371,7 @@ async def test_a_member_keeps_its_partitions_without_a_coordinator(
     coordinator.broker.on(HeartbeatRequest, lambda _: CLOSE)
     await eventually(lambda: member.state == "REDISCOVERING")
     await member.poll()
-    assert (member.group.generation_id, user.story) == (1, [("assigned", (ZERO, ONE))])
+    assert (member.group.generation_id, user.events) == (1, [("assigned", (ZERO, ONE))])
     coordinator.broker.on(FindCoordinatorRequest, coordinator._found)
     coordinator.broker.on(HeartbeatRequest, lambda _: HeartbeatResponse())
     await eventually(lambda: member.state == "STABLE")
@@ -393,7 +393,7 @@ async def test_a_session_without_an_answer_ends_the_membership(
     assert member.group.generation_id == -1
     coordinator.broker.on(HeartbeatRequest, lambda _: HeartbeatResponse())
     await member.poll()
-    assert [what for what, _ in user.story] == ["assigned", "lost", "assigned"]
+    assert [what for what, _ in user.events] == ["assigned", "lost", "assigned"]
 
 
 async def test_without_polls_the_member_leaves_with_a_warning(
@@ -408,7 +408,7 @@ async def test_without_polls_the_member_leaves_with_a_warning(
     assert leave.members[0].reason == "consumer poll timeout has expired."
     assert "Raise max_poll_interval_ms, or lower max_poll_records" in caplog.text
     await member.poll()
-    assert [what for what, _ in user.story] == ["assigned", "lost", "assigned"]
+    assert [what for what, _ in user.events] == ["assigned", "lost", "assigned"]
 
 
 async def test_waiting_inside_poll_does_not_exceed_the_poll_interval(
@@ -439,7 +439,7 @@ async def test_a_callback_that_hangs_does_not_keep_the_partitions(
     assert member.group.generation_id == -1
     user.hold.set()
     await polling
-    assert [what for what, _ in user.story] == ["assigned", "lost", "assigned"]
+    assert [what for what, _ in user.events] == ["assigned", "lost", "assigned"]
 
 
 # ---- topics
@@ -451,7 +451,7 @@ async def test_partitions_that_are_added_are_joined_for(clients: Clients, coordi
     coordinator.partitions = 3
     await eventually(lambda: not member.settled)
     await member.poll()
-    assert user.story[-1] == ("assigned", (ZERO, ONE, TopicPartition("t", 2)))
+    assert user.events[-1] == ("assigned", (ZERO, ONE, TopicPartition("t", 2)))
 
 
 async def test_a_commit_that_was_refused_is_a_reason_to_join(clients: Clients) -> None:
@@ -462,14 +462,14 @@ async def test_a_commit_that_was_refused_is_a_reason_to_join(clients: Clients) -
     member.commit_refused(25, generation=1)
     assert member.group.generation_id == -1
     await member.poll()
-    assert [what for what, _ in user.story] == ["assigned", "lost", "assigned"]
+    assert [what for what, _ in user.events] == ["assigned", "lost", "assigned"]
 
 
 async def test_a_pattern_subscribes_to_the_existing_topics(clients: Clients, coordinator: ScriptedCoordinator) -> None:
     member, user = await clients.member(subscribed=False)
     member.subscribe(re.compile("[a-t]"))
     await member.poll()
-    assert user.story == [("assigned", (ZERO, ONE))]
+    assert user.events == [("assigned", (ZERO, ONE))]
 
 
 async def test_rejoin_starts_a_new_rebalance(clients: Clients, coordinator: ScriptedCoordinator) -> None:
@@ -515,11 +515,11 @@ async def test_a_close_commits_revokes_and_leaves(clients: Clients, coordinator:
     await member.poll()
 
     async def commits() -> None:
-        user.story.append(("commits", ()))
+        user.events.append(("commits", ()))
         assert member.group.generation_id == 1
 
     await member.close("bye", before_leaving=commits, timeout_ms=1_000)
-    assert [what for what, _ in user.story] == ["assigned", "commits", "revoked"]
+    assert [what for what, _ in user.events] == ["assigned", "commits", "revoked"]
     (leave,) = coordinator.requests(LeaveGroupRequest)
     assert (leave.members[0].member_id, leave.members[0].reason) == ("a", "bye")
     assert (member.state, member.settled) == ("CLOSED", True)
@@ -527,7 +527,7 @@ async def test_a_close_commits_revokes_and_leaves(clients: Clients, coordinator:
         await member.poll()
     await member.close("again", before_leaving=commits, timeout_ms=1_000)
     member.returning()
-    assert len(user.story) == 3
+    assert len(user.events) == 3
 
 
 async def test_close_raises_callback_exceptions_after_it_has_left(
@@ -548,7 +548,7 @@ async def test_close_ends_at_its_timeout_without_a_response(clients: Clients, co
     coordinator.broker.on(LeaveGroupRequest, lambda _: None)
     await member.close("bye", before_leaving=nothing, timeout_ms=50)
     assert member.state == "CLOSED"
-    assert user.story[-1][0] == "revoked"
+    assert user.events[-1][0] == "revoked"
 
 
 async def test_a_close_out_of_time_cancels_the_callback_and_leaves(
@@ -559,7 +559,7 @@ async def test_a_close_out_of_time_cancels_the_callback_and_leaves(
     await member.close("bye", before_leaving=asyncio.Event().wait, timeout_ms=50)
     assert member.state == "CLOSED"
     assert coordinator.requests(LeaveGroupRequest)
-    assert user.story == [("assigned", (ZERO, ONE))]
+    assert user.events == [("assigned", (ZERO, ONE))]
 
 
 async def test_a_close_without_time_still_leaves(clients: Clients, coordinator: ScriptedCoordinator) -> None:

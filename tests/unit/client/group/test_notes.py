@@ -1,4 +1,4 @@
-"""The story that a member tells of itself (R27): a whole life, in order."""
+"""The notes that a member emits (R27): a whole life, in order."""
 
 from __future__ import annotations
 

@@ -396,7 +396,7 @@ class TestFlushedMessages:
 
 
 class TestSessions:
-    """The story that was told to Apache Kafka, answer by answer."""
+    """The requests that were sent to Apache Kafka, answer by answer."""
 
     def ask(self, world: World, session: int, epoch: int, *partitions: tuple[str, int, int], **how: Any) -> Any:
         request = fetch_request(*partitions, session_id=session, session_epoch=epoch, **how)

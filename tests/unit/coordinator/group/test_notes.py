@@ -1,4 +1,4 @@
-"""The story that a group tells of itself (R27): a whole life, in order."""
+"""The notes that a group emits (R27): a whole life, in order."""
 
 from __future__ import annotations
 

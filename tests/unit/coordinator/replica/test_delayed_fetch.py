@@ -92,7 +92,7 @@ async def test_the_deadline_answers_with_the_records_available(world: World) -> 
     assert (waiting.value, left_nothing(world)) == (1, True)
 
 
-async def test_trouble_answers(world: World) -> None:
+async def test_a_failed_partition_answers(world: World) -> None:
     waiting = poll(world, 1_000_000).delayed_reply
     world.partition(index=1).fail("the disk is gone")
     await asyncio.sleep(0)

@@ -7,8 +7,8 @@ from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING
 
-from tests.simulation.client_cast import QUICK, impatient
-from tests.simulation.transaction_ledger import Outcome, Transaction
+from tests.simulation.client_actors import QUICK, impatient
+from tests.simulation.transaction_history import Outcome, Transaction
 
 from rota.client.config import ConsumerConfig, ProducerConfig
 from rota.client.consumer.consumer import Consumer
@@ -39,7 +39,7 @@ class GivenUp(Exception):
 
 
 class TransactionalProducer:
-    """One producer of a place. It ends when the story is over, when it is fenced, or when it gives up."""
+    """One producer of a place. It ends when the run is over, when it is fenced, or when it gives up."""
 
     def __init__(self, world: TransactionWorld, place: int, number: int, random: Random) -> None:
         self.world, self.place, self.number, self.random = world, place, number, random
@@ -75,7 +75,7 @@ class TransactionalProducer:
             await producer.close(timeout_ms=END_MS)
 
     async def _started(self) -> Producer | None:
-        """None if the story is over before."""
+        """None if the run is over before."""
         while not self.world.is_over:
             producer = Producer(self.config)
             if self.is_old:
@@ -168,7 +168,7 @@ class CommittedReader:
         )
 
     async def act(self) -> None:
-        """Read for a while, or until the story is over."""
+        """Read for a while, or until the run is over."""
         consumer = Consumer(self.config)
         with suppress(Unreachable, TimedOut):
             await consumer.start()
@@ -182,7 +182,7 @@ class CommittedReader:
         await consumer.close()
 
     async def read_all(self) -> dict[int, int]:
-        """Read up to the end, after the story. Returns the committed offsets by place, -1 where there is none."""
+        """Read up to the end, after the run. Returns the committed offsets by place, -1 where there is none."""
         async with Consumer(self.config) as consumer:
             consumer.assign(self.world.partitions)
             consumer.seek_to_beginning()  # the group's offsets are no positions of this reader

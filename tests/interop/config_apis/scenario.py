@@ -65,7 +65,7 @@ def list_resources(*kinds: int) -> ListConfigResourcesRequest:
 VERSIONS = {32: 4, 33: 2, 44: 1, 74: 1}
 
 
-def tell(bootstrap: str) -> Iterator[Line]:
+def run_scenario(bootstrap: str) -> Iterator[Line]:
     """Play the conversation; yield each step's answer."""
     from tests.interop.config_apis.steps import CLEANING, STEPS
 

@@ -17,9 +17,9 @@ def read(path: Path) -> list[Any]:
         return [json.loads(line) for line in lines]
 
 
-def write(path: Path, tell: Callable[[str], Iterable[Any]], bootstrap: str) -> None:
-    """Record what `tell` yields with this broker; two conversations must give the same."""
-    once, again = list(tell(bootstrap)), list(tell(bootstrap))
+def write(path: Path, run_scenario: Callable[[str], Iterable[Any]], bootstrap: str) -> None:
+    """Record what `run_scenario` yields with this broker; two conversations must give the same."""
+    once, again = list(run_scenario(bootstrap)), list(run_scenario(bootstrap))
     for first, second in zip(once, again, strict=True):
         assert first == second, f"two conversations differ:\n{first}\n{second}"
     text = "".join(json.dumps(line, sort_keys=True, separators=(",", ":")) + "\n" for line in once)

@@ -78,7 +78,7 @@ class Log:
         return log
 
 
-class TransactionLedger:
+class TransactionHistory:
     """One for a world. A place is a transactional id; its producers are numbered."""
 
     def __init__(self) -> None:

@@ -40,8 +40,8 @@ UNORDERED = {
 }
 
 
-class Teller:
-    """Sends requests for the transactional ids of one telling and yields the answers without what must differ."""
+class ScenarioClient:
+    """Sends requests for the transactional ids of one run and yields the answers without what must differ."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap

@@ -1,4 +1,4 @@
-"""What disturbs a simulated cluster: processes, network and store have their troubles at the same time."""
+"""What disturbs a simulated cluster: processes, network and store have their faults at the same time."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 OFTEN_MS = (400.0, 1_000.0, 3_000.0)
 
 
-class Trouble:
+class Faults:
     """`begin` it, then `heal`."""
 
     def __init__(self, world: MachinesWorld) -> None:
         self.world, self.random, self.heap = world, world.random, world.heap
         self._until_ms = 0.0
-        self._is_calm = False  # no other trouble, before a power cut and until it was noticed
+        self._is_calm = False  # no other faults, before a power cut and until it was noticed
 
     def begin(self, for_ms: float) -> None:
         self._until_ms = for_ms
@@ -55,7 +55,7 @@ class Trouble:
         return self.random.choice(up) if up else None
 
     def _later(self, ms: float, call: Callable[[], None]) -> None:
-        """Only while the story lasts: `heal` undoes it otherwise."""
+        """Only while the run lasts: `heal` undoes it otherwise."""
         self.heap.after(ms, lambda: None if self.world.is_over else call())
 
     # ---- processes

@@ -30,7 +30,7 @@ class Written:
         return f"{self.name}/{number}".encode()
 
 
-class Ledger:
+class ClientHistory:
     """One for a world."""
 
     def __init__(self) -> None:

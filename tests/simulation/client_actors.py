@@ -12,7 +12,7 @@ from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tests.simulation.client_ledger import Written
+from tests.simulation.client_history import Written
 
 from rota.client.config import ConsumerConfig, ProducerConfig
 from rota.client.consumer.consumer import Consumer
@@ -75,7 +75,7 @@ class Writer:
     def __init__(self, world: World, name: str, random: Random) -> None:
         self.world, self.random = world, random
         self.written = Written(name, is_idempotent=random.random() < 0.8)
-        world.ledger.writers.append(self.written)
+        world.history.writers.append(self.written)
         self.config = ProducerConfig(
             bootstrap_servers=world.bootstrap,
             client_id=name,
@@ -92,7 +92,7 @@ class Writer:
         )
 
     async def act(self) -> None:
-        """Until the story is over; then everything is delivered or has failed."""
+        """Until the run is over; then everything is delivered or has failed."""
         producer = Producer(self.config)
         while True:
             try:
@@ -243,7 +243,7 @@ class Reader:
             return None
 
     def _finish(self) -> None:
-        self.world.ledger.finishes(self.working)
+        self.world.history.finishes(self.working)
         self.working = []
 
     def _one(self, record: ConsumerRecord | None) -> None:
@@ -253,14 +253,14 @@ class Reader:
         self._handed([record for records in found.values() for record in records])
 
     def _handed(self, records: list[ConsumerRecord]) -> None:
-        self.world.ledger.hands(records)
+        self.world.history.hands(records)
         self.working = records
         for record in records:
             partition = TopicPartition(record.topic, record.partition)
             expected = self.next.get(partition)
             assert expected in (None, record.offset), f"{self.name}: {partition}@{record.offset}, not {expected}"
             if expected is None:
-                skipped = [at for at in range(record.offset) if at not in self.world.ledger.done[partition]]
+                skipped = [at for at in range(record.offset) if at not in self.world.history.done[partition]]
                 assert not skipped, f"{self.name} begins {partition} at {record.offset}: nobody is done with {skipped}"
             self.next[partition] = record.offset + 1
 
@@ -294,7 +294,7 @@ class Reader:
             await asyncio.sleep(self.random.choice((0.01, 1.0)))
         for partition in added:
             self.next.pop(partition, None)
-        self.world.ledger.owns(consumer.group, consumer.assignment)
+        self.world.history.owns(consumer.group, consumer.assignment)
 
     async def _gone(self, partitions: tuple[TopicPartition, ...]) -> None:
         for partition in partitions:

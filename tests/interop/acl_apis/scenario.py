@@ -169,7 +169,7 @@ def _coordinator() -> Any:
     return FindCoordinatorRequest(key_type=0, coordinator_keys=(GROUP,))
 
 
-def tell(bootstrap: str) -> Iterator[Line]:
+def run_scenario(bootstrap: str) -> Iterator[Line]:
     """Play the conversation; yield each step's answer."""
     from tests.interop.acl_apis.steps import admin_steps, chapters
 

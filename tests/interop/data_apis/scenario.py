@@ -1,4 +1,4 @@
-"""One long conversation about data, told to any broker: what it answers, step by step, without what must differ."""
+"""One long conversation about data, sent to any broker: what it answers, step by step, without what must differ."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _MOMENT = re.compile(r"\d{13,}")  # a time of now, in a message for people
 
 
 class Notice:
-    """A broker, and the topics of this telling: the name in the story to the real name and id."""
+    """A broker, and the topics of this run: the name in the scenario to the real name and id."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
-        self.wire = Wire(bootstrap, "story")
+        self.wire = Wire(bootstrap, "scenario")
         self.names: dict[str, str] = {}
         self.ids: dict[str, bytes] = {}
         self.session = 0  # the fetch session that the broker gave last
@@ -65,7 +65,7 @@ class Notice:
             answer = "closed"
         if answer == "closed" or answer is None:  # whatever is still coming must not be taken for a later answer
             self.wire.close()
-            self.wire = Wire(self.bootstrap, "story")
+            self.wire = Wire(self.bootstrap, "scenario")
         if answer is None:
             answer = "silence"
         self.session = getattr(answer, "session_id", 0) or self.session
@@ -122,8 +122,8 @@ class Notice:
         return _MOMENT.sub("now", re.sub(r"\[-\d+, ", "[, ", value))
 
 
-def tell(bootstrap: str) -> Iterator[Line]:
-    """The whole story."""
+def run_scenario(bootstrap: str) -> Iterator[Line]:
+    """The whole scenario."""
     from tests.interop.data_apis.chapters import CHAPTERS
 
     reply = Notice(bootstrap)

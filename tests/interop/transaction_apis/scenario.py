@@ -1,4 +1,4 @@
-"""One conversation about transactions, told to any broker: each request in each state, by right and wrong producers."""
+"""One conversation about transactions, sent to any broker: each request in each state, by right and wrong producers."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Any
 
 from tests.interop.transaction_apis.markers import write_markers
 from tests.interop.transaction_apis.offsets import commit_offsets
-from tests.interop.transaction_apis.teller import ABSENT, Line, Teller
+from tests.interop.transaction_apis.scenario_client import ABSENT, Line, ScenarioClient
 from tests.interop.transaction_apis.zombies import replace_producers
 
 
-def tell(bootstrap: str) -> Iterator[Line]:
+def run_scenario(bootstrap: str) -> Iterator[Line]:
     """The whole conversation."""
-    teller = Teller(bootstrap)
+    client = ScenarioClient(bootstrap)
     try:
         for name, chapter in CHAPTERS.items():
-            for line in chapter(teller):
+            for line in chapter(client):
                 yield {"chapter": name, **line}
     finally:
-        teller.wire.close()
+        client.wire.close()
 
 
 def _ends(version: int) -> Any:
     """Every end in every state, by the current epoch, by the one before and by wrong producers."""
 
-    def chapter(t: Teller) -> Iterator[Line]:
+    def chapter(t: ScenarioClient) -> Iterator[Line]:
         name = f"end{version}"
         for committed in (True, False):
             producer_id, epoch = t.new(name)
@@ -51,7 +51,7 @@ def _ends(version: int) -> Any:
     return chapter
 
 
-def _empty_abort(t: Teller) -> Iterator[Line]:
+def _empty_abort(t: ScenarioClient) -> Iterator[Line]:
     producer_id, epoch = t.new("nothing")
     yield t.end("abort nothing", "nothing", (producer_id, epoch), False, 5)
     yield t.end("retry", "nothing", (producer_id, epoch), False, 5)
@@ -60,7 +60,7 @@ def _empty_abort(t: Teller) -> Iterator[Line]:
     yield t.describe("state", "nothing")
 
 
-def _init(t: Teller) -> Iterator[Line]:
+def _init(t: ScenarioClient) -> Iterator[Line]:
     producer_id, epoch = t.new("init")
     for version in range(6):
         yield t.init("again", "init", version=version)
@@ -79,7 +79,7 @@ def _init(t: Teller) -> Iterator[Line]:
     yield t.init("no name", "")
 
 
-def _fencing(t: Teller) -> Iterator[Line]:
+def _fencing(t: ScenarioClient) -> Iterator[Line]:
     for name, mine in (("fence", False), ("self", True)):
         for version in (3, 5):
             producer_id, epoch = t.new(name)
@@ -94,7 +94,7 @@ def _fencing(t: Teller) -> Iterator[Line]:
             yield t.init("and again", name)
 
 
-def _partitions(t: Teller) -> Iterator[Line]:
+def _partitions(t: ScenarioClient) -> Iterator[Line]:
     producer_id, epoch = t.new("add")
     for version in range(4):
         yield t.add("wrong epoch", "add", (producer_id, epoch + 1), 0, version=version)
@@ -118,7 +118,7 @@ def _partitions(t: Teller) -> Iterator[Line]:
     yield t.batched("missing partition", "add", (producer_id, epoch), 0, 99, verify_only=False)
 
 
-def _lists(t: Teller) -> Iterator[Line]:
+def _lists(t: ScenarioClient) -> Iterator[Line]:
     producer_id, _ = t.new("listed")
     yield t.list("by id", producer_id_filters=(producer_id,))
     yield t.list("by another id", producer_id_filters=(producer_id + 500,))
