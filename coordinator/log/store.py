@@ -137,8 +137,7 @@ class MemorySync:
         pass
 
     def finish(self) -> None:
-        store = self._store
-        if self._truncations == store.truncations:
+        if self._truncations == (store := self._store).truncations:
             store.synced_bytes = max(store.synced_bytes, self._size_bytes)
 
 
