@@ -65,6 +65,8 @@ class OffsetCommitValue:
 class MemberMetadata:
     """One member; timeouts in ms. `rebalance_timeout` is -1 in v0, which means the session timeout."""
 
+    VERSIONS, FLEXIBLE = range(5), 4
+
     member_id: str = wire(String)
     group_instance_id: str | None = wire(String, since=3, nullable_since=3, default=None)
     client_id: str = wire(String)
@@ -88,6 +90,12 @@ class GroupMetadataValue:
     current_state_timestamp: int = wire(Int64, since=2, default=-1)
     members: tuple[MemberMetadata, ...] = wire(Array(MemberMetadata), default=())
 
+
+_GROUP_HEAD: Final = ("protocol_type", "generation", "protocol", "leader", "current_state_timestamp")
+_MEMBER_FIELDS: Final = (
+    *("member_id", "group_instance_id", "client_id", "client_host"),
+    *("rebalance_timeout", "session_timeout", "subscription"),
+)
 
 Key = OffsetCommitKey | GroupMetadataKey
 Value = OffsetCommitValue | GroupMetadataValue
@@ -120,6 +128,19 @@ def encode_value(value: Value, version: int) -> bytes:
 def offset_key_writer() -> Callable[[str, str], bytes]:
     """`encode_key` of an OffsetCommitKey from group and topic; `pack_partition` gives the rest."""
     return field_writer(OffsetCommitKey, _OFFSET_TYPE, _PREFIX.pack(_OFFSET_TYPE), only=("group", "topic"))
+
+
+@cache
+def group_writer(version: int) -> Callable[..., bytes]:
+    """The head of `encode_value` of a GroupMetadataValue, from its fields up to the members, which are an array."""
+    return field_writer(GroupMetadataValue, version, _PREFIX.pack(version), only=_GROUP_HEAD)
+
+
+@cache
+def member_writers(version: int) -> tuple[Callable[[str, str | None], bytes], Callable[..., bytes]]:
+    """Encode a MemberMetadata up to its assignment: its ids, and the fields after them, which members often share."""
+    ids, others = _MEMBER_FIELDS[:2], _MEMBER_FIELDS[2:]
+    return field_writer(MemberMetadata, version, only=ids), field_writer(MemberMetadata, version, only=others)
 
 
 @cache

@@ -78,7 +78,7 @@ def _refusal(node: Node, request: JoinGroupRequest) -> GroupShard | ErrorCode:
     config = node.groups.config
     if not config.session_min_ms <= request.session_timeout_ms <= config.session_max_ms:
         return ErrorCode.INVALID_SESSION_TIMEOUT
-    if sum(len(protocol.metadata) for protocol in request.protocols) > node.config.message_max_bytes:
+    if sum([len(protocol.metadata) for protocol in request.protocols]) > node.config.message_max_bytes:
         return ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka when the group's record is too large to be written
     return node.groups.ready(request.group_id)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from struct import Struct
 from sys import intern
 from typing import Any
 
@@ -21,9 +22,12 @@ from rota.protocol.records.batch import BATCH_HEADER_BYTES
 from rota.protocol.records.offset_columns import offset_pairs, offset_records, offset_run, pairs_bytes
 
 RECORD_OVERHEAD_BYTES = 21  # of a record in a batch, as Kafka estimates it: its length, attributes and deltas
+GROUP_VALUE_VERSION = 3
 REMEMBERED_KEYS_MAX = 65_536  # a client commits offsets of the same topics again and again
 REMEMBERED_NAMES_MAX = 64  # while a log is replayed
 REMEMBERED_CHARS_MAX = 256  # of a group id; longer ones are not kept
+
+_pack_size = Struct(">i").pack  # of an array or of bytes, before version 4
 
 
 def fit_in_batch(records: Iterable[OffsetRecord | OffsetRecords], bytes_max: int) -> bool:
@@ -113,29 +117,20 @@ _remembered_lead = lru_cache(REMEMBERED_KEYS_MAX)(_key_lead)
 
 
 def _group_value(value: GroupValue) -> bytes:
-    return wire.encode_value(
-        wire.GroupMetadataValue(
-            protocol_type=value.protocol_type,
-            generation=value.generation,
-            protocol=value.protocol,
-            leader=value.leader,
-            current_state_timestamp=value.state_ms,
-            members=tuple(
-                wire.MemberMetadata(
-                    member_id=member.member_id,
-                    group_instance_id=member.instance_id,
-                    client_id=member.client_id,
-                    client_host=member.client_host,
-                    rebalance_timeout=member.rebalance_ms,
-                    session_timeout=member.session_ms,
-                    subscription=member.subscription,
-                    assignment=member.assignment,
-                )
-                for member in value.members
-            ),
-        ),
-        3,
-    )
+    """Return the value of a group's record; what its members share is encoded once, not once for each of them."""
+    write_ids, write_others = wire.member_writers(GROUP_VALUE_VERSION)
+    head = wire.group_writer(GROUP_VALUE_VERSION)
+    written = [head(value.protocol_type, value.generation, value.protocol, value.leader, value.state_ms)]
+    written.append(_pack_size(len(value.members)))
+    shared: dict[tuple[str, str, int, int, bytes], bytes] = {}
+    for member in value.members:
+        others = (member.client_id, member.client_host, member.rebalance_ms, member.session_ms, member.subscription)
+        encoded = shared.get(others)
+        if encoded is None:
+            encoded = shared[others] = write_others(*others)
+        assignment = member.assignment
+        written += (write_ids(member.member_id, member.instance_id), encoded, _pack_size(len(assignment)), assignment)
+    return b"".join(written)
 
 
 def _read_group(raw: bytes) -> GroupValue:

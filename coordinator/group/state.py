@@ -29,6 +29,7 @@ from rota.protocol.records.offset_columns import store
 INT32_MAX = 2**31 - 1
 CLASSIC = "classic"
 _EMPTY, _DEAD = GroupState.EMPTY, GroupState.DEAD  # bound once: `is_vacant` is asked after every step
+CHAR_BYTES_MAX = 4  # of a character in UTF-8
 GROUP_RECORD_OVERHEAD_BYTES = 128  # of the batch, key and value that hold a group, beside its texts and members
 
 
@@ -189,6 +190,10 @@ class ClassicGroup:
         The result holds for any leader among them and `joining`, and for any assignor.
         """
         leader_bytes, names = self.members.longest_id_bytes, [*self.members.supporters]
+        chars = len(self.group_id) + len(self.protocol_type) + len(protocol_type) + sum(map(len, names))
+        at_most = members_bytes + leader_bytes + CHAR_BYTES_MAX * chars + GROUP_RECORD_OVERHEAD_BYTES
+        if joining is None and at_most <= self.config.record_bytes_max:  # as nearly always: nothing has to be encoded
+            return True
         if joining is not None:
             leader_bytes = max(leader_bytes, utf8_bytes(joining.member_id))
             names += [proto.name for proto in joining.protocols]

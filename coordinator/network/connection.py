@@ -300,7 +300,9 @@ class Connection(asyncio.Protocol):
                 self._flush_pending = True  # the replies of one tick are sent in one write
                 self._owner.tick_queue(self._send_ready_replies)
         if delayed_reply is not None and delayed_reply.mutes:
-            self._unmute(AWAITS_REPLY)
+            self._mute_reasons &= ~AWAITS_REPLY  # one of READS_ON: reading goes on as before
+            if self._backlog:
+                self._resume_soon()
 
     def _send_ready_replies(self) -> None:
         """Send the ready replies at the head of the queue."""

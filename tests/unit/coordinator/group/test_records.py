@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +11,14 @@ from rota.coordinator.group.effects import GroupRecord, GroupValue, MemberValue,
 from rota.coordinator.group.events import InstanceId, MemberId
 from rota.coordinator.group.offsets import each_offset
 from rota.coordinator.group.records import decode, decode_many, encode
-from rota.protocol.offsets_records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
+from rota.protocol.offsets_records import (
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    encode_key,
+    encode_value,
+)
 from rota.protocol.wire import UUID_ZERO
 
 text = st.text(max_size=20)
@@ -51,6 +60,38 @@ def test_a_group_record_survives_encode_and_decode(group_id: str, value: GroupVa
     assert key is not None
     assert raw is not None
     assert decode(key, raw) == record
+
+
+@given(text, groups, st.booleans())
+def test_a_group_is_written_as_its_declaration_says(group_id: str, value: GroupValue, is_shared: bool) -> None:
+    """Also where members have the same client and subscription, which are encoded once."""
+    if is_shared and value.members:
+        first = value.members[0]
+        alike = [replace(first, member_id=each.member_id, assignment=each.assignment) for each in value.members]
+        value = replace(value, members=tuple(alike))
+    written = [
+        MemberMetadata(
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_timeout=member.rebalance_ms,
+            session_timeout=member.session_ms,
+            subscription=member.subscription,
+            assignment=member.assignment,
+        )
+        for member in value.members
+    ]
+    declared = GroupMetadataValue(
+        protocol_type=value.protocol_type,
+        generation=value.generation,
+        protocol=value.protocol,
+        leader=value.leader,
+        current_state_timestamp=value.state_ms,
+        members=tuple(written),
+    )
+    ((_, raw),) = encode([GroupRecord(group_id, value)])
+    assert raw == encode_value(declared, 3)
 
 
 @given(text, text, int32, offsets)

@@ -33,9 +33,9 @@ def rejoin(script: Script, name: str = "b", **changed: object) -> Join:
 
 def test_g4a_a_member_that_rejoins_as_it_was_waits_without_an_event() -> None:
     script = preparing("a", "b", "c")
-    assert without_event(script.group, rejoin(script), NOW_MS) == []
+    assert without_event(script.group, rejoin(script, session_ms=9_000, rebalance_ms=8_000), NOW_MS) == []
     member = script.group.members.by_id[MemberId("b")]
-    assert (member.join, member.joined_ms) == (9, NOW_MS)
+    assert (member.join, member.joined_ms, member.session_ms, member.rebalance_ms) == (9, NOW_MS, 9_000, 8_000)
     assert script.group.members.awaiting_join == 2  # and the member that began the rebalance
 
 
