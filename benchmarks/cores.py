@@ -25,7 +25,7 @@ from tools.ports import free_port
 
 from benchmarks.brokers import PROPERTIES, first_answer
 from benchmarks.groups import find_coordinator, settled
-from benchmarks.pump import Lane, Pumped, pump
+from benchmarks.pump import LoadConnection, Pumped, pump
 from benchmarks.rows import COMMIT_VERSION, HEARTBEAT_VERSION, commit_request, committed_reply, create, unique
 from benchmarks.wire import frame
 from rota.protocol.messages.heartbeat import HeartbeatRequest
@@ -35,7 +35,7 @@ ROUNDS, SECONDS = 3, 4.0
 SIZES = (1, 2)
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
-Traffic = dict[str, list[Lane]]  # by the address of the coordinator
+Traffic = dict[str, list[LoadConnection]]  # by the address of the coordinator
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ def heartbeats(address: str) -> Traffic:
                 beat = HeartbeatRequest(group_id=group, generation_id=member.generation, member_id=member.member_id)
                 frames.append(frame(beat, HEARTBEAT_VERSION, number))
                 replies.append(struct.pack(">iibihb", 12, number, 0, 0, 0, 0))
-            traffic.setdefault(coordinator, []).append(Lane(frames, replies))
+            traffic.setdefault(coordinator, []).append(LoadConnection(frames, replies))
     return traffic
 
 
@@ -101,7 +101,7 @@ def commits(address: str) -> Traffic:
         for part in _shares(groups, CONNECTIONS // len(by_coordinator)):
             frames = [frame(commit_request(group, topic, 1), COMMIT_VERSION, n) for n, group in enumerate(part)]
             replies = [committed_reply(topic, 1, n) for n in range(len(part))]
-            traffic.setdefault(coordinator, []).append(Lane(frames, replies))
+            traffic.setdefault(coordinator, []).append(LoadConnection(frames, replies))
     return traffic
 
 

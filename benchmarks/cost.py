@@ -20,7 +20,7 @@ from unittest.mock import patch
 import structlog
 
 from benchmarks import group_rows, rows
-from benchmarks.pump import Lane, Pumped
+from benchmarks.pump import LoadConnection, Pumped
 from benchmarks.wire import frame
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
@@ -67,7 +67,7 @@ class Transport:
 class Peer:
     """One connection with its ring of frames, `at_once` of them at a time."""
 
-    def __init__(self, connections: Connections, lane: Lane, at_once: int) -> None:
+    def __init__(self, connections: Connections, lane: LoadConnection, at_once: int) -> None:
         self.transport, self.connection = Transport(), Connection(connections)
         self.connection.connection_made(cast(asyncio.Transport, self.transport))
         self._sent = [b"".join(part) for part in _windows(lane.frames, at_once)]
@@ -159,11 +159,11 @@ async def fetch_us(broker: Broker, connections: Connections, topic: str) -> floa
     return min(figures)
 
 
-def prepared(address: str, row: Callable[[str], float]) -> Sequence[Lane]:
+def prepared(address: str, row: Callable[[str], float]) -> Sequence[LoadConnection]:
     """The frames of a row of the table: it makes its groups and topics, and pumps nothing."""
-    lanes: list[Sequence[Lane]] = []
+    lanes: list[Sequence[LoadConnection]] = []
 
-    def keep(address: str, given: Sequence[Lane], inflight: int, seconds: float) -> Pumped:
+    def keep(address: str, given: Sequence[LoadConnection], inflight: int, seconds: float) -> Pumped:
         lanes.append(given)
         return Pumped(0, 1.0, 0.0, 0.0)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from benchmarks.groups import RETRIES, RETRY_S, find_coordinator
 from benchmarks.joining import RETRIABLE
-from benchmarks.pump import Lane, pump
+from benchmarks.pump import LoadConnection, pump
 from benchmarks.rows import COMMIT_VERSION, GROUPS, Row, commit_request, committed_reply, create, settings, unique
 from benchmarks.wire import Wire, frame
 from rota.protocol.compiler import codec
@@ -49,7 +49,7 @@ def offset_fetches(conns: int, inflight: int, partitions: int) -> Callable[[str]
         fetched = codec(OffsetFetchResponse, FETCH_VERSION).decode(reply[4:], at)[0].groups[0].topics[0].partitions
         assert [partition.committed_offset for partition in fetched] == [OFFSET] * partitions
         wire.close()
-        return pump(address, [Lane([raw], [reply])] * conns, inflight, settings.seconds).per_s
+        return pump(address, [LoadConnection([raw], [reply])] * conns, inflight, settings.seconds).per_s
 
     return measure
 
@@ -119,7 +119,7 @@ def consumer_heartbeats(conns: int, inflight: int) -> Callable[[str], float]:
                 frames.append(member.steady(len(frames)))
                 replies.append(_recorded(wire, frames[-1]))
         wire.close()
-        return pump(address, [Lane(*lane) for lane in lanes], inflight, settings.seconds).per_s
+        return pump(address, [LoadConnection(*lane) for lane in lanes], inflight, settings.seconds).per_s
 
     return measure
 

@@ -8,7 +8,16 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.joining import LENGTH, MEMBER_ID_REQUIRED, RETRIABLE, FirstJoin, Lane, Rejoining, join_all, rejoin
+from benchmarks.joining import (
+    LENGTH,
+    MEMBER_ID_REQUIRED,
+    RETRIABLE,
+    FirstJoin,
+    LoadConnection,
+    Rejoining,
+    join_all,
+    rejoin,
+)
 from benchmarks.wire import CLIENT, Wire, frame
 from rota.protocol.header import request_header
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -172,7 +181,9 @@ def hold(address: str, prefix: str, groups: int, lanes: int = 8) -> float:
     firsts = [first_join(f"{prefix}{number}") for number in range(groups)]
     wires = [Wire(address) for _ in range(lanes)]
     assignment = struct.pack(">i", len(ASSIGNMENT)) + ASSIGNMENT
-    took = join_all([Lane(wire.socket, iter(firsts[at::lanes]), assignment) for at, wire in enumerate(wires)], address)
+    took = join_all(
+        [LoadConnection(wire.socket, iter(firsts[at::lanes]), assignment) for at, wire in enumerate(wires)], address
+    )
     for wire in wires:
         wire.close()
     return took

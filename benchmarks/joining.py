@@ -167,7 +167,7 @@ def framed(*parts: bytes) -> bytes:
 
 
 @dataclass(slots=True)
-class Lane:
+class LoadConnection:
     """One connection on which one group after the other gets its member."""
 
     socket: socket.socket
@@ -227,7 +227,7 @@ def third_text(data: bytes, at: int) -> bytes:
     return data[at : at + 2 + int.from_bytes(data[at : at + 2], "big")]
 
 
-def join_all(lanes: Iterable[Lane], address: str = "") -> float:
+def join_all(lanes: Iterable[LoadConnection], address: str = "") -> float:
     """Join all groups of all lanes; seconds."""
     poller, by_number = select.epoll(), {lane.socket.fileno(): lane for lane in lanes}
     for number in by_number:

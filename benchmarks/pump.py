@@ -23,7 +23,7 @@ class WrongReply(AssertionError):
 
 
 @dataclass(slots=True)
-class Lane:
+class LoadConnection:
     """One connection: its frames, and the reply (with its length) that each must get."""
 
     frames: Sequence[bytes]
@@ -47,7 +47,7 @@ class Pumped:
 class _Conn:
     __slots__ = ("expected", "frames", "inflight", "position", "received", "reply_bytes", "sent_at", "socket")
 
-    def __init__(self, address: str, lane: Lane, inflight: int) -> None:
+    def __init__(self, address: str, lane: LoadConnection, inflight: int) -> None:
         host, _, port = address.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), CONNECT_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -81,7 +81,7 @@ class _Conn:
         return count
 
 
-def pump(address: str, lanes: Sequence[Lane], inflight: int, seconds: float) -> Pumped:
+def pump(address: str, lanes: Sequence[LoadConnection], inflight: int, seconds: float) -> Pumped:
     """Drive all lanes for that long. Raises WrongReply."""
     conns = {conn.socket.fileno(): conn for conn in (_Conn(address, lane, inflight) for lane in lanes)}
     poller = select.epoll()
@@ -138,7 +138,7 @@ def _ceiling() -> None:
                 else:
                     by_number[number].sendall(reply * (len(data) // len(frame)))
         os._exit(0)
-    done = pump(f"127.0.0.1:{server.getsockname()[1]}", [Lane([frame] * 16, [reply] * 16)] * 4, 16, 3)
+    done = pump(f"127.0.0.1:{server.getsockname()[1]}", [LoadConnection([frame] * 16, [reply] * 16)] * 4, 16, 3)
     os.waitpid(child, 0)
     print(f"the pump drives {done.per_s:,.0f} requests/s (4 connections x 16 in flight)")
 

@@ -11,7 +11,7 @@ from statistics import median
 
 from benchmarks.groups import RETRIES, RETRY_S, find_coordinator, hold, rebalance, settled
 from benchmarks.joining import RETRIABLE
-from benchmarks.pump import Lane, pump
+from benchmarks.pump import LoadConnection, pump
 from benchmarks.wire import Wire, frame
 from rota.protocol.compiler import codec
 from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
@@ -82,7 +82,7 @@ def delete(address: str, topic: str) -> None:
 
 def heartbeats(conns: int, inflight: int) -> Callable[[str], float]:
     def measure(address: str) -> float:
-        lanes: list[Lane] = [Lane([], []) for _ in range(conns)]
+        lanes: list[LoadConnection] = [LoadConnection([], []) for _ in range(conns)]
         for number in range(GROUPS):
             group = unique("beat")
             for member in settled(find_coordinator(address, group), group, 4):
@@ -109,7 +109,7 @@ def commits(conns: int, inflight: int, partitions: int) -> Callable[[str], float
                 commit_until_accepted(address, group, topic, partitions)
                 frames.append(frame(commit_request(group, topic, partitions), COMMIT_VERSION, number))
                 replies.append(committed_reply(topic, partitions, number))
-            lanes.append(Lane(frames, replies))
+            lanes.append(LoadConnection(frames, replies))
         return pump(address, lanes, inflight, settings.seconds).per_s
 
     return measure

@@ -34,7 +34,7 @@ import uvloop
 from benchmarks import rows
 from benchmarks.cost import PROPERTIES, REPLY_HEADER_BYTES, Transport
 from benchmarks.groups import find_coordinator, rebalance, settled
-from benchmarks.pump import Lane, pump
+from benchmarks.pump import LoadConnection, pump
 from benchmarks.rows import COMMIT_VERSION, FETCH_VERSION, HEARTBEAT_VERSION, PRODUCE_VERSION
 from benchmarks.wire import frame
 from rota.coordinator.broker import Broker
@@ -114,12 +114,12 @@ class Machine:
 # ---- the other process
 
 
-def pumped(address: str, lanes: Sequence[Lane]) -> int:
+def pumped(address: str, lanes: Sequence[LoadConnection]) -> int:
     """Pump one request at a time on each connection; return how many were answered."""
     return pump(address, lanes, 1, PUMP_S).requests
 
 
-def beats(address: str, members: int, connections: int) -> list[Lane]:
+def beats(address: str, members: int, connections: int) -> list[LoadConnection]:
     """The heartbeats of one group, spread over the connections."""
     group = rows.unique("scaling")
     lanes: list[tuple[list[bytes], list[bytes]]] = [([], []) for _ in range(connections)]
@@ -132,7 +132,7 @@ def beats(address: str, members: int, connections: int) -> list[Lane]:
         replies.append(struct.pack(">iibihb", 12, len(frames) - 1, 0, 0, 0, 0))
     for member in joined:
         member.wire.close()
-    return [Lane(frames, replies) for frames, replies in lanes]
+    return [LoadConnection(frames, replies) for frames, replies in lanes]
 
 
 _MEMBERS: list[Any] = []
@@ -165,14 +165,14 @@ async def over_connections(machine: Machine, sizes: Sequence[int]) -> list[Point
         cost = await pumped_us(machine, machine.address, lanes)
         server = await loop.create_server(partial(Echo, len(lanes[0].frames[0])), "127.0.0.1", 0)
         host, port = server.sockets[0].getsockname()[:2]
-        silent = [Lane(lane.frames, [bytes(ECHO_BYTES)] * len(lane.frames)) for lane in lanes]
+        silent = [LoadConnection(lane.frames, [bytes(ECHO_BYTES)] * len(lane.frames)) for lane in lanes]
         limit = await pumped_us(machine, f"{host}:{port}", silent)
         server.close()
         points.append(Point("connections", "us of a heartbeat", size, cost, limit))
     return points
 
 
-async def pumped_us(machine: Machine, address: str, lanes: Sequence[Lane]) -> float:
+async def pumped_us(machine: Machine, address: str, lanes: Sequence[LoadConnection]) -> float:
     figures = []
     for _ in range(ROUNDS):
         count, spent_s = await machine.loop_s(machine.elsewhere(pumped, address, lanes))

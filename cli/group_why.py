@@ -53,7 +53,7 @@ def add_why(commands: Subcommands) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class GroupReport:
     """What a broker says of a group: its timeline, the lag as JSON, the lag for the health rules, and when the
     offsets expire."""
 
@@ -101,7 +101,7 @@ async def explain_group(session: Session) -> None:
         session.out.note("no rebalance is kept; --events shows what is known")
 
 
-async def _known(session: Session) -> Known:
+async def _known(session: Session) -> GroupReport:
     """Return what is known of the group. Raises KafkaError."""
     from rota.cli.group_health import expires_ms, health_lag, may_be_stuck, trends
 
@@ -117,7 +117,7 @@ async def _known(session: Session) -> Known:
             offsets = lag_documents(await admin.group_lag(group, with_age=True))
             rates = trends(before, offsets, time.monotonic() - began)
     lag = health_lag(group, int(time.time() * 1000), offsets, rates, expiry_ms)
-    return Known(events, offsets, lag, expiry_ms)
+    return GroupReport(events, offsets, lag, expiry_ms)
 
 
 async def _events(session: Session) -> list[GroupEvent]:

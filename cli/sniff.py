@@ -33,7 +33,7 @@ PENDING_MAX: Final = 10_000  # requests of a connection that wait for their resp
 Address = tuple[str, int]
 
 
-class Sent(NamedTuple):
+class PendingRequest(NamedTuple):
     """A request that waits for its response, and when it was sent (seconds of the loop)."""
 
     request: Message
@@ -149,7 +149,7 @@ class Proxy:
             return
         finally:
             self._tasks.discard(task)
-        sent: deque[Sent] = deque()
+        sent: deque[PendingRequest] = deque()
         local_host = writer.get_extra_info("sockname")[0]
         directions = [
             asyncio.create_task(self._requests(number, reader, broker_writer, sent)),
@@ -167,7 +167,7 @@ class Proxy:
                     each.close()
 
     async def _requests(
-        self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sent: deque[Sent]
+        self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sent: deque[PendingRequest]
     ) -> None:
         frames = Frames()
         with suppress(OSError):
@@ -176,7 +176,7 @@ class Proxy:
                     for frame in frames.feed(data):
                         message = sniff_messages.read_request(frame)
                         if sniff_messages.has_response(message):
-                            sent.append(Sent(message, asyncio.get_running_loop().time()))
+                            sent.append(PendingRequest(message, asyncio.get_running_loop().time()))
                         self._print(number, message)
                 except (InvalidFrame, DecodeError) as failure:
                     self._note(number, f"the client sent no request of Kafka's protocol: {failure}")
@@ -188,7 +188,12 @@ class Proxy:
                 await writer.drain()
 
     async def _responses(
-        self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sent: deque[Sent], host: str
+        self,
+        number: int,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        sent: deque[PendingRequest],
+        host: str,
     ) -> None:
         frames = Frames()
         with suppress(OSError):
@@ -202,7 +207,7 @@ class Proxy:
                     return
                 await writer.drain()
 
-    async def _response(self, number: int, frame: bytes, sent: deque[Sent], host: str) -> bytes:
+    async def _response(self, number: int, frame: bytes, sent: deque[PendingRequest], host: str) -> bytes:
         """Print a response; return it as the client gets it."""
         if not sent:
             raise DecodeError("a response without a request")

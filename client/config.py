@@ -71,7 +71,7 @@ class ClientConfig(SecurityConfig):
         given = {}
         for name, value in _without_aliases(properties).items():
             if name not in known:
-                raise unknown(cls.__name__, name, known, _instead(cls, name, known))
+                raise unknown(cls.__name__, name, known, _suggestion(cls, name, known))
             given[known[name].name] = parsed(name, known[name], value)
         return cls(**given)
 
@@ -281,7 +281,7 @@ def address(text: str) -> tuple[str, int]:
     return found["host"], int(found["port"])
 
 
-def _instead(config: type[ClientConfig], name: str, known: Iterable[str]) -> str | None:
+def _suggestion(config: type[ClientConfig], name: str, known: Iterable[str]) -> str | None:
     """Return the advice for a setting of another configuration or client: the setting to use, or why there is none."""
     if name in _owners():
         return f"it is a setting of {_owners()[name].__name__}"

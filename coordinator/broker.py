@@ -219,7 +219,7 @@ class Broker:
         await self.metadata.open(was_clean=self.storage.was_clean, may_lack_records=self.storage.may_lack_records)
         self.storage.identify(self.topics.cluster_id)
         self.tracing = self._open_tracing()
-        await self.metadata.take_over(self.storage.store_path)
+        await self.metadata.import_journal(self.storage.store_path)
         self.partitions = self._partitions()
         self.metadata.host(self.partitions)
         self.storage.high_watermarks = self.partitions.high_watermarks

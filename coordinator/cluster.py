@@ -114,7 +114,7 @@ class Cluster:
         self._store.on_session(self._session_changed)
         self.topics.on_change(self._changed)
 
-    async def take_over(self, journal: Path | None) -> None:
+    async def import_journal(self, journal: Path | None) -> None:
         """Bring the topics of a folder on which this broker was alone into the cluster. Raises StoreFailed."""
         if journal is not None:
             await migrate(journal, self.topics)
@@ -141,7 +141,7 @@ class Cluster:
             self._replication.reconfigure()
 
     async def hand_over(self, name: str, index: int, *, lost_records: bool = False) -> None:
-        """Let another member of that partition's ISR lead it, and leave the ISR (`HandOver`). Raises StoreFailed."""
+        """Move the leadership of the partition to another member of its ISR, and leave the ISR. Raises StoreFailed."""
         await ClusterRequests(self.topics).hand_over_partition(name, index, lost_records=lost_records)
 
     def guard(self, connections: Connections) -> None:

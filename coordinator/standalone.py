@@ -42,7 +42,7 @@ class Standalone:
         if not was_clean:
             await self.topics.bump_leader_epochs()
 
-    async def take_over(self, journal: Path | None) -> None:
+    async def import_journal(self, journal: Path | None) -> None:
         """The journal is this broker's own."""
 
     async def join(self, endpoints: Sequence[Endpoint], wall_ms: int) -> None:

@@ -16,7 +16,7 @@ from rota.coordinator.metadata.topic import Topic
 STORE_FILE = "metadata.journal"
 
 
-class Opening(Protocol):
+class LogOpening(Protocol):
     """The opening of one log: begun and finished on the loop, run in any thread."""
 
     def run(self) -> None:
@@ -90,7 +90,7 @@ class Disk:
         opening.run()
         return opening.finish()
 
-    def begin_open(self, topic: Topic, index: int, config: LogConfig) -> Opening:
+    def begin_open(self, topic: Topic, index: int, config: LogConfig) -> LogOpening:
         """As `open_log`, but the part that takes long runs in any thread. Also for a log that has failed."""
         wall_ms = self._wall_ms()
         return self._opened.begin_open(topic.name, index, config, topic_id=topic.topic_id, now_ms=wall_ms)
@@ -163,7 +163,7 @@ class Memory:
         """An empty log."""
         return MemoryLog(config)
 
-    def begin_open(self, topic: Topic, index: int, config: LogConfig) -> Opening:
+    def begin_open(self, topic: Topic, index: int, config: LogConfig) -> LogOpening:
         """The opening of an empty log."""
         return OpenedLog(MemoryLog(config))
 

@@ -62,7 +62,7 @@ class Host:
             for hosted in self:
                 await hosted.start()
             if self._tree is not None:
-                await until(self._know_each_other, "the brokers did not find each other")
+                await until(self._all_see_each_other, "the brokers did not find each other")
         except BaseException:
             await self.stop()
             raise
@@ -120,7 +120,7 @@ class Host:
         """Return the broker that coordinates the group; None while none does."""
         return self.leader(CONSUMER_OFFSETS, self.offsets_partition(group_id))
 
-    def _know_each_other(self) -> bool:
+    def _all_see_each_other(self) -> bool:
         from rota.coordinator.cluster import Cluster  # a broker alone does not pay for it
 
         return all(

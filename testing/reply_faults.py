@@ -14,7 +14,7 @@ from types import NoneType
 from typing import Any, Final
 
 from rota.coordinator.api.routes import SERVES
-from rota.coordinator.network.call import Call, HangUp
+from rota.coordinator.network.call import Call, CloseConnection
 from rota.coordinator.network.connection import Connection
 from rota.coordinator.network.connections import Connections
 from rota.coordinator.network.dispatch import ApiHandler
@@ -81,7 +81,7 @@ class ReplyFaults:
             return handler.serve(node, call, request)
         match rule.action:
             case Action.CLOSE:
-                raise HangUp("a fault of the test kit")
+                raise CloseConnection("a fault of the test kit")
             case Action.ERROR if not rule.performed:
                 return _after(rule.delay_ms, _refusal(rule, handler, request))
         correlation_id = self._correlation_id

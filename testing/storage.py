@@ -13,7 +13,7 @@ from rota.coordinator.log.contract import Log, LogConfig
 from rota.coordinator.log.files import Buffer, FileSystem
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata.topic import Topic
-from rota.coordinator.storage import STORE_FILE, Memory, OpenedLog, Opening
+from rota.coordinator.storage import STORE_FILE, LogOpening, Memory, OpenedLog
 
 KEPT_BYTES_MAX = 1 << 62  # of a torn tail: a killed process leaves everything it wrote to the page cache
 SHARED_MEMORY = Path("/dev/shm")
@@ -51,7 +51,7 @@ class KeptMemory(Memory):
         log.config = config
         return log
 
-    def begin_open(self, topic: Topic, index: int, config: LogConfig) -> Opening:
+    def begin_open(self, topic: Topic, index: int, config: LogConfig) -> LogOpening:
         """The opening of a log that needs no recovery."""
         return OpenedLog(self.open_log(topic, index, config))
 

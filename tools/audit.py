@@ -35,12 +35,12 @@ def main(arguments: list[str]) -> int:
     except ValueError:
         print(f"NOT AUDITED: pip-audit has no result: {finished.stderr.strip()[-500:]}", file=sys.stderr)
         return NOT_AUDITED
-    code, lines = verdict(document)
+    code, lines = audit_result(document)
     print("\n".join(lines), file=sys.stderr)
     return code
 
 
-def verdict(document: dict[str, Any]) -> tuple[int, list[str]]:
+def audit_result(document: dict[str, Any]) -> tuple[int, list[str]]:
     """Return the exit code for pip-audit's result, and what to print."""
     packages = document["dependencies"]
     vulnerable = [

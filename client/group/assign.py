@@ -44,7 +44,7 @@ def _take_over(m: Member, pending: Assigned) -> None:
         _note(m, pending)
     m.pending = None
     _grant(m, pending)
-    m.after_hook = _tell_assignor(m, pending)
+    m.after_hook = _call_on_assignment(m, pending)
     added = tuple(sorted(pending.partitions - m.owned))
     m.owned = pending.partitions
     m.note("info", notes.ADDING, partitions=_names(added))
@@ -60,7 +60,7 @@ def _grant(m: Member, pending: Assigned) -> None:
         m.refresh_metadata()
 
 
-def _tell_assignor(m: Member, pending: Assigned) -> AssignmentFailed | None:
+def _call_on_assignment(m: Member, pending: Assigned) -> AssignmentFailed | None:
     assignor = m.assignors.get(m.assignor_name)
     try:
         if assignor is not None:

@@ -162,7 +162,7 @@ def failed(m: Member, code: ErrorCode, what: str) -> None:
     m.reason = f"rebalance failed due to {java_name(code)}"
     match code:
         case E.ILLEGAL_GENERATION | E.UNKNOWN_MEMBER_ID:
-            _thrown_out(m, code)
+            _removed_from_group(m, code)
         case E.REBALANCE_IN_PROGRESS:
             _again(m, at_once=m.attempts == 0)
         case E.COORDINATOR_LOAD_IN_PROGRESS:
@@ -178,7 +178,7 @@ def failed(m: Member, code: ErrorCode, what: str) -> None:
             m.give_up(refused(what, code, m.config), m.reason)
 
 
-def _thrown_out(m: Member, code: ErrorCode) -> None:
+def _removed_from_group(m: Member, code: ErrorCode) -> None:
     if m.owned:
         m.out_of_group(m.reason, keep_id=code is E.ILLEGAL_GENERATION)
         return

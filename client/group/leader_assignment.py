@@ -88,9 +88,9 @@ def _checked(m: Member, members: Mapping[str, MemberSubscription]) -> GroupAssig
         assignment = assignor.assign(_partitions(m), members)
     except Exception as error:  # whatever an assignor of the user's raises
         raise AssignmentFailed(f"assignor {m.assignor_name} of group {m.config.group_id} failed: {error!r}") from error
-    wrong = _given_wrongly(assignment, members)
+    wrong = _invalid_assignment(assignment, members)
     if not wrong and m.is_cooperative and m.assignor_name != CHECKS_GENERATIONS:
-        wrong = _given_too_early(assignment, members)
+        wrong = _assigned_before_revocation(assignment, members)
     if wrong:
         raise AssignmentFailed(f"assignor {m.assignor_name} of group {m.config.group_id} {wrong}")
     return assignment
@@ -106,7 +106,7 @@ def _partitions(m: Member) -> dict[str, tuple[PartitionInfo, ...]]:
     return found
 
 
-def _given_wrongly(assignment: GroupAssignment, members: Mapping[str, MemberSubscription]) -> str:
+def _invalid_assignment(assignment: GroupAssignment, members: Mapping[str, MemberSubscription]) -> str:
     unknown_members = sorted(set(assignment.partitions) - set(members))
     if unknown_members:
         return f"gave partitions to {', '.join(unknown_members)}: not in the group"
@@ -119,7 +119,7 @@ def _given_wrongly(assignment: GroupAssignment, members: Mapping[str, MemberSubs
     return ""
 
 
-def _given_too_early(assignment: GroupAssignment, members: Mapping[str, MemberSubscription]) -> str:
+def _assigned_before_revocation(assignment: GroupAssignment, members: Mapping[str, MemberSubscription]) -> str:
     added: set[TopicPartition] = set()
     revoked: set[TopicPartition] = set()
     for member, subscription in members.items():

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from rota.client.errors import KafkaError
 from rota.client.producer.batch import Batch, Failed, Queue, Written
-from rota.client.producer.sequences import Advice, Sequences
+from rota.client.producer.sequences import SequenceErrorAction, Sequences
 from rota.client.producer.transaction import TransactionMachine
 from rota.client.types import TopicPartition
 from rota.protocol.records.batch import Codec
@@ -267,11 +267,11 @@ class Accumulator:
             self._busy[queue] = None
         self._settle(queue)
 
-    def advise(self, batch: Batch, code: int) -> Advice | None:
+    def action_after_error(self, batch: Batch, code: int) -> SequenceErrorAction | None:
         """What to do after a sequence error; None for other errors."""
         if self.sequences is None or batch.outcome is not None:
             return None
-        return self.sequences.advise(batch.queue.partition_sequences, batch, code)
+        return self.sequences.action_after_error(batch.queue.partition_sequences, batch, code)
 
     def expired(self, now_ms: float) -> list[Batch]:
         """The batches whose delivery timeout is over; the caller fails them."""

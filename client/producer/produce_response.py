@@ -15,7 +15,7 @@ from rota.client.errors import AuthenticationFailed, KafkaError, TimedOut, Unrea
 from rota.client.producer.accumulator import Accumulator
 from rota.client.producer.answers import BatchAction, batch_action, may_be_written, refusal, refused, written
 from rota.client.producer.batch import Batch, Failed, Written
-from rota.client.producer.sequences import Advice
+from rota.client.producer.sequences import SequenceErrorAction
 from rota.protocol.messages.produce import PartitionProduceResponse
 
 
@@ -87,12 +87,12 @@ class ProduceResults:
         code = answer.error_code
         batch.last_error = refusal(batch, answer, broker)
         batch.maybe_written = batch.maybe_written or may_be_written(code)
-        advice = self._accumulator.advise(batch, code)
-        if advice is Advice.GIVE_UP:
+        action = self._accumulator.action_after_error(batch, code)
+        if action is SequenceErrorAction.GIVE_UP:
             self._fail(batch, refused(batch, answer, broker), after)
-        elif advice is not None:
-            after.notes.append((f"the broker minds a sequence: {advice.value}", batch))
-            self._retry(batch, now_ms, after, at_once=advice is Advice.RENUMBER)
+        elif action is not None:
+            after.notes.append((f"the broker minds a sequence: {action.value}", batch))
+            self._retry(batch, now_ms, after, at_once=action is SequenceErrorAction.RENUMBER)
         else:
             self._apply(batch_action(code, batch.count), batch, answer, broker, brokers, now_ms, after)
 

@@ -266,7 +266,7 @@ class Producer:
         batch = None
         sticky = is_free and queue is route.queue and route.is_sticky(key)
         if sticky:
-            queue = route.turn(now_ms)
+            queue = route.next_queue(now_ms)
             batch = self._accumulator.append(queue, timestamp_ms, key, value, headers, size)
         if batch is None:
             batch = self._accumulator.begin(queue, timestamp_ms, key, value, headers, size, now_ms)

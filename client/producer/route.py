@@ -105,7 +105,7 @@ class Route:
         """Return whether a record with that key goes to the sticky partition."""
         return self._own is None and (key is None or not self._uses_keys)
 
-    def turn(self, now_ms: float) -> Queue:
+    def next_queue(self, now_ms: float) -> Queue:
         """Return the queue for the next batch, after the batch of the sticky queue is full."""
         if self.batch is not None:
             before = self.queue

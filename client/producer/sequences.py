@@ -28,7 +28,7 @@ EPOCH_MAX: Final = (1 << 15) - 1
 NUMBERED_MAX: Final = 5
 
 
-class Numbered(Protocol):
+class SequencedBatch(Protocol):
     """The fields of a batch that concern its sequence."""
 
     producer: ProducerId
@@ -42,7 +42,7 @@ class Numbered(Protocol):
     def end_sequence(self) -> int: ...
 
 
-class Advice(Enum):
+class SequenceErrorAction(Enum):
     """What to do with a batch after a sequence error."""
 
     RETRY = "what comes before it is not done yet"
@@ -63,7 +63,7 @@ class PartitionSequences:
         self.producer: ProducerId = NO_PRODUCER_ID
         self.next = 0
         self.acked = 0  # the sequence after the last one that the broker is known to have
-        self.numbered: list[Numbered] = []
+        self.numbered: list[SequencedBatch] = []
         self.known = False
         self.gap = False
         self.renumbers = False
@@ -75,16 +75,16 @@ class PartitionSequences:
         for batch in self.numbered:
             self._number(batch)
 
-    def add(self, batch: Numbered) -> None:
+    def add(self, batch: SequencedBatch) -> None:
         """Assign the next sequence to the batch."""
         self._number(batch)
         self.numbered.append(batch)
 
-    def before(self, batch: Numbered) -> list[Numbered]:
+    def before(self, batch: SequencedBatch) -> list[SequencedBatch]:
         """Return the incomplete batches with earlier sequences."""
         return self.numbered[: self.numbered.index(batch)]
 
-    def replace(self, batch: Numbered, parts: Sequence[Numbered]) -> None:
+    def replace(self, batch: SequencedBatch, parts: Sequence[SequencedBatch]) -> None:
         """Replace a split batch by its parts, which share its sequence numbers."""
         sequence = batch.sequence
         for part in parts:
@@ -98,7 +98,7 @@ class PartitionSequences:
         """Whether the broker may not accept the next sequence of this identity."""
         return self.gap or self.renumbers
 
-    def _number(self, batch: Numbered) -> None:
+    def _number(self, batch: SequencedBatch) -> None:
         batch.producer, batch.sequence = self.producer, self.next
         self.next = batch.end_sequence
 
@@ -114,7 +114,7 @@ class Sequences:
         self.producer: ProducerId | None = None
         self.is_transactional = is_transactional
 
-    def may_send(self, sequences: PartitionSequences, batch: Numbered) -> bool:
+    def may_send(self, sequences: PartitionSequences, batch: SequencedBatch) -> bool:
         """Whether the batch, the first that waits, may go on the wire now."""
         if self.producer is None or sequences.renumbers:
             return False
@@ -124,33 +124,35 @@ class Sequences:
             return False
         return not sequences.numbered or (sequences.known and sequences.producer == self.producer)
 
-    def number(self, sequences: PartitionSequences, batch: Numbered) -> None:
+    def number(self, sequences: PartitionSequences, batch: SequencedBatch) -> None:
         """Assign a sequence to the batch before its first attempt."""
         assert self.producer is not None
         if sequences.producer != self.producer:
             sequences.begin(self.producer)
         sequences.add(batch)
 
-    def advise(self, sequences: PartitionSequences, batch: Numbered, code: int) -> Advice | None:
+    def action_after_error(
+        self, sequences: PartitionSequences, batch: SequencedBatch, code: int
+    ) -> SequenceErrorAction | None:
         """Return the action after a sequence error; None for other codes."""
         if code not in (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID):
             return None
         if sequences.numbered[0] is not batch:
-            return Advice.RETRY
+            return SequenceErrorAction.RETRY
         is_forgotten = code == ErrorCode.UNKNOWN_PRODUCER_ID and batch.maybe_written
         if self.is_transactional or batch.split_when_ambiguous or is_forgotten:
-            return Advice.GIVE_UP
+            return SequenceErrorAction.GIVE_UP
         sequences.renumbers = True
-        return Advice.RENUMBER
+        return SequenceErrorAction.RENUMBER
 
-    def delivered(self, sequences: PartitionSequences, batch: Numbered) -> None:
+    def delivered(self, sequences: PartitionSequences, batch: SequencedBatch) -> None:
         """The broker has the batch, which may have failed before that was known."""
         if batch in sequences.numbered:
             sequences.numbered.remove(batch)
         if batch.producer == sequences.producer:
             sequences.acked, sequences.known = batch.end_sequence, True
 
-    def given_up(self, sequences: PartitionSequences, batch: Numbered, *, maybe_written: bool) -> None:
+    def given_up(self, sequences: PartitionSequences, batch: SequencedBatch, *, maybe_written: bool) -> None:
         """The batch has failed and is not sent again."""
         if batch not in sequences.numbered:
             return

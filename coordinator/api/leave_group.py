@@ -6,8 +6,8 @@ v3 many members at once, by member id or instance id (KIP-345) · v4 flexible ·
 from __future__ import annotations
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.group.effects import Left
-from rota.coordinator.group.events import InstanceId, Leave, Leaver, MemberId
+from rota.coordinator.group.effects import LeaveResult
+from rota.coordinator.group.events import InstanceId, Leave, LeavingMember, MemberId
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
@@ -26,16 +26,16 @@ def leave_group(
     group = shard.machines.get(request.group_id)
     if group is None:
         unknown = tuple((leaver.member_id, leaver.instance_id, ErrorCode.UNKNOWN_MEMBER_ID) for leaver in leavers)
-        return _response(Left(ErrorCode.NONE, unknown), call.version)
-    delayed_reply: DelayedReply[Left] = shard.submit(group, Leave(shard.token(), leavers), Left)
+        return _response(LeaveResult(ErrorCode.NONE, unknown), call.version)
+    delayed_reply: DelayedReply[LeaveResult] = shard.submit(group, Leave(shard.token(), leavers), LeaveResult)
     return delayed_reply.map(lambda body: _response(body, call.version))
 
 
-def _leavers(call: Call, request: LeaveGroupRequest) -> tuple[Leaver, ...]:
+def _leavers(call: Call, request: LeaveGroupRequest) -> tuple[LeavingMember, ...]:
     if call.version < 3:
-        return (Leaver(MemberId(request.member_id), None),)
+        return (LeavingMember(MemberId(request.member_id), None),)
     return tuple(
-        Leaver(
+        LeavingMember(
             MemberId(member.member_id),
             None if member.group_instance_id is None else InstanceId(member.group_instance_id),
             member.reason,
@@ -44,7 +44,7 @@ def _leavers(call: Call, request: LeaveGroupRequest) -> tuple[Leaver, ...]:
     )
 
 
-def _response(body: Left, version: int) -> LeaveGroupResponse:
+def _response(body: LeaveResult, version: int) -> LeaveGroupResponse:
     if version < 3:
         return LeaveGroupResponse(error_code=body.error or (body.members[0][2] if body.members else 0))
     return LeaveGroupResponse(

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from rota.coordinator.network.call import Call, HangUp
+from rota.coordinator.network.call import Call, CloseConnection
 from rota.coordinator.observe.client_telemetry import ClientTelemetry
 from rota.coordinator.replica.durability import Durability
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rota.protocol.errors import ErrorCode
 
 
-__all__ = ["Call", "HangUp", "Node"]
+__all__ = ["Call", "CloseConnection", "Node"]
 
 
 class VerifyTransaction(Protocol):

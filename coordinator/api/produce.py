@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.coordinator.api.node import Call, HangUp, Node
+from rota.coordinator.api.node import Call, CloseConnection, Node
 from rota.coordinator.api.throttling import throttle_produce
 from rota.coordinator.api.transaction_verification import NOT_VERIFIED, Verified, is_of_transaction, verify
 from rota.coordinator.log.contract import Appended, AppendRefused, StorageFailed
@@ -53,7 +53,7 @@ def produce(node: Node, call: Call, request: ProduceRequest) -> ProduceResponse 
     """Append each partition's batch. Delayed until it is committed (acks=all) or flushed (acks=1); None for acks=0.
 
     A transaction's first batch in a partition waits for the transaction's coordinator; with acks=0 it is refused.
-    Raises HangUp when an append failed and the client expects no response.
+    Raises CloseConnection when an append failed and the client expects no response.
     """
     operation = _Produce(node, call, request)
     if is_of_transaction(request):
@@ -241,4 +241,4 @@ def _hang_up_on_error(response: ProduceResponse) -> None:
     for topic in response.responses:
         for partition in topic.partition_responses:
             if partition.error_code:
-                raise HangUp(f"produce with acks 0 failed: {ErrorCode.of(partition.error_code).name}")
+                raise CloseConnection(f"produce with acks 0 failed: {ErrorCode.of(partition.error_code).name}")

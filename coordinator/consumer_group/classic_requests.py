@@ -31,9 +31,9 @@ from rota.coordinator.consumer_group.steps import (
     refresh_session,
     synced,
 )
-from rota.coordinator.consumer_group.subscription import Change, reconciled, replace_static, take_in
-from rota.coordinator.group.effects import Joined, Left, Step, Synced
-from rota.coordinator.group.events import NO_MEMBER, Heartbeat, InstanceId, Join, Leave, Leaver, MemberId, Sync
+from rota.coordinator.consumer_group.subscription import Change, reconciled, replace_static, update_member
+from rota.coordinator.group.effects import Joined, LeaveResult, Step, Synced
+from rota.coordinator.group.events import NO_MEMBER, Heartbeat, InstanceId, Join, Leave, LeavingMember, MemberId, Sync
 from rota.coordinator.group.join import PROTOCOLS_NAMED_MAX
 from rota.coordinator.group.state import GroupConfig
 from rota.protocol.consumer_protocol import PROTOCOL_TYPE, Subscription, decode_subscription
@@ -135,7 +135,7 @@ def record_join(group: ConsumerGroup, joining: Joining, step: Step) -> tuple[Mem
     cancel_rebalance_timer(group, before.member_id, step)
     member = _member(before, joining)
     change = Change(before=before, after=member, replaces=joining.replaces)
-    return member, take_in(group, change, step)
+    return member, update_member(group, change, step)
 
 
 def _member(before: Member, joining: Joining) -> Member:
@@ -256,11 +256,11 @@ def leave(group: ConsumerGroup, event: Leave, step: Step, remove: Remove) -> Non
     if removed:
         reason = f"explicit `LeaveGroup` request for ({', '.join(removed)}) members."
         remove(Removal(tuple(removed.values()), reason, Trigger.MEMBER_LEFT, client_reason), step)
-    step.reply(event.token, Left(ErrorCode.NONE, answers))
+    step.reply(event.token, LeaveResult(ErrorCode.NONE, answers))
 
 
 def _leaver(
-    group: ConsumerGroup, leaver: Leaver, removed: dict[str, Member]
+    group: ConsumerGroup, leaver: LeavingMember, removed: dict[str, Member]
 ) -> tuple[MemberId, InstanceId | None, ErrorCode]:
     if leaver.instance_id is None:
         member = group.members.get(leaver.member_id)

@@ -24,7 +24,7 @@ from rota.coordinator.consumer_group.steps import (
     refresh_session,
     refuse,
 )
-from rota.coordinator.consumer_group.subscription import Change, reconciled, replace_static, take_in
+from rota.coordinator.consumer_group.subscription import Change, reconciled, replace_static, update_member
 from rota.coordinator.consumer_group.target import update_target
 from rota.coordinator.group.effects import Step
 from rota.protocol.errors import ErrorCode
@@ -101,7 +101,7 @@ def accept(group: ConsumerGroup, event: ConsumerHeartbeat, admitted: Admitted, s
         cancel_classic_timers(group, before.member_id, step)
     member = _updated(before, event)
     change = Change(before=before, after=member, replaces=admitted.replaces, describes=event.describes)
-    has_changed = take_in(group, change, step)
+    has_changed = update_member(group, change, step)
     update_target(group, step)
     after = reconciled(group, member, event.owned, step, has_subscription_changed=has_changed)
     refresh_session(group, after.member_id, step)

@@ -53,7 +53,7 @@ def leave(group: ConsumerGroup, event: ConsumerHeartbeat, step: Step, remove: Re
         refuse(step, event.token, admitted)
         return
     if event.instance_id is not None and event.member_epoch == STATIC_LEFT_EPOCH:
-        _leave_for_a_while(group, admitted.member, step)
+        _leave_temporarily(group, admitted.member, step)
     else:
         notes.left(group, admitted.member, step)
         reason = f"Member {event.member_id} left the consumer group."
@@ -68,7 +68,7 @@ def _member(group: ConsumerGroup, event: ConsumerHeartbeat) -> Admitted | Heartb
     return unknown(group, event) if member is None else Admitted(member)
 
 
-def _leave_for_a_while(group: ConsumerGroup, member: Member, step: Step) -> None:
+def _leave_temporarily(group: ConsumerGroup, member: Member, step: Step) -> None:
     gone = replace(member, epoch=STATIC_LEFT_EPOCH, assigned=_with_epoch_0(member.assigned), pending={})
     record(group, records.current(group.group_id, gone), step)
     group.progress.pause(member.member_id)

@@ -53,15 +53,15 @@ def _check_epoch(group: ConsumerGroup, member: Member, event: Commit | Transacti
     if event.generation == member.epoch:
         return _NONE
     stale = ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
-    return _NONE if event.generation < member.epoch and _had_all(group, member, event) else stale
+    return _NONE if event.generation < member.epoch and _owned_all(group, member, event) else stale
 
 
-def _had_all(group: ConsumerGroup, member: Member, event: Commit | TransactionalCommit) -> bool:
+def _owned_all(group: ConsumerGroup, member: Member, event: Commit | TransactionalCommit) -> bool:
     """Return whether the member had all these partitions in the epoch of the commit, and has them still."""
-    return all(_had(group, member, record, event.generation) for record in each_offset(event.records))
+    return all(_owned_since(group, member, record, event.generation) for record in each_offset(event.records))
 
 
-def _had(group: ConsumerGroup, member: Member, committed: OffsetRecord, epoch: int) -> bool:
+def _owned_since(group: ConsumerGroup, member: Member, committed: OffsetRecord, epoch: int) -> bool:
     topic = group.topics.get(committed.topic)
     since = None if topic is None else member.assignment_epoch(topic.topic_id, committed.partition)
     return since is not None and since <= epoch

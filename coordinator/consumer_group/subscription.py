@@ -41,7 +41,7 @@ def replace_static(group: ConsumerGroup, holder: Member, member_id: str, step: S
     return member
 
 
-def take_in(group: ConsumerGroup, change: Change, step: Step) -> bool:
+def update_member(group: ConsumerGroup, change: Change, step: Step) -> bool:
     """Record the member, and bump the epoch when it or the topics changed; return whether its subscription changed."""
     before, member = change.before, change.after
     is_new = before.member_id not in group.members

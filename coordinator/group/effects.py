@@ -45,7 +45,7 @@ __all__ = [
     "GroupValue",
     "Joined",
     "JoinedMember",
-    "Left",
+    "LeaveResult",
     "MemberValue",
     "Note",
     "OffsetRecord",
@@ -127,7 +127,7 @@ class Synced:
 
 
 @dataclass(slots=True)
-class Left:
+class LeaveResult:
     """(member id, instance id, error) for each leaver, in the order of the request; `error` is the request's own."""
 
     error: ErrorCode
@@ -140,7 +140,7 @@ class OffsetsDropped:
     partitions: tuple[tuple[str, int, ErrorCode], ...] = ()
 
 
-Body = Joined | Synced | Left | OffsetsDropped | ErrorCode  # Heartbeat, Commit, Remove: the bare code
+Body = Joined | Synced | LeaveResult | OffsetsDropped | ErrorCode  # Heartbeat, Commit, Remove: the bare code
 
 # ---- effects
 

@@ -27,7 +27,7 @@ __all__ = [
     "InstanceId",
     "Join",
     "Leave",
-    "Leaver",
+    "LeavingMember",
     "MemberId",
     "OffsetRecord",
     "OffsetRecords",
@@ -91,7 +91,7 @@ class Heartbeat:
 
 
 @dataclass(slots=True)
-class Leaver:
+class LeavingMember:
     member_id: MemberId  # empty: an administrator removes the member of this instance
     instance_id: InstanceId | None
     reason: str | None = None
@@ -100,7 +100,7 @@ class Leaver:
 @dataclass(slots=True)
 class Leave:
     token: Token
-    leavers: tuple[Leaver, ...]
+    leavers: tuple[LeavingMember, ...]
 
 
 @dataclass(slots=True)

@@ -8,8 +8,8 @@ Laws
 from __future__ import annotations
 
 from rota.coordinator.group import notes
-from rota.coordinator.group.effects import Left, Step
-from rota.coordinator.group.events import Leave, Leaver, MemberId
+from rota.coordinator.group.effects import LeaveResult, Step
+from rota.coordinator.group.events import Leave, LeavingMember, MemberId
 from rota.coordinator.group.members import pending_timer
 from rota.coordinator.group.rebalance import complete_if_all_joined, prepare
 from rota.coordinator.group.state import ClassicGroup
@@ -21,7 +21,7 @@ from rota.protocol.group_timeline import EventMember, Trigger
 def leave(group: ClassicGroup, event: Leave, step: Step) -> None:
     """Decide on a LeaveGroup."""
     if group.state is GroupState.DEAD:
-        step.refuse(event.token, Left(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        step.refuse(event.token, LeaveResult(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         return
     members: list[EventMember] = []
     answers = tuple(
@@ -30,10 +30,10 @@ def leave(group: ClassicGroup, event: Leave, step: Step) -> None:
     left = [member_id for member_id, _, error in answers if error is ErrorCode.NONE]
     if left:
         _rebalance(group, event, left, members, step)
-    step.reply(event.token, Left(ErrorCode.NONE, answers))
+    step.reply(event.token, LeaveResult(ErrorCode.NONE, answers))
 
 
-def _leave(group: ClassicGroup, leaver: Leaver, left: list[EventMember], step: Step) -> ErrorCode:
+def _leave(group: ClassicGroup, leaver: LeavingMember, left: list[EventMember], step: Step) -> ErrorCode:
     """Remove one leaver; one that was a member is added to `left`."""
     if not leaver.member_id:
         holder = group.members.by_instance.get(leaver.instance_id) if leaver.instance_id is not None else None
@@ -49,7 +49,9 @@ def _leave(group: ClassicGroup, leaver: Leaver, left: list[EventMember], step: S
     return error if error is not ErrorCode.NONE else _remove(group, leaver.member_id, leaver, left, step)
 
 
-def _remove(group: ClassicGroup, member_id: MemberId, leaver: Leaver, left: list[EventMember], step: Step) -> ErrorCode:
+def _remove(
+    group: ClassicGroup, member_id: MemberId, leaver: LeavingMember, left: list[EventMember], step: Step
+) -> ErrorCode:
     member = group.members.by_id[member_id]
     left.append(member.as_event_member())
     fields = group.fields(member=member_id, instance=leaver.instance_id, client_reason=leaver.reason)

@@ -17,7 +17,7 @@ Laws
     A log with another topic id than the requested one belongs to another topic: it is deleted, never opened (A3).
     The marker of a clean stop is not written while any log has failed, or could not be opened (A5). It vouches only
     for logs that were closed in order, in its run or in an earlier one (A6).
-    One thread owns the directory and alone notes offsets; other threads run `Opening.run` and write checkpoints.
+    One thread owns the directory and alone notes offsets; other threads run `LogOpening.run` and write checkpoints.
 
 The file is longer than 400 lines because one class owns the folder and what is known of its logs.
 """
@@ -153,7 +153,7 @@ class LogDirectory:
 
     def begin_open(
         self, topic: str, partition: int, config: LogConfig, *, topic_id: bytes | None = None, now_ms: int = -1
-    ) -> Opening:
+    ) -> LogOpening:
         """As `open_log`, but the part that takes long runs in any thread. One opening of a log at a time.
 
         A log that is open still has failed: it is let go, and recovered from its last good recovery point on.
@@ -174,7 +174,7 @@ class LogDirectory:
         )
         self._clean_logs.discard(key)
         self._unrecovered.add(key)
-        return Opening(self, key, config, known, topic_id, now_ms, self._removals.pop(key, None))
+        return LogOpening(self, key, config, known, topic_id, now_ms, self._removals.pop(key, None))
 
     def note(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
         """Note how far recovery, deletion, compaction and replication have come, for the next `checkpoint`.
@@ -422,7 +422,7 @@ class LogDirectory:
             raise StorageFailed(f"cannot write {self.path / name}: {error}") from error
 
 
-class Opening:
+class LogOpening:
     """The opening of one log: the directory's owner begins it, any thread runs it, the owner finishes it."""
 
     def __init__(

@@ -41,7 +41,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Suspected:
-    """The broker did not answer, or another broker says so. It has a suspicion timeout to object."""
+    """The broker did not answer, or another broker says so. It has a suspicion timeout to refute."""
 
     broker_id: int
     epoch: int
@@ -49,7 +49,7 @@ class Suspected:
 
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """The broker did not object in time: the life that registered with this epoch is over, or cut off."""
+    """The broker did not refute in time: the life that registered with this epoch is over, or cut off."""
 
     broker_id: int
     epoch: int

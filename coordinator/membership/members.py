@@ -34,7 +34,7 @@ class Member:
     status: Status = Status.ALIVE
     incarnation: int = 0
     suspected_ms: int = 0  # since when it is suspected
-    suspicion_ms: int = 0  # how long it may object, before the factor of the node's health
+    suspicion_ms: int = 0  # how long it may refute, before the factor of the node's health
     resend_ms: int | None = None  # when its suspicion is sent to it again; None: other nodes send it
     heard_ms: int | None = None
 
@@ -54,7 +54,7 @@ class Member:
             status=self.status if status is None else status,
         )
 
-    def objection_ms(self, factor: int) -> int:
+    def refutation_ms(self, factor: int) -> int:
         """The deadline for a suspect's refutation. It is not dead while its datagrams arrive."""
         return max(self.suspected_ms, self.heard_ms or 0) + self.suspicion_ms * factor
 

@@ -129,11 +129,11 @@ class Health:
         """The factor of all timeouts."""
         return self.level + 1
 
-    def worse(self) -> None:
+    def degrade(self) -> None:
         """A ping failed without a witness, this node was suspected, or it stood still."""
         self.level = min(self.level + 1, HEALTH_MAX)
 
-    def better(self) -> None:
+    def recover(self) -> None:
         """A ping was answered in time."""
         self.level = max(self.level - 1, 0)
 

@@ -1,13 +1,13 @@
 """The failure detector of one broker: SWIM with Lifeguard's local health. Pure: events in, effects out.
 
 Every interval the broker pings one other. One that does not answer is pinged through others, then suspected; one that
-does not object within the suspicion timeout is declared dead. Claims ride on the datagrams. Who belongs to the cluster
+does not refute within the suspicion timeout is declared dead. Claims ride on the datagrams. Who belongs to the cluster
 comes from outside, from the registrations of the brokers; a registration's epoch names one life of a broker.
 
 Laws (FD1, FD2 in members.py; FD6-FD13 in datagrams.py, datagram_limits.py, gossip.py, probes.py and channel.py)
     FD3  A broker that stops is declared dead, in a bounded time, by every broker when one that heard it is left.
-    FD4  A broker that answers is not declared dead because of lost datagrams, as long as its objection gets through. No
-         node declares one dead that it hears, nor any while its own objections do not arrive. It never suspects a life
+    FD4  A broker that answers is not declared dead by lost datagrams, as long as its refutation gets through. No
+         node declares one dead that it hears, nor any while its own refutations do not arrive. It never suspects a life
          that it has not heard yet: a network without UDP costs no leader.
     FD5  Time in which this node stood still counts against nobody.
 """
@@ -146,7 +146,7 @@ class Swim:
             return None
         deadlines = [self._next_ping_ms, *self._probes.deadlines()]
         for member in self._suspects():
-            deadlines.append(self._objection_ms(member))
+            deadlines.append(self._refutation_ms(member))
             if member.resend_ms is not None:
                 deadlines.append(member.resend_ms)
         return min(deadlines)
@@ -172,7 +172,7 @@ class Swim:
         for member in members:
             self._send(member, Kind.PING)
 
-    def _life(self, broker_id: int, epoch: int) -> Member | None:
+    def _member_of_epoch(self, broker_id: int, epoch: int) -> Member | None:
         member = self.members.get(broker_id)
         return member if member is not None and member.epoch == epoch else None
 
@@ -193,7 +193,7 @@ class Swim:
         """Take the claims of a datagram; its head claims that the sender is alive in its incarnation."""
         alive = sender.claim(Status.ALIVE, datagram.incarnation)
         for claim in (alive, *datagram.claims):
-            member = self._life(claim.broker_id, claim.epoch)
+            member = self._member_of_epoch(claim.broker_id, claim.epoch)
             if member is not None:
                 self._apply(member, claim, sender.broker_id)
             elif (claim.broker_id, claim.epoch) == (self.node_id, self.channel.epoch):
@@ -208,7 +208,7 @@ class Swim:
                 self._unheard_ms = self._now_ms
             return
         self.channel.incarnation, self._refuted_ms = claim.incarnation + 1, self._now_ms
-        self.health.worse()
+        self.health.degrade()
         self._send(sender, Kind.GOSSIP)
         self._spread(self.channel.own_claim(), sender.broker_id)
 
@@ -234,13 +234,13 @@ class Swim:
             case Probe(is_accused=True, broker_id=broker_id, epoch=epoch):
                 self._effects.append(Alive(broker_id, epoch))
             case Probe(is_indirect=False):
-                self.health.better()
+                self.health.recover()
 
     def _relay(self, datagram: Datagram, sender: Member) -> None:
         """Ping a broker for another one. The NACK has to come before the other's ping timeout is over."""
         deadline_ms = self._now_ms + self.settings.ping_timeout_ms * 4 // 5
         relay = Relay(sender.broker_id, datagram.sequence, datagram.subject, datagram.subject_epoch, deadline_ms)
-        subject = self._life(relay.broker_id, relay.epoch)
+        subject = self._member_of_epoch(relay.broker_id, relay.epoch)
         if subject is None:
             self._answer(relay, Kind.NACK)
         elif (sequence := self._probes.relay(relay)) is not None:
@@ -277,13 +277,13 @@ class Swim:
                 self.channel.gossip.put(member.claim(), len(self.members) + 1)
 
     def _begin_suspicion(self, member: Member, *, is_own: bool) -> None:
-        """Wait for the suspect's objection, longer after hearsay. About FANOUT brokers tell the suspect."""
+        """Wait for the suspect's refutation, longer after hearsay. About FANOUT brokers tell the suspect."""
         member.suspected_ms, member.resend_ms = self._now_ms, None
         member.suspicion_ms = self.settings.suspicion_timeout_ms * (1 if is_own else HEARSAY_FACTOR)
         if is_own or self._random.randrange(len(self.members)) < FANOUT:
-            self._tell_suspect(member)
+            self._notify_suspect(member)
 
-    def _tell_suspect(self, member: Member) -> None:
+    def _notify_suspect(self, member: Member) -> None:
         """Ping a suspect, with the suspicion for it to refute; again later, because datagrams get lost."""
         self._send(member, Kind.PING)
         member.resend_ms = self._now_ms + self._resend_interval_ms
@@ -328,7 +328,7 @@ class Swim:
         member = self.members[probe.broker_id]
         if member.status is Status.ALIVE:
             if not probe.has_witness():  # the fault may be here
-                self.health.worse()
+                self.health.degrade()
             if member.heard_ms is not None and member.heard_ms >= self._silent_since_ms(probe):
                 self._ping(member)  # it is alive, but may not receive from this node
             elif member.heard_ms is not None:
@@ -360,7 +360,7 @@ class Swim:
             return False
         self._is_listening = True
         if late_ms > self.settings.ping_timeout_ms:
-            self.health.worse()
+            self.health.degrade()
         self._next_ping_ms += late_ms + LISTEN_MS
         self._probes.postpone(late_ms + LISTEN_MS)
         for member in self._suspects():
@@ -380,15 +380,15 @@ class Swim:
 
     def _look_at_suspects(self) -> None:
         for member in self._suspects():
-            if self._objection_ms(member) <= self._now_ms:
+            if self._refutation_ms(member) <= self._now_ms:
                 self._apply(member, member.claim(Status.DEAD))
             elif member.resend_ms is not None and member.resend_ms <= self._now_ms:
-                self._tell_suspect(member)
+                self._notify_suspect(member)
 
-    def _objection_ms(self, member: Member) -> int:
-        """Until when a suspect may object: longer while the objections of this node itself do not arrive."""
+    def _refutation_ms(self, member: Member) -> int:
+        """Until when a suspect may refute: longer while the refutations of this node itself do not arrive."""
         heard_again_ms = self._unheard_ms + UNHEARD_PINGS * DEAD_PING_INTERVALS * self.settings.interval_ms
-        return max(member.objection_ms(self.health.factor), heard_again_ms)
+        return max(member.refutation_ms(self.health.factor), heard_again_ms)
 
     def _take_effects(self) -> Effects:
         effects, self._effects = self._effects, []

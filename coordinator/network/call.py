@@ -1,7 +1,7 @@
-"""The interface between the network and the APIs: the context of a request, the route of an API, and HangUp.
+"""The interface between the network and the APIs: the context of a request, the route of an API, and CloseConnection.
 
 An API is a function `serve(node, call, request)`. A response that it returns is sent at once; a DelayedReply is sent
-when it is answered; after None nothing is sent (Produce with acks=0); raising HangUp closes the connection.
+when it is answered; after None nothing is sent (Produce with acks=0); raising CloseConnection closes the connection.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rota.coordinator.security.sasl.session import SaslSession
 
 
-class HangUp(Exception):
+class CloseConnection(Exception):
     """Raised to close the connection when a request without a response failed (Produce with acks=0)."""
 
 

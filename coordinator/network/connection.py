@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from rota.coordinator.network.call import Call, ClientSoftware, HangUp
+from rota.coordinator.network.call import Call, ClientSoftware, CloseConnection
 from rota.coordinator.network.dispatch import HANDLERS_MAX, ApiHandler, UnknownApi, read_head, skip_tags
 from rota.coordinator.network.frames import Framer
 from rota.coordinator.network.owner import Owner, address, unacknowledged_bytes
@@ -156,7 +156,7 @@ class Connection(asyncio.Protocol):
                 done += 1
                 if self._mute_reasons:
                     break
-        except (DecodeError, UnknownApi, HangUp) as why:
+        except (DecodeError, UnknownApi, CloseConnection) as why:
             self.end(str(why))
         except Exception as why:  # noqa: BLE001  # a bug in one API closes this connection only
             self._owner.internal_error(self, why)
@@ -469,7 +469,7 @@ class Connection(asyncio.Protocol):
         request_memory, before, self._large_frame_bytes = self._owner.request_memory, self._large_frame_bytes, size
         if size:
             request_memory.hold_frame(size - before)
-            self._awaits_frame_memory = not request_memory.goes_on(self)
+            self._awaits_frame_memory = not request_memory.may_continue(self)
             self._set_reading()
         else:
             request_memory.release_frame(before)

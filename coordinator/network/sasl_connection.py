@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final
 
 from rota.coordinator.config.broker import BrokerConfig
-from rota.coordinator.network.call import HangUp
+from rota.coordinator.network.call import CloseConnection
 from rota.coordinator.network.connection import CLOSING, Connection
 from rota.coordinator.network.dispatch import UnknownApi, read_head
 from rota.coordinator.network.owner import Owner
@@ -108,7 +108,7 @@ class SaslConnection(Connection):
             before = session.state
             served = super()._serve(frame)
         except NotAllowed as why:
-            raise HangUp(str(why)) from None
+            raise CloseConnection(str(why)) from None
         if session.state is not before:
             self._state_changed()
         return served

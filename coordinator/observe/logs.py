@@ -129,7 +129,7 @@ def _configure(sink: Sink, level: str, processors: Processors, *, is_final: bool
 
 def _processors(form: str, stream: TextIO) -> Processors:
     is_for_people = form == "human" or (form == "auto" and stream.isatty())
-    return _for_people(stream.isatty()) if is_for_people else _for_machines()
+    return _console_processors(stream.isatty()) if is_for_people else _json_processors()
 
 
 def _dropped(processors: Processors, lines: int) -> str:
@@ -142,7 +142,7 @@ def _rendered(processors: Processors, level: str, event: Any) -> str:
     return str(event)
 
 
-def _for_people(colours: bool) -> Processors:
+def _console_processors(colours: bool) -> Processors:
     return [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="%H:%M:%S.%f", utc=False, key="time"),
@@ -156,7 +156,7 @@ def _for_people(colours: bool) -> Processors:
     ]
 
 
-def _for_machines() -> Processors:
+def _json_processors() -> Processors:
     return [_as_json]
 
 

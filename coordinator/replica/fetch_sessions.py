@@ -119,7 +119,7 @@ class Refused:
         return Selected(self.error, NO_SESSION, ())
 
 
-class Sessionless:
+class SessionlessFetch:
     """Every partition is read and answered."""
 
     __slots__ = ("_partitions",)
@@ -191,7 +191,7 @@ class Incremental:
         return Selected(ErrorCode.NONE, session.session_id, new)
 
 
-FetchContext = Refused | Sessionless | Full | Incremental
+FetchContext = Refused | SessionlessFetch | Full | Incremental
 
 
 def _draw_id() -> int:
@@ -219,7 +219,7 @@ class FetchSessions:
         """Return the context of a request. Errors such as FETCH_SESSION_ID_NOT_FOUND are in the context."""
         if request.epoch in (FULL_EPOCH, FINAL_EPOCH):
             self._end(request.session_id)
-            return Sessionless(request.partitions) if request.epoch == FINAL_EPOCH else Full(self, request)
+            return SessionlessFetch(request.partitions) if request.epoch == FINAL_EPOCH else Full(self, request)
         session = self._sessions.get(request.session_id)
         if session is None:
             return Refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -252,7 +252,7 @@ class FetchSessions:
         self._end(session.session_id)
         session.update(request)
         if not session.partitions:
-            return Sessionless(request.partitions)
+            return SessionlessFetch(request.partitions)
         size = len(session.partitions)
         if size > SESSION_PARTITIONS_MAX or self.cached_partitions + size > self._partitions_max:
             return Refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)  # the consumer sends a full request next

@@ -32,25 +32,25 @@ class Truncate:
 
 
 @dataclass(frozen=True, slots=True)
-class StartAfresh:
+class TruncateFullyAndStartAt:
     """Remove everything and begin at `offset`."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
-class AskBounds:
+class LookUpOffsetBounds:
     """Ask the leader where its log starts and ends; `after_bounds` decides."""
 
 
 @dataclass(frozen=True, slots=True)
-class TryLater:
+class RetryLater:
     """Change nothing, and fetch again after a pause or when the image of the cluster has changed."""
 
     error: ErrorCode
 
 
-Action = TakeRecords | Truncate | StartAfresh | AskBounds | TryLater
+Action = TakeRecords | Truncate | TruncateFullyAndStartAt | LookUpOffsetBounds | RetryLater
 
 
 def after_answer(answer: PartitionData, log_end_offset: int, epoch_end: tuple[int, int]) -> Action:
@@ -59,9 +59,9 @@ def after_answer(answer: PartitionData, log_end_offset: int, epoch_end: tuple[in
     `epoch_end` is that of the own log for the epoch in `diverging_epoch`, (-1, -1) if there is none.
     """
     if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-        return AskBounds()
+        return LookUpOffsetBounds()
     if answer.error_code != ErrorCode.NONE:
-        return TryLater(ErrorCode.of(answer.error_code))
+        return RetryLater(ErrorCode.of(answer.error_code))
     if answer.diverging_epoch is not None:
         return Truncate(_where_logs_part(answer.diverging_epoch, log_end_offset, epoch_end))
     return TakeRecords()
@@ -72,8 +72,8 @@ def after_bounds(leader_start: int, leader_end: int, log_start_offset: int, log_
     if leader_end < log_end_offset and leader_end >= log_start_offset:
         return Truncate(leader_end)
     if leader_start > log_end_offset or leader_end < log_start_offset:
-        return StartAfresh(leader_start)
-    return TryLater(ErrorCode.OFFSET_OUT_OF_RANGE)  # its log has moved meanwhile
+        return TruncateFullyAndStartAt(leader_start)
+    return RetryLater(ErrorCode.OFFSET_OUT_OF_RANGE)  # its log has moved meanwhile
 
 
 def _where_logs_part(diverging: EpochEndOffset, log_end_offset: int, epoch_end: tuple[int, int]) -> int:

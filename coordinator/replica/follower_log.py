@@ -44,12 +44,12 @@ def take_bounds(partition: Partition, high_watermark: int, log_start_offset: int
         partition.begin_delete_before(log_start_offset)
 
 
-def begin_truncate(partition: Partition, offset: int, leader_epoch: int) -> Cut:
+def begin_truncate(partition: Partition, offset: int, leader_epoch: int) -> StartedTruncation:
     """Begin to remove all records from `offset` on. Raises AppendRefused, StorageFailed."""
     return _begin(partition, leader_epoch, lambda log: log.begin_truncate(offset))
 
 
-def begin_start_afresh(partition: Partition, offset: int, leader_epoch: int) -> Cut:
+def begin_truncate_fully_and_start_at(partition: Partition, offset: int, leader_epoch: int) -> StartedTruncation:
     """Begin to remove all records; the log starts at `offset` then, where the leader's does.
 
     Raises AppendRefused, StorageFailed.
@@ -57,7 +57,7 @@ def begin_start_afresh(partition: Partition, offset: int, leader_epoch: int) -> 
     return _begin(partition, leader_epoch, lambda log: log.begin_truncate_fully_and_start_at(offset))
 
 
-class Cut:
+class StartedTruncation:
     """A truncation that has begun: call `write`, then `read` in any thread, then `remove` and `finish` on the loop.
 
     Any thread calls what `remove` returns before `finish`. A partition that gets another leader meanwhile cancels it.
@@ -126,9 +126,11 @@ class Cut:
         self.partition.log_failed(self._log, str(error))
 
 
-def _begin(partition: Partition, leader_epoch: int, begin: Callable[[Log], Callable[[], None] | None]) -> Cut:
+def _begin(
+    partition: Partition, leader_epoch: int, begin: Callable[[Log], Callable[[], None] | None]
+) -> StartedTruncation:
     log = _followed(partition, leader_epoch)
-    return Cut(partition, log, _guarded(partition, lambda: begin(log)))
+    return StartedTruncation(partition, log, _guarded(partition, lambda: begin(log)))
 
 
 def _followed(partition: Partition, leader_epoch: int) -> Log:

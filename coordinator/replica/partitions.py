@@ -56,7 +56,7 @@ PartitionKey = tuple[str, int]
 logger = structlog.get_logger("rota.partitions")
 
 
-class Opening(Protocol):
+class LogOpening(Protocol):
     """The opening of one log: it begins and finishes on the loop and runs in a thread."""
 
     def run(self) -> None:
@@ -70,11 +70,11 @@ class Opening(Protocol):
         """The log."""
 
 
-BeginOpen = Callable[[Topic, int, LogConfig], Opening]
+BeginOpen = Callable[[Topic, int, LogConfig], LogOpening]
 RemoveLog = Callable[[Topic, int], None]  # raises StorageFailed
 
 
-class HandOver(Protocol):
+class PartitionHandOver(Protocol):
     """The change of the ISR by which a partition leaves this broker."""
 
     def __call__(self, name: str, index: int, *, lost_records: bool = False) -> Awaitable[object]:
@@ -109,7 +109,7 @@ class Partitions:
         lag_ms_max: int = REPLICA_LAG_MS_MAX,
         now_ms: Callable[[], int] = lambda: 0,
         on_truncated: Callable[[Partition], None] = lambda _: None,
-        hand_over: HandOver | None = None,
+        hand_over: PartitionHandOver | None = None,
         set_strays_aside: SetStraysAside | None = None,
     ) -> None:
         """`on_truncated` is called when a follower's log was truncated: its readers must replay it from the start.
@@ -229,7 +229,7 @@ class Partitions:
             if topic is not None and self._by_id.get((topic.topic_id, index)) is not partition:
                 self._delete(topic, partition)
 
-    async def _recover(self, topic: Topic, partition: Partition, opening: Opening) -> None:
+    async def _recover(self, topic: Topic, partition: Partition, opening: LogOpening) -> None:
         """Recover the log in a thread and take the partition online. Raises StorageFailed, StoreFailed."""
         await asyncio.to_thread(opening.run)
         lost_records = opening.log_end_offset < partition.failed_log_end_offset
@@ -243,7 +243,7 @@ class Partitions:
             return  # it was deleted meanwhile
         log = opening.finish()
         log.config = self._config_of(current)
-        partition.reopen(log, self._as_it_counts(current.partitions[partition.index]), self._now_ms())
+        partition.reopen(log, self._without_stale_leader(current.partitions[partition.index]), self._now_ms())
         fields = {"partition": partition.index, "leader_epoch": partition.leader_epoch}
         logger.info("Partition online again", topic=topic.name, **fields)
         self._on_storage(partition)
@@ -277,12 +277,12 @@ class Partitions:
                 if partition is None:
                     for _ in self._open(topic, (state,)):
                         pass
-                elif not partition.is_placed_as(placed := self._as_it_counts(state)):
+                elif not partition.is_placed_as(placed := self._without_stale_leader(state)):
                     partition.apply(placed, self._now_ms())
             elif partition is not None:
                 self._drop(topic, index)
 
-    def _as_it_counts(self, state: PartitionState) -> PartitionState:
+    def _without_stale_leader(self, state: PartitionState) -> PartitionState:
         """RE4. Return the state without a leader if the leader is this broker in an earlier registration."""
         if state.leader != self.topics.broker_id or self.topics.leads(state):
             return state
@@ -320,7 +320,7 @@ class Partitions:
             flush_worker=self._flush_worker,
             isr_writer=self._isr_writer,
             lag_ms_max=self._lag_ms_max,
-            placed=self._as_it_counts(state),
+            placed=self._without_stale_leader(state),
             now_ms=self._now_ms(),
         )
         if log is None:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
-from rota.coordinator.replica.waits import Complete, Waits
+from rota.coordinator.replica.waits import Complete, OffsetWaits
 from rota.protocol.errors import ErrorCode
 
 T = TypeVar("T")
@@ -156,7 +156,7 @@ class ReplicaState(Generic[T]):
         self._pending_isr: frozenset[int] | None = None
         self._followers: dict[int, FetchState] = {}
         self._is_alone = False
-        self._committed, self._flushed = Waits[T](), Waits[T]()
+        self._committed, self._flushed = OffsetWaits[T](), OffsetWaits[T]()
         self._now_ms = 0
         self.log_end_offset, self.high_watermark = log_end_offset, high_watermark
         self._use_log(log_start_offset, log_end_offset, flushed_offset)

@@ -24,7 +24,7 @@ class Complete(Generic[T]):
     error: ErrorCode
 
 
-class Waits(Generic[T]):
+class OffsetWaits(Generic[T]):
     """Waits for an offset, lowest first."""
 
     __slots__ = ("_waits",)

@@ -13,14 +13,14 @@ from rota.coordinator.log.contract import AppendRefused, StorageFailed
 from rota.coordinator.replica import follower_log
 from rota.coordinator.replica.follower import (
     Action,
-    AskBounds,
-    StartAfresh,
+    LookUpOffsetBounds,
+    RetryLater,
     TakeRecords,
     Truncate,
-    TryLater,
+    TruncateFullyAndStartAt,
     after_answer,
 )
-from rota.coordinator.replica.follower_log import Cut
+from rota.coordinator.replica.follower_log import StartedTruncation
 from rota.coordinator.replica.partition import Partition
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import PartitionData
@@ -38,7 +38,7 @@ class Outcome(Enum):
     FAILED = "nothing, for a while"
 
 
-def apply_response(partition: Partition, answer: PartitionData, cuts: list[Cut]) -> Outcome:
+def apply_response(partition: Partition, answer: PartitionData, cuts: list[StartedTruncation]) -> Outcome:
     """Apply a response of the leader. Truncations begin and are added to `cuts`."""
     try:
         of, diverging = partition.log, answer.diverging_epoch
@@ -49,7 +49,7 @@ def apply_response(partition: Partition, answer: PartitionData, cuts: list[Cut])
 
 
 def perform_action(
-    partition: Partition, action: Action, cuts: list[Cut], answer: PartitionData | None = None
+    partition: Partition, action: Action, cuts: list[StartedTruncation], answer: PartitionData | None = None
 ) -> Outcome:
     """Perform an action; `answer` has the records of TakeRecords."""
     epoch = partition.leader_epoch
@@ -61,12 +61,12 @@ def perform_action(
             case Truncate(offset=offset):
                 _log_cut("Truncating", partition, offset)
                 cuts.append(follower_log.begin_truncate(partition, offset, epoch))
-            case StartAfresh(offset=offset):
+            case TruncateFullyAndStartAt(offset=offset):
                 _log_cut("Starting afresh", partition, offset)
-                cuts.append(follower_log.begin_start_afresh(partition, offset, epoch))
-            case AskBounds():
+                cuts.append(follower_log.begin_truncate_fully_and_start_at(partition, offset, epoch))
+            case LookUpOffsetBounds():
                 return Outcome.BEYOND
-            case TryLater(error=error):
+            case RetryLater(error=error):
                 return _failed(partition, error.name)
             case _:
                 assert_never(action)
@@ -77,7 +77,7 @@ def perform_action(
     return Outcome.CUT
 
 
-async def finish(cuts: Sequence[Cut]) -> None:
+async def finish(cuts: Sequence[StartedTruncation]) -> None:
     """Write the truncations to the medium in a thread, once for all logs of a folder; read and change files there."""
     await _truncate(cuts)
     for cut in cuts:
@@ -85,8 +85,8 @@ async def finish(cuts: Sequence[Cut]) -> None:
             cut.start_failed(error)
 
 
-async def _truncate(cuts: Iterable[Cut]) -> None:
-    by_write: dict[Callable[[], None] | None, list[Cut]] = {}
+async def _truncate(cuts: Iterable[StartedTruncation]) -> None:
+    by_write: dict[Callable[[], None] | None, list[StartedTruncation]] = {}
     for cut in cuts:
         by_write.setdefault(cut.write, []).append(cut)
     for write, together in by_write.items():

@@ -128,7 +128,7 @@ class FetchStates:
         self._paused.discard(key)
         self.ask_for(key)
 
-    def unfit(self) -> list[Key]:
+    def unfetchable(self) -> list[Key]:
         """Return the active partitions of the next request that can not be fetched: offline, or led here by now."""
         return [key for key in self._changed if not _follows(self._partitions[key])]
 

@@ -23,8 +23,8 @@ from typing import Final
 
 import structlog
 
-from rota.coordinator.replica.follower import TryLater, after_bounds
-from rota.coordinator.replica.follower_log import Cut
+from rota.coordinator.replica.follower import RetryLater, after_bounds
+from rota.coordinator.replica.follower_log import StartedTruncation
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.replication_throttle import ReplicationThrottle
 from rota.coordinator.replication.bounds import leader_bounds
@@ -193,7 +193,7 @@ class Fetcher:
         self._event.set()
 
     def _may_send(self, in_flight: int) -> bool:
-        for key in self._followed.unfit():
+        for key in self._followed.unfetchable():
             self._pause(key)
         self._hold_back()
         if not in_flight:
@@ -249,7 +249,7 @@ class Fetcher:
             self._followed.begin_anew()
             return
         self._session.answered(response.session_id)
-        beyond, cuts = list[Partition](), list[Cut]()
+        beyond, cuts = list[Partition](), list[StartedTruncation]()
         for topic in response.responses:
             for answer in topic.partitions:
                 key = (topic.topic_id, answer.partition_index)
@@ -275,7 +275,7 @@ class Fetcher:
             self._throttle.record(partition.topic, partition.index, len(answer.records))
         self._followed.note_lag(key, answer.high_watermark - partition.log.log_end_offset)
 
-    async def _finish(self, cuts: list[Cut]) -> None:
+    async def _finish(self, cuts: list[StartedTruncation]) -> None:
         """RF5. Nothing of the next answer is taken before these logs are cut."""
         await finish(cuts)
         for cut in cuts:
@@ -291,7 +291,9 @@ class Fetcher:
         if outcome is Outcome.MOVED or self._settings.tells_high_watermark:
             self._followed.ask_for(key)
 
-    async def _look_for_bounds(self, connection: Connection, partitions: list[Partition], cuts: list[Cut]) -> None:
+    async def _look_for_bounds(
+        self, connection: Connection, partitions: list[Partition], cuts: list[StartedTruncation]
+    ) -> None:
         """Ask where the leader's logs start and end, whose offsets it does not have. Raises KafkaError."""
         number, replica_id = self._requests, self._replica().replica_id
         bounds = await leader_bounds(connection, partitions, replica_id, self._settings.timeout_ms / 1000)
@@ -300,7 +302,7 @@ class Fetcher:
             if self._followed.answered(key, number) is not partition:
                 continue  # it is led by another broker or in another epoch by now
             if isinstance(found, ErrorCode):
-                self._note(key, perform_action(partition, TryLater(found), cuts))
+                self._note(key, perform_action(partition, RetryLater(found), cuts))
             else:
                 of = partition.log
                 action = after_bounds(*found, of.log_start_offset, of.log_end_offset)

@@ -64,7 +64,7 @@ class ShardState(Enum):
     READY = "Ready"
 
 
-class Shell(Protocol):
+class ShardContext(Protocol):
     """The interface that a shard needs of its coordinator."""
 
     def now_ms(self) -> int:
@@ -137,7 +137,7 @@ class Shard(Generic[M]):
         "transactions",
     )
 
-    def __init__(self, index: int, shell: Shell, hosting: Hosting[M]) -> None:
+    def __init__(self, index: int, shell: ShardContext, hosting: Hosting[M]) -> None:
         self.index, self._shell, self._hosting = index, shell, hosting
         self.state = ShardState.DOWN
         self.leader_epoch = NO_EPOCH  # the newest known one, of this or another leader
@@ -386,7 +386,7 @@ class Shard(Generic[M]):
         return append(self, encode(run), None, partial(_encoded_units, encode, run, units, len(records) - len(run)))
 
     def write_marker(self, producer_id: int, write: Callable[[], tuple[int, bool]], *, is_commit: bool) -> int:
-        """End a producer's transaction: `write` appends the marker, and returns as `Shell.append` does.
+        """End a producer's transaction: `write` appends the marker, and returns as `ShardContext.append` does.
 
         Returns the end offset of the log. What `write` raises changes nothing.
         """

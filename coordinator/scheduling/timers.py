@@ -57,7 +57,7 @@ class TimerHeap:
     def cancel(self, key: Hashable) -> None:
         """Forget the timer of `key`, if there is one."""
         if self._armed.pop(key, None) is not None and len(self._heap) > 2 * len(self._armed) + STALE_ENTRIES_MIN:
-            self._heap = [entry for entry in self._heap if self._lives(entry)]
+            self._heap = [entry for entry in self._heap if self._is_current(entry)]
             heapify(self._heap)
 
     def postpone(self, key: Hashable, by_ms: int) -> None:
@@ -68,7 +68,7 @@ class TimerHeap:
 
     def next_ms(self) -> int | None:
         """When to look again; perhaps sooner than anything is due, never later. None when nothing is set."""
-        while self._heap and not self._lives(self._heap[0]):
+        while self._heap and not self._is_current(self._heap[0]):
             heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
@@ -78,14 +78,14 @@ class TimerHeap:
         while self._heap and self._heap[0][0] <= now_ms:
             entry = heappop(self._heap)
             _, _, key, armed = entry
-            if self._lives(entry) and armed.at_ms > armed.queued_ms:  # moved later since
+            if self._is_current(entry) and armed.at_ms > armed.queued_ms:  # moved later since
                 armed.queued_ms = armed.at_ms
                 self._push(key, armed)
             else:
                 ripe.append(entry)
         for entry in ripe:  # first all, then one by one: what a call sets for now waits its turn
             _, _, key, armed = entry
-            if not self._lives(entry):
+            if not self._is_current(entry):
                 continue
             if armed.at_ms > now_ms:  # moved later by one of these calls
                 armed.queued_ms = armed.at_ms
@@ -98,7 +98,7 @@ class TimerHeap:
         self._count += 1
         heappush(self._heap, (armed.queued_ms, self._count, key, armed))
 
-    def _lives(self, entry: tuple[int, int, Hashable, _Armed]) -> bool:
+    def _is_current(self, entry: tuple[int, int, Hashable, _Armed]) -> bool:
         queued_ms, _, key, armed = entry
         return armed.queued_ms == queued_ms and self._armed.get(key) is armed
 

@@ -6,7 +6,7 @@ transaction that no coordinator knows of.
 
 Laws
     TXC4  A partition is in the transaction, durably, before a record of the transaction is appended to it.
-    G4  Every question is answered, within the time of a request.
+    G4  Every verification is answered, within the time of a request.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RETRIES_MAX: Final = 5  # within add.partitions.to.txn.retry.backoff.max.ms
 _E: Final = ErrorCode
 
 
-class Question(NamedTuple):
+class PartitionVerification(NamedTuple):
     """`adds` adds the partitions that are not in the transaction."""
 
     transactional_id: str
@@ -82,32 +82,34 @@ class Verification:
 
         While the transaction before is ending, partitions that are to be added wait for a moment.
         """
-        question = Question(transactional_id, Producer(producer_id, producer_epoch), tuple(partitions), adds)
+        verification = PartitionVerification(
+            transactional_id, Producer(producer_id, producer_epoch), tuple(partitions), adds
+        )
         reply: DelayedReply[Errors] = DelayedReply()
-        self._try(question, RETRIES_MAX if adds else 0, reply.answer)
+        self._try(verification, RETRIES_MAX if adds else 0, reply.answer)
         return reply
 
-    def _try(self, question: Question, retries_left: int, done: Callable[[Errors], None]) -> None:
+    def _try(self, verification: PartitionVerification, retries_left: int, done: Callable[[Errors], None]) -> None:
         def finish(errors: Errors) -> None:
             if retries_left and _E.CONCURRENT_TRANSACTIONS in errors.values():
-                again = partial(self._try, question, retries_left - 1, done)
+                again = partial(self._try, verification, retries_left - 1, done)
                 self._timers.at(("verification", next(self._numbers)), self._now_ms() + RETRY_MS, again)
             else:
                 done(errors)
 
-        leader = self._coordinator.leader_of(question.transactional_id)
+        leader = self._coordinator.leader_of(verification.transactional_id)
         if leader is None:
-            finish(question.refused(_E.COORDINATOR_NOT_AVAILABLE))
+            finish(verification.refused(_E.COORDINATOR_NOT_AVAILABLE))
         elif leader == self._broker_id:
-            self._ask_here(question, finish)
+            self._verify_locally(verification, finish)
         else:
-            eager_tasks.start(self._ask_broker(leader, question)).then(finish)
+            eager_tasks.start(self._verify_on_broker(leader, verification)).then(finish)
 
-    def _ask_here(self, question: Question, done: Callable[[Errors], None]) -> None:
+    def _verify_locally(self, verification: PartitionVerification, done: Callable[[Errors], None]) -> None:
         def finish(body: PartitionErrors) -> None:
-            done(body.partitions if body.error is _E.NONE else question.refused(body.error))
+            done(body.partitions if body.error is _E.NONE else verification.refused(body.error))
 
-        coordinator, (transactional_id, producer, partitions, adds) = self._coordinator, question
+        coordinator, (transactional_id, producer, partitions, adds) = self._coordinator, verification
         reply: PartitionErrors | DelayedReply[PartitionErrors]
         if adds:
             reply = coordinator.add_partitions(transactional_id, producer, partitions, BUMPING)
@@ -118,17 +120,17 @@ class Verification:
         else:
             finish(reply)
 
-    async def _ask_broker(self, leader: int, question: Question) -> Errors:
+    async def _verify_on_broker(self, leader: int, verification: PartitionVerification) -> Errors:
         try:
-            response: AddPartitionsToTxnResponse = await self._ask(leader, request_of(question))
+            response: AddPartitionsToTxnResponse = await self._ask(leader, request_of(verification))
         except KafkaError as failure:
             log.info("Transaction was not verified", broker=leader, reason=str(failure))
-            return question.refused(_E.NETWORK_EXCEPTION)
+            return verification.refused(_E.NETWORK_EXCEPTION)
         except Exception as failure:  # G4: whatever it is, the producer gets an answer
             log.error("Transaction was not verified; unexpected exception", broker=leader, exc_info=failure)
-            return question.refused(_E.NETWORK_EXCEPTION)
+            return verification.refused(_E.NETWORK_EXCEPTION)
         if response.error_code:  # the cause is not the producer's: this broker has no CLUSTER_ACTION, for example
-            return question.refused(_E.INVALID_TXN_STATE)
+            return verification.refused(_E.INVALID_TXN_STATE)
         return {
             (topic.name, each.partition_index): _E.of(each.partition_error_code)
             for result in response.results_by_transaction
@@ -138,17 +140,17 @@ class Verification:
         }
 
 
-def request_of(question: Question) -> AddPartitionsToTxnRequest:
-    """Return the question to another broker."""
+def request_of(verification: PartitionVerification) -> AddPartitionsToTxnRequest:
+    """Return the verification to another broker."""
     by_topic: dict[str, list[int]] = {}
-    for topic, index in question.partitions:
+    for topic, index in verification.partitions:
         by_topic.setdefault(topic, []).append(index)
     topics = (AddPartitionsToTxnTopic(name=name, partitions=tuple(indexes)) for name, indexes in by_topic.items())
     transaction = AddPartitionsToTxnTransaction(
-        transactional_id=question.transactional_id,
-        producer_id=question.producer.producer_id,
-        producer_epoch=question.producer.epoch,
-        verify_only=not question.adds,
+        transactional_id=verification.transactional_id,
+        producer_id=verification.producer.producer_id,
+        producer_epoch=verification.producer.epoch,
+        verify_only=not verification.adds,
         topics=tuple(topics),
     )
     return AddPartitionsToTxnRequest(transactions=(transaction,))

@@ -39,7 +39,7 @@ class Sample(NamedTuple):
     value: float | ApiCounters
 
 
-class Exposed:
+class ExposedKeys:
     """The keys that have series of their own, at most `limit`: the first ones, while they exist."""
 
     def __init__(self, limit: int) -> None:
@@ -68,9 +68,9 @@ class Samples:
     def __init__(self, site: Site, version: str, lag: Lag | None = None) -> None:
         """`lag` has the lags that were read before a scrape."""
         self._site, self._version, self._lag = site, version, lag
-        self._topics, self._partitions = Exposed(TOPICS_MAX), Exposed(PARTITIONS_MAX)
-        self._groups, self._lags = Exposed(GROUPS_MAX), Exposed(LAG_PARTITIONS_MAX)
-        self._unhealthy = Exposed(GROUPS_MAX)
+        self._topics, self._partitions = ExposedKeys(TOPICS_MAX), ExposedKeys(PARTITIONS_MAX)
+        self._groups, self._lags = ExposedKeys(GROUPS_MAX), ExposedKeys(LAG_PARTITIONS_MAX)
+        self._unhealthy = ExposedKeys(GROUPS_MAX)
 
     def read(self) -> Iterator[Sample | None]:
         """Iterate over all samples; None where the loop may have its turn."""

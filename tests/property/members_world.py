@@ -104,7 +104,8 @@ class Coordinator:
                 return requests.Heartbeat(token, requests.MemberId(request.member_id), None, request.generation_id)
             case LeaveGroupRequest():
                 leavers = tuple(
-                    requests.Leaver(requests.MemberId(item.member_id), None, item.reason) for item in request.members
+                    requests.LeavingMember(requests.MemberId(item.member_id), None, item.reason)
+                    for item in request.members
                 )
                 return requests.Leave(token, leavers)
         raise AssertionError(request)
@@ -148,7 +149,7 @@ def _response(body: result.Body) -> Any:
                 protocol_name=body.protocol,
                 assignment=body.assignment,
             )
-        case result.Left():
+        case result.LeaveResult():
             return LeaveGroupResponse(error_code=body.error)
     return HeartbeatResponse(error_code=int(body))  # type: ignore[arg-type]
 

@@ -18,7 +18,7 @@ from rota.coordinator.group.events import (
     InstanceId,
     Join,
     Leave,
-    Leaver,
+    LeavingMember,
     MemberId,
     OffsetRecord,
     OffsetValue,
@@ -205,12 +205,12 @@ class Groups(RuleBasedStateMachine):
     @precondition(lambda self: self.world.group.members)
     @rule(data=st.data())
     def members_leave(self, data: st.DataObject) -> None:
-        some = [Leaver(*self.whom(data)) for _ in range(data.draw(st.integers(1, 2)))]
+        some = [LeavingMember(*self.whom(data)) for _ in range(data.draw(st.integers(1, 2)))]
         self.world.ask(Leave(self.world.token(), tuple(some)))
 
     @rule(instance=st.sampled_from(["i", "j"]))
     def an_administrator_removes_an_instance(self, instance: str) -> None:
-        self.world.ask(Leave(self.world.token(), (Leaver(MemberId(""), InstanceId(instance)),)))
+        self.world.ask(Leave(self.world.token(), (LeavingMember(MemberId(""), InstanceId(instance)),)))
 
     @precondition(lambda self: not self.world.group.is_vacant)
     @rule(topic=st.sampled_from(TOPICS))

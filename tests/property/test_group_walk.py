@@ -19,7 +19,7 @@ from rota.coordinator.group.events import (
     InstanceId,
     Join,
     Leave,
-    Leaver,
+    LeavingMember,
     MemberId,
     Proto,
     Sync,
@@ -155,10 +155,10 @@ def of_two_members(node: WalkNode) -> Iterator[Event]:
             yield join(n, who, protocols=NEW, instance=None, known=False)
             yield sync(n, who, node.group.generation, ("a", "b"))
             yield sync(n, who, node.group.generation - 1, ("a", "b"))
-            yield Leave(Token(n), (Leaver(MemberId(who), None),))
+            yield Leave(Token(n), (LeavingMember(MemberId(who), None),))
         elif who in node.group.members.pending:
             yield join(n, who, instance=None, known=False)
-            yield Leave(Token(n), (Leaver(MemberId(who), None),))
+            yield Leave(Token(n), (LeavingMember(MemberId(who), None),))
         else:
             yield join(n, "", who, instance=None, known=False)
             yield join(n, "", who, instance=None, known=True)
@@ -172,14 +172,14 @@ def of_a_static_member(node: WalkNode) -> Iterator[Event]:
         if who in node.group.members.by_id:
             yield join(n, who, instance="i", known=False)
             yield sync(n, who, node.group.generation, ("i1", "i2", "d"))
-            yield Leave(Token(n), (Leaver(MemberId(""), InstanceId("i")),))
+            yield Leave(Token(n), (LeavingMember(MemberId(""), InstanceId("i")),))
         else:
             yield join(n, "", who, instance="i", known=False)
             yield join(n, "", who, protocols=NEW, instance="i", known=False)
     if "d" in node.group.members.by_id:
         yield join(n, "d", instance=None, known=False)
         yield sync(n, "d", node.group.generation, ("i1", "i2", "d"))
-        yield Leave(Token(n), (Leaver(MemberId("d"), None),))
+        yield Leave(Token(n), (LeavingMember(MemberId("d"), None),))
     else:
         yield join(n, "", "d", instance=None, known=False)
     yield from map(TimerFired, node.timers)

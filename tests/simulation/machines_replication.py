@@ -9,8 +9,8 @@ from tests.simulation.machines_loop import Wait
 
 from rota.coordinator.log.contract import AppendRefused, StorageFailed
 from rota.coordinator.replica.fetch_plan import FetchPlan, Reader
-from rota.coordinator.replica.follower import TryLater, after_bounds
-from rota.coordinator.replica.follower_log import Cut
+from rota.coordinator.replica.follower import RetryLater, after_bounds
+from rota.coordinator.replica.follower_log import StartedTruncation
 from rota.coordinator.replica.leader_epochs import fence_leader
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.state import Role
@@ -96,16 +96,16 @@ class Replication:
                 self.life.detect(self.life.swim.accuse(leader, self.life.now_ms()))
                 await self._pause()
                 continue
-            cuts: list[Cut] = []
-            outcome = apply_response(partition, response, cuts)
+            truncations: list[StartedTruncation] = []
+            outcome = apply_response(partition, response, truncations)
             if outcome is Outcome.BEYOND:
-                await self._look_for_bounds(partition, leader, token, cuts)
-            for cut in cuts:
+                await self._look_up_bounds(partition, leader, token, truncations)
+            for cut in truncations:
                 await self._finish(cut)
             if outcome is Outcome.FAILED:
                 await self._pause()
 
-    async def _finish(self, cut: Cut) -> None:
+    async def _finish(self, cut: StartedTruncation) -> None:
         """What another thread does takes its time: meanwhile the partition may get another leader."""
         for work in (cut.write, cut.read):
             if work is not None:
@@ -120,17 +120,19 @@ class Replication:
         following = self._following.get(name)
         return following is not None and following[2] is token
 
-    async def _look_for_bounds(self, partition: Partition, leader: int, token: object, cuts: list[Cut]) -> None:
+    async def _look_up_bounds(
+        self, partition: Partition, leader: int, token: object, truncations: list[StartedTruncation]
+    ) -> None:
         bounds = await self.life.world.ask(
             self.life, leader, lambda of, reply: reply(of.replication.bounds(partition.topic, partition.leader_epoch))
         )
         if bounds is None or not self._follows(partition.topic, token):
             return
         if isinstance(bounds, ErrorCode):
-            perform_action(partition, TryLater(bounds), cuts)
+            perform_action(partition, RetryLater(bounds), truncations)
         else:
             log = partition.log
-            perform_action(partition, after_bounds(*bounds, log.log_start_offset, log.log_end_offset), cuts)
+            perform_action(partition, after_bounds(*bounds, log.log_start_offset, log.log_end_offset), truncations)
 
     def _pause(self) -> Wait:
         def begin(resume: Any) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from rota.coordinator.api.access.request import CLUSTER, TOPIC, Guard, RequestAccess, Serve, after
-from rota.coordinator.api.node import HangUp
+from rota.coordinator.api.node import CloseConnection
 from rota.coordinator.api.throttling import throttle_produce
 from rota.coordinator.replica.produce_validation import is_transactional
 from rota.coordinator.security.operations import NOT_REQUESTED, Operation, ResourceType
@@ -91,7 +91,7 @@ _O = Operation
 def produce(access: RequestAccess, request: ProduceRequest, serve: Serve) -> Any:
     """WRITE on each topic, and on the transactional id of records that belong to a transaction.
 
-    Raises HangUp for acks=0, which has no response.
+    Raises CloseConnection for acks=0, which has no response.
     """
     transactional_id, by_id = request.transactional_id, access.call.version >= PRODUCE_IDS_SINCE
     is_of_transaction = transactional_id is not None and _has_transactional_records(request)
@@ -107,7 +107,7 @@ def produce(access: RequestAccess, request: ProduceRequest, serve: Serve) -> Any
     reply = serve(replace(request, topic_data=tuple(allowed))) if allowed else ProduceResponse()
     reply = _counted(access, request, denied, reply)
     if request.acks == 0:
-        raise HangUp(f"produce with acks 0 failed: {DENIED.name}")
+        raise CloseConnection(f"produce with acks 0 failed: {DENIED.name}")
     return after(reply, lambda response: _produced(access, request, response, denied, DENIED))
 
 
@@ -131,7 +131,7 @@ def _produced(
     error: ErrorCode,
 ) -> ProduceResponse:
     if request.acks == 0:
-        raise HangUp(f"produce with acks 0 failed: {error.name}")
+        raise CloseConnection(f"produce with acks 0 failed: {error.name}")
     access.call.counters.add_error(error)
     refused = tuple(
         TopicProduceResponse(

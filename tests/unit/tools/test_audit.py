@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.audit import NOT_AUDITED, VULNERABLE, main, verdict
+from tools.audit import NOT_AUDITED, VULNERABLE, audit_result, main
 
 CLEAN = {"name": "a", "version": "1", "vulns": []}
 SKIPPED = {"name": "b", "skip_reason": "Dependency not found on PyPI"}
@@ -22,7 +22,7 @@ VULNERABLE_PACKAGE = {"name": "c", "version": "2", "vulns": [{"id": "CVE-1", "fi
     ],
 )
 def test_what_was_not_audited_is_no_success(packages: list[dict[str, Any]], code: int, line: str) -> None:
-    found, lines = verdict({"dependencies": packages})
+    found, lines = audit_result({"dependencies": packages})
     assert (found, line in lines) == (code, True)
 
 

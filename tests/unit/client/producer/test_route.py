@@ -64,7 +64,7 @@ def test_without_a_key_the_partition_changes_after_batch_size_bytes() -> None:
     made.update(topic(1, 1), (1, 2))
     before = made.queue
     made.batch = put(of, before, b"x" * 140)
-    assert made.turn(0) is made.queues[1]
+    assert made.next_queue(0) is made.queues[1]
     assert before.open is None
 
 

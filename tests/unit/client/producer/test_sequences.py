@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.client.producer.kit import batch
 
-from rota.client.producer.sequences import EPOCH_MAX, NUMBERED_MAX, Advice, PartitionSequences, Sequences
+from rota.client.producer.sequences import EPOCH_MAX, NUMBERED_MAX, PartitionSequences, SequenceErrorAction, Sequences
 from rota.protocol.errors import ErrorCode
 
 OUT_OF_ORDER, UNKNOWN = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID
@@ -64,7 +64,7 @@ def test_only_the_first_incomplete_batch_is_sent() -> None:
 def test_out_of_order_behind_another_one_waits() -> None:
     sequences, partition_sequences = begun()
     _, second = numbered(sequences, partition_sequences, 1, 1)
-    assert sequences.advise(partition_sequences, second, OUT_OF_ORDER) is Advice.RETRY
+    assert sequences.action_after_error(partition_sequences, second, OUT_OF_ORDER) is SequenceErrorAction.RETRY
     assert not partition_sequences.renumbers
 
 
@@ -73,7 +73,7 @@ def test_the_first_one_refused_begins_a_new_epoch(code: ErrorCode) -> None:
     sequences, partition_sequences = begun()
     first, second, third = numbered(sequences, partition_sequences, 2, 3, 1)
     sequences.delivered(partition_sequences, first)
-    assert sequences.advise(partition_sequences, second, code) is Advice.RENUMBER
+    assert sequences.action_after_error(partition_sequences, second, code) is SequenceErrorAction.RENUMBER
     assert not sequences.may_send(partition_sequences, second)  # the third is on the wire
     sequences.resolve_gaps(partition_sequences)
     assert [(one.producer, one.sequence) for one in (second, third)] == [((7, 1), 0), ((7, 1), 3)]
@@ -84,13 +84,13 @@ def test_unknown_producer_id_for_a_batch_that_may_be_written_fails_it() -> None:
     sequences, partition_sequences = begun()
     (first,) = numbered(sequences, partition_sequences, 1)
     first.maybe_written = True
-    assert sequences.advise(partition_sequences, first, UNKNOWN) is Advice.GIVE_UP
+    assert sequences.action_after_error(partition_sequences, first, UNKNOWN) is SequenceErrorAction.GIVE_UP
 
 
 def test_other_errors_are_not_the_sequences() -> None:
     sequences, partition_sequences = begun()
     (first,) = numbered(sequences, partition_sequences, 1)
-    assert sequences.advise(partition_sequences, first, ErrorCode.NOT_ENOUGH_REPLICAS) is None
+    assert sequences.action_after_error(partition_sequences, first, ErrorCode.NOT_ENOUGH_REPLICAS) is None
 
 
 def test_after_an_ambiguous_batch_no_new_batch_is_sent_until_it_is_resolved() -> None:
@@ -129,7 +129,7 @@ def test_another_partition_moves_to_the_new_epoch_when_it_is_done() -> None:
     other = PartitionSequences()
     (refused,) = numbered(sequences, one, 1)
     (under_way,) = numbered(sequences, other, 2)
-    sequences.advise(one, refused, OUT_OF_ORDER)
+    sequences.action_after_error(one, refused, OUT_OF_ORDER)
     sequences.resolve_gaps(one)
     assert not sequences.may_send(other, batch(b"new"))
     assert under_way.producer == (7, 0)
@@ -142,7 +142,7 @@ def test_one_bump_serves_all_partitions_that_need_it() -> None:
     other = PartitionSequences()
     for partition_sequences in (one, other):
         (refused,) = numbered(sequences, partition_sequences, 1)
-        sequences.advise(partition_sequences, refused, OUT_OF_ORDER)
+        sequences.action_after_error(partition_sequences, refused, OUT_OF_ORDER)
     sequences.resolve_gaps(one)
     sequences.resolve_gaps(other)
     assert sequences.producer == (7, 1)
@@ -152,7 +152,7 @@ def test_one_bump_serves_all_partitions_that_need_it() -> None:
 def test_when_the_epochs_are_used_up_a_new_identity_is_needed() -> None:
     sequences, partition_sequences = begun(EPOCH_MAX)
     (refused,) = numbered(sequences, partition_sequences, 1)
-    sequences.advise(partition_sequences, refused, OUT_OF_ORDER)
+    sequences.action_after_error(partition_sequences, refused, OUT_OF_ORDER)
     sequences.resolve_gaps(partition_sequences)
     assert sequences.producer is None
     assert not sequences.may_send(partition_sequences, refused)
@@ -174,4 +174,4 @@ def test_a_part_of_an_ambiguous_batch_is_not_renumbered() -> None:
     sequences, partition_sequences = begun()
     (part,) = numbered(sequences, partition_sequences, 1)
     part.maybe_written = part.split_when_ambiguous = True
-    assert sequences.advise(partition_sequences, part, OUT_OF_ORDER) is Advice.GIVE_UP
+    assert sequences.action_after_error(partition_sequences, part, OUT_OF_ORDER) is SequenceErrorAction.GIVE_UP

@@ -16,7 +16,7 @@ from tests.unit.coordinator.api.data_world import (
 )
 from tests.unit.coordinator.replica.test_durability import Gate, turns
 
-from rota.coordinator.api.node import HangUp
+from rota.coordinator.api.node import CloseConnection
 from rota.coordinator.api.produce import produce
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -114,7 +114,7 @@ class TestWithoutAcks:
 
     @pytest.mark.parametrize("how", [{"topic": "nope"}, {"records": CORRUPT}])
     def test_an_error_ends_the_connection(self, world: World, how: dict[str, Any]) -> None:
-        with pytest.raises(HangUp):
+        with pytest.raises(CloseConnection):
             world.serve(produce, produce_request(how.pop("records", GOOD), acks=0, **how), 9)
 
 
@@ -215,7 +215,7 @@ class TestTransactions:
 
     def test_without_acks_nothing_waits_and_the_batch_is_refused(self, world: World) -> None:
         Coordinator(world)
-        with pytest.raises(HangUp):
+        with pytest.raises(CloseConnection):
             world.serve(produce, produce_request(self.RECORDS, acks=0, transactional_id="tx"), 11)
 
     def test_a_transactional_id_alone_is_accepted(self, world: World) -> None:

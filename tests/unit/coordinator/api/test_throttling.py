@@ -18,7 +18,7 @@ from rota.coordinator.api.metadata import metadata
 from rota.coordinator.api.node import Call
 from rota.coordinator.api.produce import produce
 from rota.coordinator.api.throttling import measured
-from rota.coordinator.network.call import HangUp
+from rota.coordinator.network.call import CloseConnection
 from rota.coordinator.network.dispatch import ApiHandler
 from rota.coordinator.observe.counters import ApiCounters
 from rota.coordinator.replica.client_throttle import ClientThrottle
@@ -96,7 +96,7 @@ def test_records_that_are_refused_for_want_of_permission_count() -> None:
         assert codes == {name: (3 if name == "u" else 0) if name in patterns else 29 for name in topics}
     world.node.authorizer = Authorizer()
     world.muted_ms.clear()
-    with pytest.raises(HangUp):
+    with pytest.raises(CloseConnection):
         world.ask(serve, produce_request(RECORDS, acks=0), 9)
     assert world.muted_ms
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.unit.coordinator.consumer_group.script import CLIENT, HOST, REBALANCE_MS, Script
 
-from rota.coordinator.group.effects import Joined, Left, Synced
-from rota.coordinator.group.events import Heartbeat, InstanceId, Join, Leave, Leaver, MemberId, Proto, Sync
+from rota.coordinator.group.effects import Joined, LeaveResult, Synced
+from rota.coordinator.group.events import Heartbeat, InstanceId, Join, Leave, LeavingMember, MemberId, Proto, Sync
 from rota.coordinator.group.state import GroupConfig
 from rota.protocol.consumer_protocol import (
     Assignment,
@@ -114,9 +114,11 @@ class MixedScript(Script):
         return code
 
     def c_leave(self, *leavers: tuple[str, str | None]) -> list[ErrorCode]:
-        named = tuple(Leaver(MemberId(name), None if held is None else InstanceId(held)) for name, held in leavers)
+        named = tuple(
+            LeavingMember(MemberId(name), None if held is None else InstanceId(held)) for name, held in leavers
+        )
         answer = self.send(Leave(self.token(), named))
-        assert isinstance(answer, Left)
+        assert isinstance(answer, LeaveResult)
         return [code for _, _, code in answer.members]
 
     def c_assigned(self, member: str, generation: int) -> dict[str, set[int]]:

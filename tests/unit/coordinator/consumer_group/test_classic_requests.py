@@ -18,7 +18,7 @@ from tests.unit.coordinator.consumer_group.test_upgrade import check_replay
 from rota.coordinator.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
 from rota.coordinator.group import notes
 from rota.coordinator.group.effects import Joined
-from rota.coordinator.group.events import InstanceId, Leave, Leaver, MemberId
+from rota.coordinator.group.events import InstanceId, Leave, LeavingMember, MemberId
 from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import Trigger
 
@@ -26,7 +26,9 @@ NONE, REBALANCE = ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def leave(script: Script, *leavers: tuple[str, str | None]) -> list[ErrorCode]:
-    named = tuple(Leaver(MemberId(member), None if inst is None else InstanceId(inst)) for member, inst in leavers)
+    named = tuple(
+        LeavingMember(MemberId(member), None if inst is None else InstanceId(inst)) for member, inst in leavers
+    )
     return [code for _, _, code in script.send(Leave(script.token(), named)).members]
 
 
@@ -368,7 +370,7 @@ def test_a_classic_member_commits_in_its_generation_in_any_version() -> None:
 
 def test_the_reason_of_an_administrator_is_that_of_the_rebalance() -> None:
     script = two_members()
-    request = Leave(script.token(), (Leaver(MemberId("a"), None, "removed in the console"),))
+    request = Leave(script.token(), (LeavingMember(MemberId("a"), None, "removed in the console"),))
     assert script.send(request).members[0][2] is NONE
     assert script.noted(notes.LEFT)[-1]["client_reason"] == "removed in the console"
     assert script.noted(notes.PREPARING)[-1]["client_reason"] == "removed in the console"

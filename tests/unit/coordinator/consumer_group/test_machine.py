@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.unit.coordinator.consumer_group.script import Script, durable
 from tests.unit.coordinator.consumer_group.test_heartbeat import two_members
 
-from rota.coordinator.group.events import Heartbeat, Leave, Leaver, MemberId
+from rota.coordinator.group.events import Heartbeat, Leave, LeavingMember, MemberId
 from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
 
@@ -16,7 +16,7 @@ def test_a_consumer_heartbeat_to_an_empty_classic_group_makes_it_a_consumer_grou
     token = script.classic_join()
     script.advance(0)
     joined = script.replies.pop(token)
-    leaver = Leave(script.token(), (Leaver(MemberId(joined.member_id), None),))
+    leaver = Leave(script.token(), (LeavingMember(MemberId(joined.member_id), None),))
     script.send(leaver)
     assert script.hosted.state is GroupState.EMPTY
     before = len(script.log)

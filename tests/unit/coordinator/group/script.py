@@ -35,7 +35,7 @@ from rota.coordinator.group.events import (
     InstanceId,
     Join,
     Leave,
-    Leaver,
+    LeavingMember,
     MemberId,
     Proto,
     Sync,
@@ -208,11 +208,11 @@ def heartbeat(token: int, member: str, generation: int, *, instance: str | None 
 
 
 def leave(token: int, *members: str, reason: str | None = None) -> Leave:
-    return Leave(Token(token), tuple(Leaver(MemberId(member), None, reason) for member in members))
+    return Leave(Token(token), tuple(LeavingMember(MemberId(member), None, reason) for member in members))
 
 
-def leaver(member: str, instance: str | None, reason: str | None = None) -> Leaver:
-    return Leaver(MemberId(member), None if instance is None else InstanceId(instance), reason)
+def leaver(member: str, instance: str | None, reason: str | None = None) -> LeavingMember:
+    return LeavingMember(MemberId(member), None if instance is None else InstanceId(instance), reason)
 
 
 def commit(

@@ -27,7 +27,7 @@ from tests.unit.coordinator.group.script import (
 )
 
 from rota.coordinator.group import notes
-from rota.coordinator.group.effects import Left, Reply, Synced
+from rota.coordinator.group.effects import LeaveResult, Reply, Synced
 from rota.coordinator.group.events import InstanceId, Leave, MemberId, Token
 from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
@@ -40,7 +40,7 @@ def left(token: int, *members: tuple[str, str | None, ErrorCode]) -> Reply:
         (MemberId(member), None if instance is None else InstanceId(instance), error)
         for member, instance, error in members
     )
-    return reply(token, Left(ErrorCode.NONE, answers))
+    return reply(token, LeaveResult(ErrorCode.NONE, answers))
 
 
 def test_in_stable_the_others_rebalance() -> None:
@@ -195,7 +195,7 @@ def test_a_leave_with_an_empty_list_removes_no_member() -> None:
 
 
 def test_a_dead_group_sends_its_members_to_look_for_its_coordinator() -> None:
-    assert dead() >> leave(1, "a") << refuse(1, Left(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    assert dead() >> leave(1, "a") << refuse(1, LeaveResult(ErrorCode.COORDINATOR_NOT_AVAILABLE))
 
 
 def test_when_the_leader_leaves_the_next_leads() -> None:

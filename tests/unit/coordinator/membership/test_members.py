@@ -71,18 +71,18 @@ def test_a_claim_has_the_status_and_incarnation_of_the_member() -> None:
 def test_a_suspect_has_time_to_object() -> None:
     member = a_member(SUSPECT)
     member.suspected_ms, member.suspicion_ms, member.resend_ms = 1000, 300, None
-    assert (member.objection_ms(1), member.objection_ms(2)) == (1300, 1600)
+    assert (member.refutation_ms(1), member.refutation_ms(2)) == (1300, 1600)
     member.postpone(50)
-    assert (member.objection_ms(1), member.resend_ms) == (1350, None)
+    assert (member.refutation_ms(1), member.resend_ms) == (1350, None)
     member.resend_ms = 1010
     member.postpone(50)
-    assert (member.objection_ms(1), member.resend_ms) == (1400, 1060)
+    assert (member.refutation_ms(1), member.resend_ms) == (1400, 1060)
 
 
 def test_a_suspect_that_answers_has_more_time() -> None:
     """FD4."""
     member = a_member(SUSPECT)
     member.suspected_ms, member.suspicion_ms, member.heard_ms = 1000, 300, 900
-    assert member.objection_ms(1) == 1300
+    assert member.refutation_ms(1) == 1300
     member.heard_ms = 1200
-    assert member.objection_ms(2) == 1800
+    assert member.refutation_ms(2) == 1800

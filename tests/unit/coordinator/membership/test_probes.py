@@ -108,10 +108,10 @@ def test_health_is_bounded() -> None:
     health = Health()
     assert health.factor == 1
     for _ in range(10):
-        health.worse()
+        health.degrade()
     assert health.factor == HEALTH_MAX + 1
     for _ in range(10):
-        health.better()
+        health.recover()
     assert health.factor == 1
 
 

@@ -188,7 +188,7 @@ class TestSuspicion:
         script.says(3, Kind.GOSSIP, script.claim(2, Status.SUSPECT))
         assert script.changes == [Suspected(2, 12)]
         assert script.swim.members[2].suspicion_ms == 2 * script.swim.settings.suspicion_timeout_ms
-        assert (Kind.PING, 2) in script.take(), "it hears of it, and may object"
+        assert (Kind.PING, 2) in script.take(), "it hears of it, and may refute"
         script.until(5_000, 3)
         assert script.swim.members[2].suspicion_ms == script.swim.settings.suspicion_timeout_ms, "it is silent here too"
         assert script.changes == [Suspected(2, 12), Dead(2, 12)]
@@ -339,7 +339,7 @@ class TestHealth:
         """FD12."""
         script = Script(2, 3)
         for _ in range(3):
-            script.swim.health.worse()
+            script.swim.health.degrade()
         script.done(script.swim.accuse(2, 0))
         assert [probe.deadline_ms for probe in script.swim._probes.own.values()] == [400]
         script.says(3, Kind.GOSSIP, script.claim(2, Status.SUSPECT))
@@ -393,11 +393,11 @@ class TestStandstill:
         script = Script(2, 3)
         script.until(410, 3)
         assert script.changes == [Suspected(2, 12)]
-        left_ms = script.swim.members[2].objection_ms(1) - script.now_ms
+        left_ms = script.swim.members[2].refutation_ms(1) - script.now_ms
         script.now_ms += 60_000
         script.done(script.swim.tick(script.now_ms))
         woken_ms = script.now_ms
-        assert left_ms <= script.swim.members[2].objection_ms(1) - woken_ms <= left_ms + 100 + LISTEN_MS
+        assert left_ms <= script.swim.members[2].refutation_ms(1) - woken_ms <= left_ms + 100 + LISTEN_MS
         script.says(2, Kind.GOSSIP, incarnation=1)
         script.until(script.now_ms + 5_000, 2, 3)
         assert script.changes == [Suspected(2, 12), Alive(2, 12)]
@@ -438,7 +438,7 @@ class TestRegistrations:
         script.until(410, 3)
         script.now_ms = 5_000
         script.done(script.swim.members_changed(BROKERS | {1: (21, ("127.0.0.1", 1))}, script.now_ms))
-        assert script.swim.members[2].objection_ms(1) == 5_000 + script.swim.settings.suspicion_timeout_ms
+        assert script.swim.members[2].refutation_ms(1) == 5_000 + script.swim.settings.suspicion_timeout_ms
         assert (script.swim.channel.epoch, script.swim.channel.incarnation) == (21, 0)
 
     def test_a_life_that_is_new_is_pinged_at_once(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from rota.coordinator.network.call import Call, HangUp, Route
+from rota.coordinator.network.call import Call, CloseConnection, Route
 
 
 def test_a_call_has_the_version_and_the_addresses_of_the_client() -> None:
@@ -23,4 +23,4 @@ def test_a_route_cannot_be_changed() -> None:
 
 
 def test_hang_up_is_not_an_os_error() -> None:
-    assert not issubclass(HangUp, OSError)
+    assert not issubclass(CloseConnection, OSError)

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from rota.coordinator.replica.follower import (
     Action,
-    AskBounds,
-    StartAfresh,
+    LookUpOffsetBounds,
+    RetryLater,
     TakeRecords,
     Truncate,
-    TryLater,
+    TruncateFullyAndStartAt,
     after_answer,
     after_bounds,
 )
@@ -29,11 +29,11 @@ def answer(error: ErrorCode = ErrorCode.NONE, diverging: tuple[int, int] | None 
     ("error", "action"),
     [
         (ErrorCode.NONE, TakeRecords()),
-        (ErrorCode.OFFSET_OUT_OF_RANGE, AskBounds()),
-        (ErrorCode.FENCED_LEADER_EPOCH, TryLater(ErrorCode.FENCED_LEADER_EPOCH)),
-        (ErrorCode.UNKNOWN_LEADER_EPOCH, TryLater(ErrorCode.UNKNOWN_LEADER_EPOCH)),
-        (ErrorCode.NOT_LEADER_OR_FOLLOWER, TryLater(ErrorCode.NOT_LEADER_OR_FOLLOWER)),
-        (ErrorCode.KAFKA_STORAGE_ERROR, TryLater(ErrorCode.KAFKA_STORAGE_ERROR)),
+        (ErrorCode.OFFSET_OUT_OF_RANGE, LookUpOffsetBounds()),
+        (ErrorCode.FENCED_LEADER_EPOCH, RetryLater(ErrorCode.FENCED_LEADER_EPOCH)),
+        (ErrorCode.UNKNOWN_LEADER_EPOCH, RetryLater(ErrorCode.UNKNOWN_LEADER_EPOCH)),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, RetryLater(ErrorCode.NOT_LEADER_OR_FOLLOWER)),
+        (ErrorCode.KAFKA_STORAGE_ERROR, RetryLater(ErrorCode.KAFKA_STORAGE_ERROR)),
     ],
 )
 def test_the_outcome_of_each_fetch_response(error: ErrorCode, action: Action) -> None:
@@ -57,9 +57,9 @@ def test_logs_part_at_the_lower_end_of_the_last_epoch_in_common(
     [
         ((0, 5), (0, 7), Truncate(5)),
         ((0, 5), (5, 7), Truncate(5)),
-        ((0, 5), (6, 7), StartAfresh(0)),
-        ((9, 12), (0, 7), StartAfresh(9)),
-        ((7, 12), (0, 7), TryLater(ErrorCode.OFFSET_OUT_OF_RANGE)),
+        ((0, 5), (6, 7), TruncateFullyAndStartAt(0)),
+        ((9, 12), (0, 7), TruncateFullyAndStartAt(9)),
+        ((7, 12), (0, 7), RetryLater(ErrorCode.OFFSET_OUT_OF_RANGE)),
     ],
     ids=["longer", "only what it lacks", "nothing in common", "missed too much", "its log has moved"],
 )
@@ -76,9 +76,9 @@ def test_afterwards_the_next_fetch_is_within_the_leaders_log(leader: tuple[int, 
     match after_bounds(leader_start, leader_end, start, end):
         case Truncate(offset=next_offset):
             assert start <= next_offset < end
-        case StartAfresh(offset=next_offset):
+        case TruncateFullyAndStartAt(offset=next_offset):
             pass
         case other:
-            assert other == TryLater(ErrorCode.OFFSET_OUT_OF_RANGE)
+            assert other == RetryLater(ErrorCode.OFFSET_OUT_OF_RANGE)
             next_offset = end
     assert leader_start <= next_offset <= leader_end

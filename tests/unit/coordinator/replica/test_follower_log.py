@@ -40,7 +40,7 @@ def copy(leader: Partition, follower: Partition) -> bool:
     return follower_log.append(follower, records, EPOCH)
 
 
-def end(cut: follower_log.Cut) -> None:
+def end(cut: follower_log.StartedTruncation) -> None:
     """All that comes after the beginning, in one thread."""
     for work in (cut.write, cut.read, cut.remove()):
         if work is not None:
@@ -85,7 +85,7 @@ def test_truncation_removes_records_and_calls_on_truncated() -> None:
 
 def test_a_log_that_starts_afresh_begins_where_the_leader_begins() -> None:
     follower = partition(2)
-    end(follower_log.begin_start_afresh(follower, 70, EPOCH))
+    end(follower_log.begin_truncate_fully_and_start_at(follower, 70, EPOCH))
     assert (follower.log_start_offset, follower.log.log_end_offset, follower.high_watermark) == (70, 70, 70)
 
 
@@ -95,7 +95,7 @@ def test_a_log_that_starts_afresh_begins_where_the_leader_begins() -> None:
         lambda to, epoch: follower_log.append(to, b"", epoch),
         lambda to, epoch: follower_log.take_bounds(to, 1, 0, epoch),
         lambda to, epoch: follower_log.begin_truncate(to, 0, epoch),
-        lambda to, epoch: follower_log.begin_start_afresh(to, 0, epoch),
+        lambda to, epoch: follower_log.begin_truncate_fully_and_start_at(to, 0, epoch),
     ],
 )
 def test_nothing_is_taken_from_a_leader_of_another_epoch(write: object) -> None:
@@ -220,15 +220,15 @@ class TestCuts:
         self, follower: Partition
     ) -> None:
         """RF5. The medium may have the new log start already: a crash would remove what a new leader appends."""
-        cut = follower_log.begin_start_afresh(follower, 70, EPOCH)
+        cut = follower_log.begin_truncate_fully_and_start_at(follower, 70, EPOCH)
         follower.apply(placed(2, EPOCH + 1), NOW_MS)
         assert follower.offline is not None
         end(cut)
         assert follower.pending_cut is None
 
-    @pytest.mark.parametrize("begin", [follower_log.begin_truncate, follower_log.begin_start_afresh])
+    @pytest.mark.parametrize("begin", [follower_log.begin_truncate, follower_log.begin_truncate_fully_and_start_at])
     def test_another_isr_of_the_same_leader_epoch_cancels_nothing(
-        self, follower: Partition, begin: Callable[[Partition, int, int], follower_log.Cut]
+        self, follower: Partition, begin: Callable[[Partition, int, int], follower_log.StartedTruncation]
     ) -> None:
         """RF5. A leader takes a follower that lags out of the ISR just then."""
         cut = begin(follower, 1, EPOCH)

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from rota.coordinator.replica.waits import Complete, Waits
+from rota.coordinator.replica.waits import Complete, OffsetWaits
 from rota.protocol.errors import ErrorCode
 
 
-def waits(*offsets: int) -> Waits[int]:
+def waits(*offsets: int) -> OffsetWaits[int]:
     """One wait for each offset, named by its place; the deadline of each is ten times its offset."""
-    made = Waits[int]()
+    made = OffsetWaits[int]()
     for place, offset in enumerate(offsets):
         made.add(offset, 10 * offset, place)
     return made

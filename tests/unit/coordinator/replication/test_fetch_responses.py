@@ -10,8 +10,8 @@ from tests.unit.coordinator.replica.test_follower_log import EPOCH, copy, leader
 
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.directory import LogDirectory
-from rota.coordinator.replica.follower import StartAfresh, Truncate, TryLater
-from rota.coordinator.replica.follower_log import Cut
+from rota.coordinator.replica.follower import RetryLater, Truncate, TruncateFullyAndStartAt
+from rota.coordinator.replica.follower_log import StartedTruncation
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replication.fetch_responses import Outcome, apply_response, finish, perform_action
 from rota.protocol.errors import ErrorCode
@@ -54,7 +54,7 @@ async def test_a_diverging_log_is_truncated() -> None:
     copy(leader_with(b"a", b"b", b"c"), follower)
     follower.apply(placed(1, EPOCH + 2), 0)
     diverging = PartitionData(partition_index=0, diverging_epoch=EpochEndOffset(epoch=EPOCH, end_offset=1))
-    cuts: list[Cut] = []
+    cuts: list[StartedTruncation] = []
     assert apply_response(follower, diverging, cuts) is Outcome.CUT
     await finish(cuts)
     assert follower.log.log_end_offset == 1
@@ -85,13 +85,13 @@ def test_an_offline_partition_takes_nothing() -> None:
     follower = partition(2)
     follower.fail("the disk is gone")
     assert apply_response(follower, answer(leader_with(b"a")), []) is Outcome.FAILED
-    assert perform_action(follower, StartAfresh(5), []) is Outcome.FAILED
+    assert perform_action(follower, TruncateFullyAndStartAt(5), []) is Outcome.FAILED
 
 
 async def test_the_other_actions() -> None:
-    follower, cuts = partition(2), list[Cut]()
-    assert perform_action(follower, TryLater(ErrorCode.UNKNOWN_TOPIC_ID), []) is Outcome.FAILED
-    assert perform_action(follower, StartAfresh(5), cuts) is Outcome.CUT
+    follower, cuts = partition(2), list[StartedTruncation]()
+    assert perform_action(follower, RetryLater(ErrorCode.UNKNOWN_TOPIC_ID), []) is Outcome.FAILED
+    assert perform_action(follower, TruncateFullyAndStartAt(5), cuts) is Outcome.CUT
     await finish(cuts)
     assert follower.log.log_end_offset == 5
 
@@ -107,7 +107,7 @@ async def test_truncations_of_one_folder_share_a_write(tmp_path: Path) -> None:
         log.flush()
     directory.note()
     directory.checkpoint()
-    cuts: list[Cut] = []
+    cuts: list[StartedTruncation] = []
     for follower in followers:
         perform_action(follower, Truncate(1), cuts)
     assert len({cut.write for cut in cuts}) == 1
@@ -128,7 +128,7 @@ async def test_a_truncation_reads_nothing_on_the_loop(tmp_path: Path, offset: in
     log = directory.open_log("t", 0, config)
     follower = Partition("t", bytes(16), 0, EPOCH, log, broker_id=2, placed=placed(1))
     system.calls.clear()
-    cuts: list[Cut] = []
+    cuts: list[StartedTruncation] = []
     perform_action(follower, Truncate(offset), cuts)
     await finish(cuts)
     reads = {call.thread for call in system.calls if call.call == "pread"}
@@ -138,8 +138,12 @@ async def test_a_truncation_reads_nothing_on_the_loop(tmp_path: Path, offset: in
     directory.close()
 
 
-@pytest.mark.parametrize("action", [Truncate(95), Truncate(61), Truncate(0), StartAfresh(36), StartAfresh(500)])
-async def test_a_truncation_changes_no_file_on_the_loop(tmp_path: Path, action: Truncate | StartAfresh) -> None:
+@pytest.mark.parametrize(
+    "action", [Truncate(95), Truncate(61), Truncate(0), TruncateFullyAndStartAt(36), TruncateFullyAndStartAt(500)]
+)
+async def test_a_truncation_changes_no_file_on_the_loop(
+    tmp_path: Path, action: Truncate | TruncateFullyAndStartAt
+) -> None:
     """RF8. Whatever the number of segments, epochs and snapshots."""
     system = FaultyFiles()
     directory = LogDirectory(tmp_path, node_id=2, cluster_id="c", system=system)
@@ -149,7 +153,7 @@ async def test_a_truncation_changes_no_file_on_the_loop(tmp_path: Path, action: 
         log.append(data, leader_epoch=number // 20, now_ms=0)
     follower = Partition("t", bytes(16), 0, EPOCH, log, broker_id=2, placed=placed(1))
     system.calls.clear()
-    cuts: list[Cut] = []
+    cuts: list[StartedTruncation] = []
     perform_action(follower, action, cuts)
     await finish(cuts)
     changes = {call.thread for call in system.calls}
@@ -167,7 +171,7 @@ async def test_files_that_can_not_be_removed_take_the_partition_offline(tmp_path
     log = directory.open_log("t", 0, LogConfig())
     follower = Partition("t", bytes(16), 0, EPOCH, log, broker_id=2, placed=placed(1))
     copy(leader_with(b"a", b"b", b"c"), follower)
-    cuts: list[Cut] = []
+    cuts: list[StartedTruncation] = []
     perform_action(follower, Truncate(1), cuts)
     system.fail("ftruncate", ".log")
     await finish(cuts)
@@ -182,8 +186,8 @@ async def test_a_truncation_that_can_not_be_written_takes_its_partition_offline(
     def full() -> None:
         raise StorageFailed("no space left on device")
 
-    follower, cuts = partition(2), list[Cut]()
-    perform_action(follower, StartAfresh(5), cuts)
+    follower, cuts = partition(2), list[StartedTruncation]()
+    perform_action(follower, TruncateFullyAndStartAt(5), cuts)
     cuts[0].write = full
     await finish(cuts)
     assert follower.offline == "no space left on device"
@@ -198,7 +202,7 @@ async def test_after_a_cancelled_truncation_the_medium_has_the_log_start_again(t
     follower = Partition("t", bytes(16), 0, EPOCH, log, broker_id=2, placed=placed(1))
     copy(leader_with(b"a", b"b", b"c"), follower)
     log.delete_before(2)
-    cuts: list[Cut] = []
+    cuts: list[StartedTruncation] = []
     perform_action(follower, Truncate(1), cuts)
     write = cuts[0].write
     assert write is not None

@@ -87,10 +87,10 @@ def test_partitions_that_are_offline_or_led_here_are_not_fetched() -> None:
     followed, offline, led = FetchStates(PAUSE_MS_MAX), partition(0), partition(1)
     for replica in (offline, led):
         followed.follow(replica, 1)
-    assert followed.unfit() == []
+    assert followed.unfetchable() == []
     offline.fail("the disk is gone")
     led.apply(PartitionState(index=1, leader=2, replicas=(1, 2), isr=(1, 2), leader_epoch=1), 0)
-    assert followed.unfit() == [key(0), key(1)]
+    assert followed.unfetchable() == [key(0), key(1)]
     assert followed.answered(key(0), 1) is followed.answered(key(1), 1) is None
 
 

@@ -8,8 +8,18 @@ from typing import Any
 
 import pytest
 
-from rota.coordinator.group.effects import Joined, Left, Synced
-from rota.coordinator.group.events import Commit, Join, Leave, Leaver, MemberId, OffsetRecord, OffsetValue, Proto, Sync
+from rota.coordinator.group.effects import Joined, LeaveResult, Synced
+from rota.coordinator.group.events import (
+    Commit,
+    Join,
+    Leave,
+    LeavingMember,
+    MemberId,
+    OffsetRecord,
+    OffsetValue,
+    Proto,
+    Sync,
+)
 from rota.coordinator.group.state import GroupConfig
 from rota.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator, GroupShard
 from rota.coordinator.log.contract import LogConfig
@@ -155,10 +165,12 @@ class World:
         group = self.coordinator.group(shard, group_id)
         return shard.submit(group, event, lambda code: code)
 
-    def leave(self, group_id: str, member_id: str) -> DelayedReply[Left]:
+    def leave(self, group_id: str, member_id: str) -> DelayedReply[LeaveResult]:
         shard = self.shard(group_id)
         token = shard.token()
-        return shard.submit(shard.machines[group_id], Leave(token, (Leaver(MemberId(member_id), None),)), Left)
+        return shard.submit(
+            shard.machines[group_id], Leave(token, (LeavingMember(MemberId(member_id), None),)), LeaveResult
+        )
 
     def member(self, group_id: str) -> Joined:
         """A group of one member that has its assignment."""

@@ -10,7 +10,13 @@ from tests.unit.coordinator.api.transaction_world import TransactionWorld
 
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.transaction.events import Producer
-from rota.coordinator.transaction_service.verification import RETRIES_MAX, RETRY_MS, Question, Verification, request_of
+from rota.coordinator.transaction_service.verification import (
+    RETRIES_MAX,
+    RETRY_MS,
+    PartitionVerification,
+    Verification,
+    request_of,
+)
 from rota.protocol.constructs import DecodeError
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.add_partitions_to_txn import (
@@ -156,8 +162,8 @@ def test_an_unexpected_failure_is_answered(failure: Exception, waits: bool) -> N
 
 @pytest.mark.parametrize("adds", [True, False])
 def test_the_request_has_the_whole_question(adds: bool) -> None:
-    question = Question("tx", Producer(7, 1), (("t", 0), ("u", 2), ("t", 1)), adds)
-    (transaction,) = request_of(question).transactions
+    verification = PartitionVerification("tx", Producer(7, 1), (("t", 0), ("u", 2), ("t", 1)), adds)
+    (transaction,) = request_of(verification).transactions
     assert (transaction.transactional_id, transaction.producer_id, transaction.producer_epoch) == ("tx", 7, 1)
     assert transaction.verify_only is not adds
     assert [(topic.name, topic.partitions) for topic in transaction.topics] == [("t", (0, 1)), ("u", (2,))]

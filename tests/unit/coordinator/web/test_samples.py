@@ -8,13 +8,13 @@ from tests.unit.coordinator.web.conftest import World
 
 from rota.coordinator.runtime.shard import ShardState
 from rota.coordinator.web import samples
-from rota.coordinator.web.samples import OTHER, Exposed, Samples, shard_label
+from rota.coordinator.web.samples import OTHER, ExposedKeys, Samples, shard_label
 from rota.protocol.group_timeline import EventMember, EventType, GroupEvent
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 
 
 def test_an_exposed_key_stays_exposed_while_it_exists() -> None:
-    exposed = Exposed(2)
+    exposed = ExposedKeys(2)
     list(exposed.update(["b", "c"]))
     list(exposed.update(["a", "b", "c"]))
     assert [key in exposed for key in "abc"] == [False, True, True]
@@ -50,7 +50,7 @@ async def test_the_loop_may_turn_between_partitions_and_groups_also_beyond_a_lim
     longest = since = 0
     reads = Samples(world.broker.http.site, "1")
     list(reads.read())
-    monkeypatch.setattr(samples.Exposed, "__contains__", lambda exposed, key: found(key))
+    monkeypatch.setattr(samples.ExposedKeys, "__contains__", lambda exposed, key: found(key))
 
     def found(key: object) -> bool:
         nonlocal longest, since

@@ -9,7 +9,7 @@ from tests.unit.coordinator.api.access import access_world
 from tests.unit.coordinator.api.access.access_world import MISSING, TOPIC, AccessWorld, granted
 from tests.unit.coordinator.api.data_world import batch, produces
 
-from rota.coordinator.network.call import HangUp
+from rota.coordinator.network.call import CloseConnection
 from rota.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from rota.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -35,11 +35,11 @@ def test_produce_appends_to_the_allowed_topics_and_refuses_the_others() -> None:
 
 def test_produce_without_acks_ends_the_connection_when_a_topic_is_refused() -> None:
     world = AccessWorld(granted("TOPIC:LITERAL:t WRITE"))
-    with pytest.raises(HangUp, match="TOPIC_AUTHORIZATION_FAILED"):
+    with pytest.raises(CloseConnection, match="TOPIC_AUTHORIZATION_FAILED"):
         world.send(0, produces([("t", 0, batch(b"x")), (TOPIC, 0, batch(b"y"))], acks=0), 9)
     assert world.partition("t").log.log_end_offset == 1
     records = batch(b"x", is_transactional=True, producer_id=1, producer_epoch=0, base_sequence=0)
-    with pytest.raises(HangUp, match="TRANSACTIONAL_ID"):
+    with pytest.raises(CloseConnection, match="TRANSACTIONAL_ID"):
         world.send(0, produces([("t", 0, records)], acks=0, transactional_id="x"), 9)
 
 
