@@ -108,7 +108,11 @@ def _move(move: Move) -> Move:
 def brief(note: Note) -> Note:
     """Return the note, for the log: texts are cut to TEXT_CHARS_MAX, of a list MEMBERS_MAX are named."""
     for value in note.fields.values():
-        if isinstance(value, list) or (isinstance(value, str) and len(value) > TEXT_CHARS_MAX):
+        kind = type(value)
+        if kind is str:
+            if len(value) > TEXT_CHARS_MAX:  # type: ignore[arg-type]
+                break
+        elif kind is not int and isinstance(value, list | str):
             break
     else:
         return note

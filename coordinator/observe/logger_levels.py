@@ -3,6 +3,7 @@
 Law
     LL1 Below its level a call of a logger is an empty function, also after the level has changed, and also of a logger
         that was used or bound to fields before.
+    LL2 Where lines are rendered in one step, it is the line of structlog's chain; who captures events gets them.
 
 structlog has a class of loggers for each level, whose methods below the level do nothing. Changing a level changes the
 class of the loggers that are in use.
@@ -18,6 +19,7 @@ from weakref import WeakValueDictionary
 ROOT: Final = "root"
 _NUMBERS: Final = {"DEBUG": 10, "ERROR": 40, "FATAL": 50, "INFO": 20, "TRACE": 0, "WARN": 30}
 VALID: Final = tuple(_NUMBERS)  # Kafka's names, in its order
+_HOT_METHODS: Final = {"info": 20, "warning": 30}
 _NAMES: Final = {0: "TRACE", 10: "DEBUG", 20: "INFO", 30: "WARN", 40: "ERROR", 50: "FATAL"}
 
 NAMES: Final = (
@@ -98,7 +100,22 @@ def _class_of(number: int) -> type[Any]:
         base.__init__(self, logger, processors, context)
         LOGGER_LEVELS.keep(self)
 
-    return type(base.__name__, (base,), {"__init__": keep})
+    written = {name: _written_at_once(name, base) for name, at in _HOT_METHODS.items() if at >= number}
+    return type(base.__name__, (base,), {"__init__": keep, **written})
+
+
+def _written_at_once(name: str, base: Any) -> Any:
+    """Return the method of that level which writes an event without structlog's chain, where it has one step (LL2)."""
+    by_structlog = getattr(base, name)
+
+    def method(self: Any, event: str | None = None, *args: Any, **fields: Any) -> Any:
+        sink, processors = self._logger, self._processors
+        if args or len(processors) != 1 or processors[0] is not sink.render:
+            return by_structlog(self, event, *args, **fields)
+        sink.msg(sink.render(None, name, {**self._context, **fields, "event": event}))
+        return None
+
+    return method
 
 
 LOGGER_LEVELS: Final = LoggerLevels()

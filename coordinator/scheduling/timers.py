@@ -112,6 +112,8 @@ class Loop(Protocol):
 
     def call_later(self, delay: float, callback: Then) -> Handle: ...
 
+    def call_soon(self, callback: Then) -> Handle: ...
+
     def call_exception_handler(self, context: dict[str, object]) -> None: ...
 
 
@@ -180,7 +182,8 @@ class Timers:
         self._wakes_ms = self._heap.next_ms()
         if self._wakes_ms is not None:
             delay_ms = min(max(self._wakes_ms - self._now_ms(), 0), SLEEP_MS_MAX)
-            self._handle = self._running_loop().call_later(delay_ms / 1000, self._woken)
+            loop = self._running_loop()
+            self._handle = loop.call_later(delay_ms / 1000, self._woken) if delay_ms else loop.call_soon(self._woken)
 
     def _running_loop(self) -> Loop:
         if self._loop is None:

@@ -46,6 +46,9 @@ class StillLoop:
     def call_later(self, delay: float, callback: Callable[[], None]) -> StillLoop:
         return self
 
+    def call_soon(self, callback: Callable[[], None]) -> StillLoop:
+        return self
+
     def cancel(self) -> None:
         pass
 

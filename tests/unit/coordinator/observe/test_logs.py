@@ -12,6 +12,7 @@ import pytest
 import structlog
 
 from rota.coordinator.observe.logs import LEVELS, Sink, configure, get_logger
+from rota.protocol.errors import ErrorCode
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +43,45 @@ def test_json_output_has_one_object_per_line() -> None:
     event = json.loads(line)
     assert (event["event"], event["level"], event["port"], event["raw"]) == ("listening", "info", 9092, "b'x'")
     assert event["time"].endswith("Z")
+
+
+def test_ll2_a_line_that_is_rendered_in_one_step_is_that_of_structlog(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.coordinator.observe.logs._now", lambda: "now")
+    fields = {
+        "group": 'g"ü',
+        "count": 3,
+        "is_leader": True,
+        "reason": None,
+        "code": ErrorCode.NONE,
+        "members": ["a", 1],
+    }
+    written = []
+    for is_at_once in (True, False):
+        stream = io.StringIO()
+        configure("json", "info", stream)
+        log = get_logger("rota.coordinator").bind(broker=1)
+        if not is_at_once:
+            log._logger.render = None
+        log.info("Stabilized group", **fields)
+        log.warning("Stabilized %s", "group", **fields)
+        log.warning("Stabilized group", **fields)
+        written.append(stream.getvalue().splitlines())
+    assert written[0] == written[1]
+    assert len(written[0]) == 3
+    first = json.loads(written[0][0])
+    assert list(first) == ["broker", *fields, "event", "level", "time"]
+    assert (first["code"], first["is_leader"], first["members"], first["reason"]) == (0, True, ["a", 1], None)
+
+
+def test_ll2_a_test_that_captures_events_gets_them() -> None:
+    stream = io.StringIO()
+    configure("json", "info", stream)
+    bound = get_logger("rota.coordinator").bind()
+    with structlog.testing.capture_logs() as captured:
+        bound.info("Stabilized group", group="g")
+        get_logger("rota.coordinator").info("Stabilized group", group="g")
+    assert captured == [{"group": "g", "event": "Stabilized group", "log_level": "info"}] * 2
+    assert not stream.getvalue()
 
 
 def test_people_get_a_line_that_they_can_read() -> None:

@@ -94,6 +94,9 @@ class Loop:
         self.sleeps.append(Handle(delay, callback))
         return self.sleeps[-1]
 
+    def call_soon(self, callback: Callable[[], None]) -> Handle:
+        return self.call_later(0, callback)
+
     def call_exception_handler(self, context: dict[str, object]) -> None:
         self.answers.append(context["exception"])
 
