@@ -138,7 +138,7 @@ def settled(address: str, group: str, count: int) -> list[Member]:
 
 
 def gather(members: Sequence[Member]) -> None:
-    """Everybody joins, again and again, until the leader is told of all of them; all are in that generation then."""
+    """All members join again until the leader gets all of them; all are in that generation then."""
     waiting: set[int] = set()
     final = -1
     while final < 0 or waiting:

@@ -20,7 +20,7 @@ from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequest
 from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 
 JOIN_VERSION = 3  # the last in which a member without an id is not sent back for one
-SESSION_MS = 1_800_000  # nobody is removed meanwhile
+SESSION_MS = 1_800_000  # no member is removed meanwhile
 AT_ONCE = 64
 FIRST_CONNECTIONS = 50  # do not count
 CONNECTION_KB, GROUPS_GB = 5.0, 1.0  # the goals

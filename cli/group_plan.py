@@ -74,7 +74,7 @@ class Plan:
 
     @property
     def paused(self) -> int:
-        """The partitions that nobody reads during the rebalances: all with an eager assignor."""
+        """The partitions without an owner during the rebalances: all with an eager assignor."""
         owned = sum(map(len, self.before.values()))
         return owned - self.kept if self.is_cooperative else owned
 

@@ -75,10 +75,10 @@ async def remove_members(session: Session) -> None:
             options.group,
             members=options.member,
             instances=options.instance,
-            everybody=options.all,
+            remove_all=options.all,
             reason=options.reason,
         )
     named = {*options.member, *options.instance}
     removed = [each.member_id for each in before if options.all or {each.member_id, each.group_instance_id} & named]
     session.out.show({"group": options.group, "removed": removed})
-    session.out.note(f"removed from {options.group}: {', '.join(removed) or 'nobody'}")
+    session.out.note(f"removed from {options.group}: {', '.join(removed) or 'no members'}")

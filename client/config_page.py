@@ -15,7 +15,7 @@ _HEAD: Final = (
     "Names and defaults are those of Apache Kafka's clients; what Rota adds says so. Each is a keyword of its",
     "configuration (`ConsumerConfig(max_poll_records=100)`), or is given by Kafka's dotted name",
     '(`Consumer.from_properties({"max.poll.records": "100"})`). Times are in milliseconds, sizes in bytes. A name that',
-    "nobody knows and a wrong value are refused with `ConfigError`, which says what would be right. Rendered from",
+    "is unknown and a wrong value are refused with `ConfigError`, which says what would be right. Rendered from",
     "`client/config.py` and `client/security_config.py` by `python -m rota.client.config_page`.",
 )
 _PARTS: Final = (

@@ -66,13 +66,13 @@ class Standalone:
         """Nothing is replicated."""
 
     async def hand_over(self, name: str, index: int, *, lost_records: bool = False) -> None:
-        """Nobody takes over from a broker that is alone."""
+        """There is no other broker to hand over to."""
 
     def guard(self, connections: Connections) -> None:
         """A single broker is never declared dead."""
 
     async def leave(self) -> None:
-        """Nobody takes over from a broker that is alone."""
+        """There is no other broker to hand over to."""
 
     async def close(self) -> None:
         """Close the store. Raises StoreFailed if it has failed: the content of the medium is not known."""

@@ -21,7 +21,7 @@ EPHEMERAL_DEFAULT: Final = 32_768
 
 
 def free_port() -> int:
-    """A port on which nobody listens, over TCP or UDP. Raises OSError when there is none."""
+    """A free port, for TCP and UDP. Raises OSError when there is none."""
     return free_ports(1)[0]
 
 

@@ -242,7 +242,7 @@ class Connection(asyncio.Protocol):
 
     def _answer(self, frame: bytes) -> None:
         if not self._slots:
-            self.end(Unreachable(f"broker {self.peer} sent an answer that nobody asked for; the connection was closed"))
+            self.end(Unreachable(f"broker {self.peer} sent a response without a request; the connection was closed"))
             return
         slot = self._slots[0]
         correlation = int.from_bytes(frame[:4], "big", signed=True)

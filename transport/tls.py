@@ -5,7 +5,7 @@ Laws
     A setting that cannot be used (a missing file, a wrong password, another kind of store) is refused before any
     connection is made, by the name of the setting. No message contains a key or a password.
     PEM in a text may be on one line, with spaces where its lines end, as Kafka's clients read it from properties.
-    A key that is given as text is on disk only while OpenSSL reads it, in a file that nobody else may read.
+    A key that is given as text is on disk only while OpenSSL reads it, in a file that no other user may read.
 """
 
 from __future__ import annotations

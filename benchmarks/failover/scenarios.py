@@ -28,7 +28,7 @@ FROZEN_S, PAUSED_S, AFTER_PAUSE_S = 3.0, 15.0, 5.0
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A cluster whose brokers all run, and a topic and a group that nobody has used."""
+    """A cluster whose brokers all run, and an unused topic and group."""
 
     cluster: BrokerProcesses
     topic: str

@@ -232,7 +232,7 @@ class Admin:
         *,
         members: Iterable[str] = (),
         instances: Iterable[str] = (),
-        everybody: bool = False,
+        remove_all: bool = False,
         reason: str = "removed by an administrator",
         timeout_ms: int | None = None,
     ) -> None:
@@ -240,9 +240,9 @@ class Admin:
         the reason (KIP-800). A member that is still running joins again."""
         deadline = self._deadline(timeout_ms)
         given = several("members", members, "member ids"), several("instances", instances, "group instance ids")
-        if everybody == any(given):
-            raise IllegalUse("remove_members takes members and instances, or everybody=True; not both, not neither")
-        if everybody:
+        if remove_all == any(given):
+            raise IllegalUse("remove_members takes members and instances, or remove_all=True; not both, not neither")
+        if remove_all:
             await groups.remove_all_members(self._open_cluster, group, deadline, reason=reason)
         else:
             await groups.remove_members(

@@ -193,7 +193,7 @@ class Consumer:
             self._join(self._topics)
 
     def assign(self, partitions: Several) -> None:
-        """Read these partitions, whoever else reads them; replaces an earlier assignment. Reading starts at the
+        """Read these partitions, without group membership; replaces an earlier assignment. Reading starts at the
         committed offsets of the group, if there is one. Raises IllegalUse after subscribe()."""
         self._check_not_unsubscribing()
         if self._topics is not None:

@@ -28,7 +28,7 @@ _log = logger("rota.client.consumer")
 
 
 class OffsetResolver:
-    """`begin()` whenever positions may be missing. `group()`: whose committed offsets count, None: nobody's.
+    """`begin()` whenever positions may be missing. `group()`: the group whose committed offsets count, or None.
     `on_progress()` is called when a position was found and at the end."""
 
     def __init__(

@@ -69,7 +69,7 @@ class Fetched:
 @dataclass(frozen=True, slots=True)
 class FetchedRaw:
     """As `Fetched`, with the bytes of whole batches as they lie in the log, the first of which may begin before the
-    offset that was asked for; `aborted` are the transactions in them whose records nobody may see."""
+    offset that was asked for; `aborted` are the transactions in them whose records are hidden."""
 
     batches: memoryview
     next_offset: int

@@ -3,7 +3,7 @@
 Laws
     An assignment that cannot be read, or comes from another assignor than the generation's, is never taken over.
     A static member that lost its membership and is answered with the same generation (KIP-345) joins again, when it
-    had to: else nobody would ever be assigned what it revoked.
+    had to: else what it revoked would never be assigned.
 """
 
 from __future__ import annotations

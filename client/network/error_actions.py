@@ -23,7 +23,7 @@ class ErrorAction(Enum):
 
     OK = "no error"
     RETRY = "ask the same broker again after a while"
-    REFRESH = "read metadata, then ask whoever leads now"
+    REFRESH = "read metadata, then ask the new leader"
     REDISCOVER = "find the coordinator, then ask it"
     REJOIN = "the membership is over or must be renewed: join again"
     RESET = "the position is not in the log: ask auto_offset_reset"

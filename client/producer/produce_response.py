@@ -144,7 +144,7 @@ class ProduceResults:
         for batch in self._accumulator.expired(now_ms):
             last = f"; the last failure: {batch.last_error}" if batch.last_error is not None else ""
             if not last and batch.queue.leader is None:
-                last = f"; nobody leads {batch.queue.partition}"
+                last = f"; no leader is known for {batch.queue.partition}"
             text = f"{batch.count} records for {batch.queue.partition} were not delivered within {limit:.0f} ms"
             late = TimedOut(f"{text} (delivery_timeout_ms){last}")
             late.__cause__ = batch.last_error

@@ -47,7 +47,7 @@ class SequenceErrorAction(Enum):
 
     RETRY = "what comes before it is not done yet"
     RENUMBER = "the broker does not have it: again, under a new epoch"
-    GIVE_UP = "the broker may have had it, and has forgotten: nobody can tell"
+    GIVE_UP = "the broker no longer knows whether it was written"
 
 
 class PartitionSequences:

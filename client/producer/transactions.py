@@ -171,7 +171,7 @@ class Transactions:
         return failure
 
     async def _send_end(self, committed: bool, timeout_ms: int) -> KafkaError | None:
-        """Return the failure: nobody may wait for it any more."""
+        """Return the failure; no caller may be left to receive it."""
         what = "committing" if committed else "aborting"
         try:
             async with asyncio.timeout(timeout_ms / 1000):

@@ -74,6 +74,6 @@ class Node:
     lost_brokers: LostBrokers | None = None  # that may be dead, or have just left; None for a broker alone
     telemetry: ClientTelemetry = field(default_factory=ClientTelemetry)  # the metrics that clients push
     durability: Durability = field(default_factory=Durability)  # group flush, off the loop; the shards' as well
-    authorizer: Authorizer | None = None  # None: access control is off, everybody may do everything
+    authorizer: Authorizer | None = None  # None: access control is off
     connected_ms: int = -(2**62)  # when the last connection was accepted, in elapsed time
     denials: Denials | None = None  # the audit log of the authorizer; None before the first denial

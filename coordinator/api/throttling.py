@@ -6,7 +6,7 @@ What the broker asks itself, without a connection, is not throttled.
 Laws
     CQ12 The time of the loop that a request takes, from its decoding to its encoding, counts as request_percentage of
          its client: 100 is one core. As in Kafka a Fetch of a follower and WriteTxnMarkers do not count, if their
-        principal has CLUSTER_ACTION: anybody can say to be a broker.
+        principal has CLUSTER_ACTION: any client can claim to be a broker.
     CQ13 CreateTopics, CreatePartitions and DeleteTopics of a client above controller_mutation_rate are refused with
          THROTTLING_QUOTA_EXCEEDED, topic by topic, in versions whose clients know this error; in earlier ones they are
          done, and the client is throttled. Metadata creates no topics for such a client, which asks again.

@@ -68,7 +68,7 @@ def _owned_since(group: ConsumerGroup, member: Member, committed: OffsetRecord, 
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, member_epoch: int) -> ErrorCode:
-    """Return whether this member may read the offsets; without a member and an epoch everybody may."""
+    """Return whether this member may read the offsets; without a member and an epoch every client may."""
     if member_id is None and member_epoch < 0:
         return _NONE
     member = group.members.get(member_id or "")

@@ -65,7 +65,7 @@ class Progress:
         self.lagging.add(member_id)
 
     def remove(self, member_id: str) -> None:
-        """A member is gone: nobody waits for it any more."""
+        """A member is gone: the reconciliation no longer waits for it."""
         self.lagging.discard(member_id)
         self.revoking_since.pop(member_id, None)
         self.revoked.pop(member_id, None)

@@ -54,7 +54,7 @@ def check(group: ConsumerGroup, member: Member, expression: str | None) -> Heart
 def update(
     group: ConsumerGroup, before: Member, member: Member, describes: Callable[[str], bool] | None, step: Step
 ) -> Change:
-    """Forget what nobody uses any more, and let the expressions be resolved when they have to be.
+    """Forget unused expressions, and let the expressions be resolved when they have to be.
 
     `describes` tells which topics the client may see; None: this request lets nothing be resolved.
     """

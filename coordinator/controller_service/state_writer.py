@@ -5,7 +5,7 @@ Laws
          meanwhile, the partition is read and decided again.
     SW2  A partition that cannot be written holds up no other: deleted topics are left out, and one that others
          change again and again is written in a commit of its own. What is not written in the end is logged, and
-         nobody who asked for it is told that it was done.
+         its requesters do not get a success.
     SW4  A decision is written only while the name still belongs to the topic that it was made for: a topic that was
          created again has the same paths and versions.
 

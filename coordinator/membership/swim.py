@@ -9,7 +9,7 @@ Laws (FD1, FD2 in members.py; FD6-FD13 in datagrams.py, datagram_limits.py, goss
     FD4  A broker that answers is not declared dead by lost datagrams, as long as its refutation gets through. No
          node declares one dead that it hears, nor any while its own refutations do not arrive. It never suspects a life
          that it has not heard yet: a network without UDP costs no leader.
-    FD5  Time in which this node stood still counts against nobody.
+    FD5  Time in which this node was suspended counts against no other node.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def start(coroutine: Coroutine[Any, Any, T], *, mutes: bool = True) -> DelayedRe
             waits_for._asyncio_future_blocking = False  # it was meant for the task that did not exist yet
             try:
                 await asyncio.wait([waits_for])
-            except asyncio.CancelledError:  # as `await waits_for` would: its failure is nobody's then
+            except asyncio.CancelledError:  # as `await waits_for` would: its failure is discarded
                 waits_for.cancel()
                 coroutine.close()
                 raise

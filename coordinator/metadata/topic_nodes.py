@@ -2,7 +2,7 @@
 
 A topic of many partitions does not fit into one commit. The topic's node is its commit point: while its data is empty,
 the topic does not exist for readers. Each commit after the first checks the version of that node: whoever changes the
-topic next changes the node first, and the earlier one, if it still works, writes nothing more. Nobody completes what
+topic next changes the node first, and the earlier one, if it still works, writes nothing more. No broker completes what
 stopped half way: the next creation of a topic of that name, or the next growth, deletes what is left of it.
 The versions of a topic that was created again begin at 0 again. A topic that readers see has a node named for its id;
 each commit that changes its nodes checks that node, so that a change that was meant for a deleted topic of the same

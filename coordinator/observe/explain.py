@@ -31,7 +31,7 @@ SLOW_JOIN_MS: Final = 100  # a join phase that took longer names the member that
 
 
 def _is_by_broker(rebalance: Rebalance) -> bool:
-    """Whether the broker assigns the partitions: no generation began, and nobody led."""
+    """Whether the broker assigns the partitions: no generation began, and there was no leader."""
     if any(event.type == EventType.GENERATION_STARTED for event in rebalance.events) or rebalance.leader is not None:
         return False
     return rebalance.assignment_ms != NONE or rebalance.previous_state in RECONCILING

@@ -81,7 +81,7 @@ class Tracing:
 
         def shut_down() -> None:
             self._provider.shutdown()
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed: no task waits any more
                 loop.call_soon_threadsafe(sent.set)
 
         threading.Thread(target=shut_down, name="rota-tracing-stop", daemon=True).start()

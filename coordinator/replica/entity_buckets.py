@@ -6,7 +6,7 @@ Laws
         Source: Kafka's ClientQuotaManager.
     CQ5 Clients that a quota names together share a bucket: all client ids of a user under a quota of users, all users
         of a client id under a quota of client ids. Under a default each user, client id or pair has its own.
-    CQ7 There are at most BUCKETS_MAX buckets; one that nobody used for `idle_ms` and that is as a new one is dropped.
+    CQ7 There are at most BUCKETS_MAX buckets; one that was not used for `idle_ms` and that is as a new one is dropped.
 """
 
 from __future__ import annotations

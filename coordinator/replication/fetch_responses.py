@@ -38,18 +38,18 @@ class Outcome(Enum):
     FAILED = "nothing, for a while"
 
 
-def apply_response(partition: Partition, answer: PartitionData, cuts: list[StartedTruncation]) -> Outcome:
-    """Apply a response of the leader. Truncations begin and are added to `cuts`."""
+def apply_response(partition: Partition, answer: PartitionData, truncations: list[StartedTruncation]) -> Outcome:
+    """Apply a response of the leader. Truncations begin and are added to `truncations`."""
     try:
         of, diverging = partition.log, answer.diverging_epoch
         own_end = (-1, -1) if diverging is None else of.epoch_end(diverging.epoch)
-        return perform_action(partition, after_answer(answer, of.log_end_offset, own_end), cuts, answer)
+        return perform_action(partition, after_answer(answer, of.log_end_offset, own_end), truncations, answer)
     except StorageFailed as failure:
         return _failed(partition, str(failure))
 
 
 def perform_action(
-    partition: Partition, action: Action, cuts: list[StartedTruncation], answer: PartitionData | None = None
+    partition: Partition, action: Action, truncations: list[StartedTruncation], answer: PartitionData | None = None
 ) -> Outcome:
     """Perform an action; `answer` has the records of TakeRecords."""
     epoch = partition.leader_epoch
@@ -60,10 +60,10 @@ def perform_action(
                 return _take_records(partition, answer, epoch)
             case Truncate(offset=offset):
                 _log_cut("Truncating", partition, offset)
-                cuts.append(follower_log.begin_truncate(partition, offset, epoch))
+                truncations.append(follower_log.begin_truncate(partition, offset, epoch))
             case TruncateFullyAndStartAt(offset=offset):
                 _log_cut("Starting afresh", partition, offset)
-                cuts.append(follower_log.begin_truncate_fully_and_start_at(partition, offset, epoch))
+                truncations.append(follower_log.begin_truncate_fully_and_start_at(partition, offset, epoch))
             case LookUpOffsetBounds():
                 return Outcome.BEYOND
             case RetryLater(error=error):
@@ -77,28 +77,28 @@ def perform_action(
     return Outcome.CUT
 
 
-async def finish(cuts: Sequence[StartedTruncation]) -> None:
+async def finish(truncations: Sequence[StartedTruncation]) -> None:
     """Write the truncations to the medium in a thread, once for all logs of a folder; read and change files there."""
-    await _truncate(cuts)
-    for cut in cuts:
-        if error := await _in_thread(cut.write_start):  # it was cancelled
-            cut.start_failed(error)
+    await _truncate(truncations)
+    for truncation in truncations:
+        if error := await _in_thread(truncation.write_start):  # it was cancelled
+            truncation.start_failed(error)
 
 
-async def _truncate(cuts: Iterable[StartedTruncation]) -> None:
+async def _truncate(truncations: Iterable[StartedTruncation]) -> None:
     by_write: dict[Callable[[], None] | None, list[StartedTruncation]] = {}
-    for cut in cuts:
-        by_write.setdefault(cut.write, []).append(cut)
+    for truncation in truncations:
+        by_write.setdefault(truncation.write, []).append(truncation)
     for write, together in by_write.items():
         if error := await _in_thread(write):
-            for cut in together:
-                cut.failed(error)
+            for truncation in together:
+                truncation.failed(error)
             continue
-        for cut in together:
-            if error := await _in_thread(cut.read) or await _in_thread(cut.remove()):
-                cut.failed(error)
+        for truncation in together:
+            if error := await _in_thread(truncation.read) or await _in_thread(truncation.remove()):
+                truncation.failed(error)
             else:
-                cut.finish()
+                truncation.finish()
 
 
 async def _in_thread(work: Callable[[], None] | None) -> StorageFailed | None:

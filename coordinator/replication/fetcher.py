@@ -249,23 +249,23 @@ class Fetcher:
             self._followed.begin_anew()
             return
         self._session.answered(response.session_id)
-        beyond, cuts = list[Partition](), list[StartedTruncation]()
+        beyond, truncations = list[Partition](), list[StartedTruncation]()
         for topic in response.responses:
             for answer in topic.partitions:
                 key = (topic.topic_id, answer.partition_index)
                 partition = self._followed.answered(key, number)
                 if partition is None:
                     continue
-                outcome = apply_response(partition, answer, cuts)
+                outcome = apply_response(partition, answer, truncations)
                 self._measure(key, partition, answer)
                 if outcome is Outcome.BEYOND:
                     beyond.append(partition)
                 else:
                     self._note(key, outcome)
         if beyond:
-            await self._look_for_bounds(connection, beyond, cuts)
-        if cuts:
-            await self._finish(cuts)
+            await self._look_for_bounds(connection, beyond, truncations)
+        if truncations:
+            await self._finish(truncations)
 
     def _measure(self, key: Key, partition: Partition, answer: PartitionData) -> None:
         """Count the bytes of the answer, and how far the replica lags now."""
@@ -275,11 +275,11 @@ class Fetcher:
             self._throttle.record(partition.topic, partition.index, len(answer.records))
         self._followed.note_lag(key, answer.high_watermark - partition.log.log_end_offset)
 
-    async def _finish(self, cuts: list[StartedTruncation]) -> None:
+    async def _finish(self, truncations: list[StartedTruncation]) -> None:
         """RF5. Nothing of the next answer is taken before these logs are cut."""
-        await finish(cuts)
-        for cut in cuts:
-            self._note((cut.partition.topic_id, cut.partition.index), Outcome.MOVED)
+        await finish(truncations)
+        for truncation in truncations:
+            self._note((truncation.partition.topic_id, truncation.partition.index), Outcome.MOVED)
 
     def _note(self, key: Key, outcome: Outcome) -> None:
         if outcome is Outcome.FAILED:
@@ -292,7 +292,7 @@ class Fetcher:
             self._followed.ask_for(key)
 
     async def _look_for_bounds(
-        self, connection: Connection, partitions: list[Partition], cuts: list[StartedTruncation]
+        self, connection: Connection, partitions: list[Partition], truncations: list[StartedTruncation]
     ) -> None:
         """Ask where the leader's logs start and end, whose offsets it does not have. Raises KafkaError."""
         number, replica_id = self._requests, self._replica().replica_id
@@ -302,11 +302,11 @@ class Fetcher:
             if self._followed.answered(key, number) is not partition:
                 continue  # it is led by another broker or in another epoch by now
             if isinstance(found, ErrorCode):
-                self._note(key, perform_action(partition, RetryLater(found), cuts))
+                self._note(key, perform_action(partition, RetryLater(found), truncations))
             else:
                 of = partition.log
                 action = after_bounds(*found, of.log_start_offset, of.log_end_offset)
-                self._note(key, perform_action(partition, action, cuts))
+                self._note(key, perform_action(partition, action, truncations))
 
     # ---- pauses
 

@@ -22,11 +22,11 @@ from rota.coordinator.metadata.image import Image
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.security.acl import WILDCARD, Entry, Permission, ResourcePattern
-from rota.coordinator.security.authorizer import EVERYBODY, Authorizer
+from rota.coordinator.security.authorizer import WILDCARD_PRINCIPAL, Authorizer
 from rota.coordinator.security.operations import Operation
 
 NO_VALUE: Final = ""
-DENY_ALL: Final = Entry(Permission.DENY, Operation.ALL, EVERYBODY, WILDCARD)
+DENY_ALL: Final = Entry(Permission.DENY, Operation.ALL, WILDCARD_PRINCIPAL, WILDCARD)
 
 log = structlog.get_logger("rota.security")
 

@@ -30,7 +30,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 DECISIONS_MAX: Final = 16_384  # that are remembered
 REMEMBERED_NAME_CHARS_MAX: Final = 255  # of a resource; a client chooses the names that it asks for
-EVERYBODY: Final = "User:*"
+WILDCARD_PRINCIPAL: Final = "User:*"
 _ALL, _ALLOW, _DENY = Operation.ALL, Permission.ALLOW, Permission.DENY
 _O = Operation
 IMPLYING: Final[dict[Operation, frozenset[Operation]]] = {
@@ -180,7 +180,7 @@ class Authorizer:
         if str(action.principal) in self.super_users:
             return Decision(True, Reason.SUPER_USER)
         allowed, has_acls = None, False
-        principals, hosts = (str(action.principal), EVERYBODY), (canonical_host(action.host), WILDCARD)
+        principals, hosts = (str(action.principal), WILDCARD_PRINCIPAL), (canonical_host(action.host), WILDCARD)
         concerned = tuple(product(principals, hosts))
         for by_who in self._matching(action.resource_type, action.name):
             has_acls = True
@@ -241,7 +241,7 @@ def _is_for(acl: Acl, principal: Principal, host: str, operation: Operation, res
 
 
 def _is_principal(entry: Entry, principal: Principal) -> bool:
-    return entry.principal in (str(principal), EVERYBODY)
+    return entry.principal in (str(principal), WILDCARD_PRINCIPAL)
 
 
 def _is_host(entry: Entry, host: str) -> bool:

@@ -1,6 +1,6 @@
 """The tokens of this broker at other brokers, for OAUTHBEARER: of the client-credentials flow, or without a signature.
 
-As in Kafka, an option of the JAAS text that begins with `unsecuredLogin` asks for a token that anybody could make.
+As in Kafka, an option of the JAAS text that begins with `unsecuredLogin` asks for a token that anyone could forge.
 
 Law
     IB4 A broker has a token for its own secret; one without a signature counts for the unsecured validator alone.

@@ -64,7 +64,7 @@ class Denials:
         _write(action, api, decision, unwritten)
 
     def flush(self, now_ms: int) -> None:
-        """Write what was counted only, within the same limit: nobody may be denied the same again."""
+        """Write what was counted only, within the same limit: the same denial may not come again."""
         for action, count in self._counts.items():
             if count.unwritten and self._may_write(now_ms):
                 _write(action, count.api, count.decision, count.unwritten - 1)

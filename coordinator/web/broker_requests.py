@@ -128,7 +128,7 @@ class BrokerRequests:
     def _attempt_ended(self, broker_id: int, attempt: asyncio.Future[Connection]) -> None:
         self._attempts.pop(broker_id, None)
         if not attempt.cancelled():
-            attempt.exception()  # those who wait have it; nobody may wait any more
+            attempt.exception()  # the callers have it; there may be none left
 
     async def _connect(self, broker_id: int) -> Connection:
         """Raises KafkaError, ApiError."""

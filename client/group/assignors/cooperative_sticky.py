@@ -1,6 +1,6 @@
 """cooperative-sticky: as sticky, and members continue to read the partitions that they keep (KIP-429). Pure.
 
-A partition that moves is assigned to nobody in the first rebalance: its owner revokes it and joins again, which starts
+A partition that moves is unassigned in the first rebalance: its owner revokes it and joins again, which starts
 the second rebalance, in which the partition is free.
 
 Laws

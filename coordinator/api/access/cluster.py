@@ -67,7 +67,7 @@ def on_cluster(operation: Operation, refused: Callable[[Any], Any]) -> Guard:
 
 
 def describe_cluster(access: RequestAccess, request: DescribeClusterRequest, serve: Serve) -> Any:
-    """Everybody may see the brokers; the authorized operations need DESCRIBE on the cluster."""
+    """Every principal may see the brokers; the authorized operations need DESCRIBE on the cluster."""
     if not request.include_cluster_authorized_operations:
         return serve(request)
     operations = access.operations(CLUSTER) if access.allows(_O.DESCRIBE, CLUSTER) else 0

@@ -44,7 +44,7 @@ class AuthorizedLookup(PartitionLookup):
         return partition if partition is not None and self._may_read(partition.topic) else None
 
     def missing(self, key: Key) -> ErrorCode:
-        """As for everybody; TOPIC_AUTHORIZATION_FAILED for a topic that the principal may not read, there or not."""
+        """As for consumers; TOPIC_AUTHORIZATION_FAILED for a topic that the principal may not read, there or not."""
         topic = key[0]
         if self._is_follower and not self._is_allowed(""):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -1,7 +1,7 @@
 """The table of access control: which operation on which resource each API needs. Routes put its guard around an API.
 
 The guard of an API has the API's name in `topics`, `groups`, `transactions` or `cluster`. A rule without a guard is
-open to everybody, or checked by the API itself: Fetch, whose sessions name partitions that a request does not.
+open to all principals, or checked by the API itself: Fetch, whose sessions name partitions that a request does not.
 
 Laws
     AT3 Every API that a broker supports has a rule; an API of a rule with a guard is reached through the guard alone.
@@ -98,7 +98,7 @@ ACCESS: Final[dict[int, Rule]] = {
     51: _cluster(_O.ALTER),
     55: _cluster(_O.DESCRIBE),
     57: _cluster(_O.ALTER),
-    60: _cluster(_O.DESCRIBE),  # only for the authorized operations: everybody may see the brokers
+    60: _cluster(_O.DESCRIBE),  # only for the authorized operations: every principal may see the brokers
     61: _topics((_O.READ, TOPIC)),
     65: _transactions((_O.DESCRIBE, _TRANSACTION), (_O.DESCRIBE, TOPIC)),
     66: _transactions((_O.DESCRIBE, _TRANSACTION)),

@@ -149,7 +149,7 @@ class _Loads:
         return self._sorted[self._next_least - 1]
 
     def next_most(self, owned: dict[int, list[int]]) -> int | None:
-        """Return the member that gives the next partition of those `owned`; None when nobody has any to give."""
+        """Return the member that gives the next partition of those `owned`; None when no member has any to give."""
         while True:
             if self._next_most < self._most_begin:
                 self._lower_most()

@@ -82,7 +82,7 @@ class Validator(Protocol):
 
 
 class UnsecuredValidator:
-    """OA1. Accepts tokens without a signature (`alg` none), which anybody can make: for tests."""
+    """OA1. Accepts tokens without a signature (`alg` none), which anyone can forge: for tests."""
 
     def __init__(self, claims: Claims, wall_ms: Clock) -> None:
         self._claims, self._wall_ms = claims, wall_ms

@@ -58,7 +58,9 @@ def test_a_wrong_setting_is_refused() -> None:
         Admin.from_properties({"bootstrap.server": "127.0.0.1:1"})
 
 
-@pytest.mark.parametrize("given", [{}, {"everybody": True, "members": ["m"]}, {"everybody": True, "instances": ["i"]}])
-async def test_remove_members_needs_either_members_or_everybody(given: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "given", [{}, {"remove_all": True, "members": ["m"]}, {"remove_all": True, "instances": ["i"]}]
+)
+async def test_remove_members_needs_either_members_or_remove_all(given: dict[str, object]) -> None:
     with pytest.raises(IllegalUse, match="not both, not neither"):
         await Admin(AdminConfig(bootstrap_servers="127.0.0.1:1")).remove_members("g", **given)  # type: ignore[arg-type]

@@ -73,7 +73,9 @@ async def test_each_partition_has_its_own_election(pair: Pair, cluster: Cluster,
     assert request.topic_partitions[0].partitions == (0, 1, 2)  # type: ignore[attr-defined]
 
 
-async def test_an_error_for_the_whole_election_is_everybodys(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+async def test_an_error_for_the_whole_election_is_that_of_each_partition(
+    pair: Pair, cluster: Cluster, deadline: Deadline
+) -> None:
     pair.one.on(ElectLeadersRequest, lambda _: ElectLeadersResponse(error_code=31))
     with pytest.raises(AdminFailed) as failed:
         await elect_leaders(cluster, [FIRST, SECOND], deadline, unclean=True)

@@ -137,7 +137,7 @@ def test_without_a_leader_that_is_the_reason() -> None:
     queue.lead(None, 1)
     settling(of).expire(DELIVERY_MS)
     assert isinstance(item.outcome, Failed)
-    assert "nobody leads t-0" in str(item.outcome.cause)
+    assert "no leader is known for t-0" in str(item.outcome.cause)
 
 
 def test_an_expired_batch_names_the_connection_failure_of_its_node() -> None:

@@ -54,9 +54,9 @@ async def test_a_diverging_log_is_truncated() -> None:
     copy(leader_with(b"a", b"b", b"c"), follower)
     follower.apply(placed(1, EPOCH + 2), 0)
     diverging = PartitionData(partition_index=0, diverging_epoch=EpochEndOffset(epoch=EPOCH, end_offset=1))
-    cuts: list[StartedTruncation] = []
-    assert apply_response(follower, diverging, cuts) is Outcome.CUT
-    await finish(cuts)
+    truncations: list[StartedTruncation] = []
+    assert apply_response(follower, diverging, truncations) is Outcome.CUT
+    await finish(truncations)
     assert follower.log.log_end_offset == 1
 
 
@@ -89,10 +89,10 @@ def test_an_offline_partition_takes_nothing() -> None:
 
 
 async def test_the_other_actions() -> None:
-    follower, cuts = partition(2), list[StartedTruncation]()
+    follower, truncations = partition(2), list[StartedTruncation]()
     assert perform_action(follower, RetryLater(ErrorCode.UNKNOWN_TOPIC_ID), []) is Outcome.FAILED
-    assert perform_action(follower, TruncateFullyAndStartAt(5), cuts) is Outcome.CUT
-    await finish(cuts)
+    assert perform_action(follower, TruncateFullyAndStartAt(5), truncations) is Outcome.CUT
+    await finish(truncations)
     assert follower.log.log_end_offset == 5
 
 
@@ -107,11 +107,11 @@ async def test_truncations_of_one_folder_share_a_write(tmp_path: Path) -> None:
         log.flush()
     directory.note()
     directory.checkpoint()
-    cuts: list[StartedTruncation] = []
+    truncations: list[StartedTruncation] = []
     for follower in followers:
-        perform_action(follower, Truncate(1), cuts)
-    assert len({cut.write for cut in cuts}) == 1
-    await finish(cuts)
+        perform_action(follower, Truncate(1), truncations)
+    assert len({cut.write for cut in truncations}) == 1
+    await finish(truncations)
     assert [follower.log.log_end_offset for follower in followers] == [1, 1, 1]
     directory.close()
 
@@ -128,9 +128,9 @@ async def test_a_truncation_reads_nothing_on_the_loop(tmp_path: Path, offset: in
     log = directory.open_log("t", 0, config)
     follower = Partition("t", bytes(16), 0, EPOCH, log, broker_id=2, placed=placed(1))
     system.calls.clear()
-    cuts: list[StartedTruncation] = []
-    perform_action(follower, Truncate(offset), cuts)
-    await finish(cuts)
+    truncations: list[StartedTruncation] = []
+    perform_action(follower, Truncate(offset), truncations)
+    await finish(truncations)
     reads = {call.thread for call in system.calls if call.call == "pread"}
     assert threading.get_ident() not in reads
     assert reads
@@ -153,9 +153,9 @@ async def test_a_truncation_changes_no_file_on_the_loop(
         log.append(data, leader_epoch=number // 20, now_ms=0)
     follower = Partition("t", bytes(16), 0, EPOCH, log, broker_id=2, placed=placed(1))
     system.calls.clear()
-    cuts: list[StartedTruncation] = []
-    perform_action(follower, action, cuts)
-    await finish(cuts)
+    truncations: list[StartedTruncation] = []
+    perform_action(follower, action, truncations)
+    await finish(truncations)
     changes = {call.thread for call in system.calls}
     assert threading.get_ident() not in changes
     assert changes
@@ -171,10 +171,10 @@ async def test_files_that_can_not_be_removed_take_the_partition_offline(tmp_path
     log = directory.open_log("t", 0, LogConfig())
     follower = Partition("t", bytes(16), 0, EPOCH, log, broker_id=2, placed=placed(1))
     copy(leader_with(b"a", b"b", b"c"), follower)
-    cuts: list[StartedTruncation] = []
-    perform_action(follower, Truncate(1), cuts)
+    truncations: list[StartedTruncation] = []
+    perform_action(follower, Truncate(1), truncations)
     system.fail("ftruncate", ".log")
-    await finish(cuts)
+    await finish(truncations)
     assert follower.offline is not None
     assert log.failure is not None
     system.clear()
@@ -186,10 +186,10 @@ async def test_a_truncation_that_can_not_be_written_takes_its_partition_offline(
     def full() -> None:
         raise StorageFailed("no space left on device")
 
-    follower, cuts = partition(2), list[StartedTruncation]()
-    perform_action(follower, TruncateFullyAndStartAt(5), cuts)
-    cuts[0].write = full
-    await finish(cuts)
+    follower, truncations = partition(2), list[StartedTruncation]()
+    perform_action(follower, TruncateFullyAndStartAt(5), truncations)
+    truncations[0].write = full
+    await finish(truncations)
     assert follower.offline == "no space left on device"
 
 
@@ -202,9 +202,9 @@ async def test_after_a_cancelled_truncation_the_medium_has_the_log_start_again(t
     follower = Partition("t", bytes(16), 0, EPOCH, log, broker_id=2, placed=placed(1))
     copy(leader_with(b"a", b"b", b"c"), follower)
     log.delete_before(2)
-    cuts: list[StartedTruncation] = []
-    perform_action(follower, Truncate(1), cuts)
-    write = cuts[0].write
+    truncations: list[StartedTruncation] = []
+    perform_action(follower, Truncate(1), truncations)
+    write = truncations[0].write
     assert write is not None
 
     def write_then_lead() -> None:
@@ -213,8 +213,8 @@ async def test_after_a_cancelled_truncation_the_medium_has_the_log_start_again(t
         if fails:
             system.fail("fsync", "log-start-offset")
 
-    cuts[0].write = write_then_lead
-    await finish(cuts)
+    truncations[0].write = write_then_lead
+    await finish(truncations)
     system.clear()
     directory.abandon()
     assert (follower.offline is not None) is fails
