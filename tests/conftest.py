@@ -10,8 +10,12 @@ from hypothesis import HealthCheck, settings
 from tests.soak import SOAK
 from tests.xdist_groups import Groups
 
+ALLOCATIONS_OF_A_COLLECTION = 10_000  # Python's 700 are for programs that live in little memory
+
 # rota.testing.plugin: where the installed package has no entry point yet
 pytest_plugins = ["rota.testing.plugin", "tests.secrets_in_output"]
+
+gc.disable()  # until all tests are collected: nothing of what collection makes is garbage
 
 # no verdict depends on how busy the machine is: no deadlines, and no check of the time that drawing takes
 settings.register_profile("gate", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -32,6 +36,8 @@ def pytest_collection_finish() -> None:
     """Modules and tests live until the end: `gc.collect()` in a test then looks at that test's objects only."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(ALLOCATIONS_OF_A_COLLECTION)
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

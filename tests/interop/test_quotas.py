@@ -152,7 +152,8 @@ def test_connections_above_the_rate_of_an_address_are_held_and_closed(address: s
     limit(address, "ip", host, connection_creation_rate=rate)
     wires = []
     try:
-        for _ in range(rate * (BURST_WINDOWS + 3)):
+        began = time.monotonic()  # a slow machine adds to what is allowed while the connections are made
+        while len(wires) < rate * (BURST_WINDOWS + 5 + time.monotonic() - began):
             wires.append(wire := Wire(address, "test", host))
             wire.send(ApiVersionsRequest(), 0)
         served = [wire for wire in wires if is_served(wire)]

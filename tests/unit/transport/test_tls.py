@@ -57,9 +57,9 @@ async def test_the_truststore_may_have_the_certificate_itself(certificates: Cert
 async def test_versions_and_cipher_suites_are_those_of_the_settings(certificates: Certificates) -> None:
     older = {"truststore_location": str(certificates.ca), "enabled_protocols": ("TLSv1.2",)}
     async with Scripted(tls=certificates.listener()) as broker:
-        for name in ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256"):
+        for name in ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "ECDHE-ECDSA-AES128-GCM-SHA256"):
             found = await cipher_of(broker.port, TlsSettings(**older, cipher_suites=(name,)))  # type: ignore[arg-type]
-            assert found[:2] == ("ECDHE-RSA-AES128-GCM-SHA256", "TLSv1.2")
+            assert found[:2] == ("ECDHE-ECDSA-AES128-GCM-SHA256", "TLSv1.2")
         found = await cipher_of(
             broker.port, TlsSettings(truststore_location=str(certificates.ca), enabled_protocols=("TLSv1.3",))
         )
