@@ -68,7 +68,7 @@ async def _is_ready(consumer: Consumer, producer: Producer) -> bool:
     """End what a transaction before has left. Returns whether a transaction can begin. Raises TransactionFailed."""
     try:
         if producer.is_commit_pending:
-            await _commit_again(producer)
+            await producer.commit_transaction()
         if producer.is_abort_pending:
             await producer.abort_transaction()
         if consumer in _undecided:
@@ -119,14 +119,6 @@ async def _commit_until_known(producer: Producer) -> None:
             raise
         else:
             return
-
-
-async def _commit_again(producer: Producer) -> None:
-    try:
-        await producer.commit_transaction()
-    except IllegalUse:  # the commit that was under way has succeeded meanwhile
-        if producer.is_commit_pending:
-            raise
 
 
 async def _seek_to_committed(consumer: Consumer, records: Records) -> None:

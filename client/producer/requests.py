@@ -1,4 +1,5 @@
-"""Builds a Produce request from batches, and assigns the parts of its response to the batches. Pure.
+"""Builds a Produce request from batches, assigns the parts of its response to the batches, and the topics of a
+TxnOffsetCommit. Pure.
 
 Laws
     A request names its topics by id (v13) if all ids are known, otherwise all by name.
@@ -6,11 +7,12 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from rota.client.producer.batch import Batch
+from rota.client.types import OffsetAndMetadata, TopicPartition
 from rota.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -18,11 +20,13 @@ from rota.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from rota.protocol.messages.txn_offset_commit import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
 
 NAMES_VERSION_MAX: Final = 12
 ADDED_BY_CLIENT_VERSION_MAX: Final = 11  # since v12 the brokers add partitions to a transaction (KIP-890)
 
 TopicIds = Callable[[str], bytes | None]
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 def request(
@@ -78,3 +82,18 @@ def answers(
         if part is not None and part.current_leader is not None and isinstance(key, bytes) and key != id_of(topic):
             part = replace(part, current_leader=None)
         yield batch, part
+
+
+def offset_topics(offsets: Offsets) -> tuple[TxnOffsetCommitRequestTopic, ...]:
+    """Return the offsets as TxnOffsetCommit has them: by topic."""
+    topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+    for (topic, partition), at in offsets.items():
+        topics.setdefault(topic, []).append(
+            TxnOffsetCommitRequestPartition(
+                partition_index=partition,
+                committed_offset=at.offset,
+                committed_leader_epoch=at.leader_epoch,
+                committed_metadata=at.metadata,
+            )
+        )
+    return tuple(TxnOffsetCommitRequestTopic(name=name, partitions=tuple(parts)) for name, parts in topics.items())

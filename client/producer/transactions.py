@@ -2,14 +2,14 @@
 
 Laws
     One call at a time ends a transaction. A commit or abort that was sent goes on when its caller is cancelled, and the
-    next call waits for it.
+    next call waits for it: the same call again then succeeds if that one has.
     EndTxn is sent when every batch of the transaction has its outcome and no request with one is under way.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 from rota.client.config import ProducerConfig
@@ -30,6 +30,7 @@ from rota.client.network.targets import Coordinator, Target, TransactionCoordina
 from rota.client.producer.accumulator import Accumulator
 from rota.client.producer.batch import Batch
 from rota.client.producer.delivery import ended, failure
+from rota.client.producer.requests import Offsets, offset_topics
 from rota.client.producer.transaction import (
     BROKERS_ADD,
     FEATURE,
@@ -37,17 +38,13 @@ from rota.client.producer.transaction import (
     TransactionState,
     response_error,
 )
-from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from rota.client.types import GroupMetadata, TopicPartition
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from rota.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from rota.protocol.messages.end_txn import EndTxnRequest
 from rota.protocol.messages.init_producer_id import InitProducerIdRequest
-from rota.protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
+from rota.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 ADD_PARTITIONS_VERSION_MAX: Final = 3  # later versions are for brokers
 END_VERSION_MAX: Final = 4  # v5 bumps the epoch (version 2)
@@ -55,7 +52,6 @@ OFFSETS_VERSION_MIN: Final = 3  # with member and generation (KIP-447)
 OFFSETS_VERSION_MAX: Final = 4  # v5 adds the offsets partition by itself (version 2)
 _SENDING: Final = (TransactionState.OPEN, TransactionState.COMMITTING)
 _NEW_IDENTITY: Final = frozenset({ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_ID_MAPPING})
-Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 _log = logger("rota.client.transaction")
 
 
@@ -116,7 +112,8 @@ class Transactions:
     async def commit(self, timeout_ms: int | None) -> None:
         """Deliver all and commit. Raises TransactionError, IllegalUse, CommitOutcomeUnknown; TimedOut: undelivered."""
         timeout_ms = self._config.max_block_ms if timeout_ms is None else timeout_ms
-        await self._wait_for_ending()
+        if await self._has_ended(TransactionState.COMMIT_SENT):
+            return
         self.machine.committing()
         try:
             if self.machine.state is TransactionState.COMMITTING:
@@ -129,7 +126,8 @@ class Transactions:
 
     async def abort(self, timeout_ms: int | None) -> None:
         """Drop the records that were not delivered and abort. Raises TransactionFailed, TimedOut, IllegalUse."""
-        await self._wait_for_ending()
+        if await self._has_ended(TransactionState.ABORTING):
+            return
         self.machine.aborting()
         self._abort_batches(TransactionAborted(f"the transaction of {self._id} was aborted"))
         await self._end(committed=False, timeout_ms=timeout_ms)
@@ -156,6 +154,14 @@ class Transactions:
             raise CommitOutcomeUnknown(f"{failure}; await commit_transaction() again") from failure
         if failure is not None:
             raise failure
+
+    async def _has_ended(self, state: TransactionState) -> bool:
+        """Wait for the commit or abort that is under way. Returns whether the transaction was in that state, and the
+        call that brought it there has succeeded: it was cancelled, and this one is made for its outcome."""
+        machine = self.machine
+        was, number = machine.state, machine.number
+        await self._wait_for_ending()
+        return was is state and (machine.state is TransactionState.READY or machine.number != number)
 
     async def _wait_for_ending(self) -> KafkaError | None:
         """Wait for the commit or abort that is under way; return its failure."""
@@ -327,7 +333,7 @@ class Transactions:
             generation_id=group.generation_id,
             member_id=group.member_id,
             group_instance_id=group.group_instance_id,
-            topics=_topics(offsets),
+            topics=offset_topics(offsets),
         )
         await self._ask(
             request,
@@ -384,17 +390,3 @@ def _partition_codes(answer: Any) -> Iterable[int]:
         for topic in answer.results_by_topic_v3_and_below
         for result in topic.results_by_partition
     )
-
-
-def _topics(offsets: Offsets) -> tuple[TxnOffsetCommitRequestTopic, ...]:
-    topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
-    for (topic, partition), at in offsets.items():
-        topics.setdefault(topic, []).append(
-            TxnOffsetCommitRequestPartition(
-                partition_index=partition,
-                committed_offset=at.offset,
-                committed_leader_epoch=at.leader_epoch,
-                committed_metadata=at.metadata,
-            )
-        )
-    return tuple(TxnOffsetCommitRequestTopic(name=name, partitions=tuple(parts)) for name, parts in topics.items())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.unit.client.producer.kit import answer, batch
 
 from rota.client.producer.batch import Batch
-from rota.client.producer.requests import answers, request, version_max
-from rota.client.types import TopicPartition
+from rota.client.producer.requests import answers, offset_topics, request, version_max
+from rota.client.types import OffsetAndMetadata, TopicPartition
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.produce import LeaderIdAndEpoch, ProduceResponse, TopicProduceResponse
 
@@ -67,3 +67,11 @@ def test_a_leader_that_is_named_for_a_deleted_topic_is_left_out() -> None:
         assert found is not None
         assert found.error_code == part.error_code
         assert found.current_leader == (None if version == 13 else leader), "a name says nothing of the id"
+
+
+def test_offsets_are_sent_by_topic() -> None:
+    offsets = {TopicPartition(topic, n): OffsetAndMetadata(n, "m", 5) for topic, n in (("t", 1), ("u", 0), ("t", 2))}
+    topics = {topic.name: topic.partitions for topic in offset_topics(offsets)}
+    assert {name: [part.partition_index for part in parts] for name, parts in topics.items()} == {"t": [1, 2], "u": [0]}
+    part = topics["t"][0]
+    assert (part.committed_offset, part.committed_metadata, part.committed_leader_epoch) == (1, "m", 5)

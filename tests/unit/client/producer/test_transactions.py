@@ -405,6 +405,31 @@ async def test_a_cancelled_commit_goes_on_and_the_next_call_waits_for_it() -> No
     assert broker.committed == [[b"a"], [b"b"]]
 
 
+@pytest.mark.parametrize("call", ["commit_transaction", "abort_transaction"])
+async def test_tx10_a_cancelled_end_that_succeeds_is_the_success_of_the_same_call_again(call: str) -> None:
+    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+        arrived = asyncio.Event()
+
+        async def slow(request: EndTxnRequest) -> EndTxnResponse:
+            arrived.set()
+            await turns()
+            answer: EndTxnResponse = broker.end(request)
+            return answer
+
+        broker.on(EndTxnRequest, slow)
+        await producer.begin_transaction()
+        await producer.send_and_wait("t", b"a", partition=0)
+        end = asyncio.create_task(getattr(producer, call)())
+        await arrived.wait()
+        end.cancel()
+        await asyncio.wait({end})
+        assert producer.is_commit_pending or producer.is_abort_pending
+        await getattr(producer, call)()
+        assert broker.counted()[EndTxnRequest] == 1
+        with pytest.raises(IllegalUse, match="no transaction is open"):
+            await getattr(producer, call)()
+
+
 @pytest.mark.parametrize("committed", [True, False])
 async def test_an_end_waits_for_the_response_of_send_offsets(committed: bool) -> None:
     """EndTxn must not overtake a TxnOffsetCommit: the commit would be without its offsets, and the producer fenced."""
