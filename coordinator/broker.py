@@ -207,7 +207,7 @@ class Broker:
             self.config,
             await self._open_store(),
             cluster_id=self.storage.cluster_id,
-            may_found=self.storage.was_alone,
+            may_create_cluster=self.storage.was_alone,
             directory_id=self.storage.directory_id,
             timers=self.timers,
             now_ms=self.now_ms,

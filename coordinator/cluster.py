@@ -68,13 +68,13 @@ class Cluster:
         store: Store,
         *,
         cluster_id: str | None,
-        may_found: bool = True,
+        may_create_cluster: bool = True,
         directory_id: str = "",
         timers: Timers,
         now_ms: Callable[[], int],
         wall_ms: Callable[[], int],
     ) -> None:
-        """`cluster_id` is that of the log folder; None or "" for a new one. See `open_cluster` for `may_found`.
+        """`cluster_id` is that of the log folder; None or "" for a new one. `may_create_cluster`: see `open_cluster`.
 
         `directory_id` is that of the log folder, which is locked: an earlier registration that names it is replaced.
         """
@@ -85,7 +85,7 @@ class Cluster:
             broker_id=config.node_id,
             fresh_uuid=lambda: os.urandom(ID_BYTES),
             cluster_id=cluster_id,
-            may_found=may_found,
+            may_create_cluster=may_create_cluster,
             watch=self._updater.changed,
         )
         self.topics.broker_epoch = NOT_REGISTERED

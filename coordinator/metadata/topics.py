@@ -67,12 +67,15 @@ class Topics(Image):
         broker_id: int,
         fresh_uuid: Callable[[], bytes],
         cluster_id: str | None = None,
-        may_found: bool = True,
+        may_create_cluster: bool = True,
         watch: Watch | None = None,
     ) -> None:
         super().__init__(broker_id)
         self.store = store
-        self.cluster_id, self._may_found = cluster_id or "", may_found  # of the folder, until `load` has read the store
+        self.cluster_id, self._may_create_cluster = (
+            cluster_id or "",
+            may_create_cluster,
+        )  # of the folder, until `load` has read the store
         self._fresh_uuid, self._watch = fresh_uuid, watch
         if watch is None:
             self.brokers = {broker_id: BrokerRegistration(broker_id=broker_id)}
@@ -89,7 +92,7 @@ class Topics(Image):
             self.store,
             self.cluster_id,
             lambda: znodes.uuid_text(self._fresh_uuid()),
-            may_found=self._may_found,
+            may_create_cluster=self._may_create_cluster,
         )
         await self.refresh_all()
 
