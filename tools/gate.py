@@ -60,6 +60,7 @@ def main(arguments: list[str]) -> int:
         return run_with_kafka(arguments, absent)
     options = [argument for argument in arguments if argument != WHOLE]
     started = time.monotonic()
+    compile_tests()
     with tempfile.TemporaryDirectory() as folder:
         reports = Path(folder, "units.xml"), Path(folder, "others.xml")
         with UnitSession([*options, f"--junitxml={reports[0]}"], Path(folder, "units.txt")) as units:
@@ -90,6 +91,15 @@ def run_beside_kafka(arguments: list[str]) -> int:
         return run_pytest(arguments, variables)
     finally:
         broker.stop()
+
+
+def compile_tests(arguments: Sequence[str] = ("tests", f"--ignore={UNITS}")) -> None:
+    """Have the bytecode of all tests but the units written, and that of the packages that they import.
+
+    The workers begin together: where there is none, as in a fresh clone, each of them compiles all of it.
+    """
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", *arguments]
+    subprocess.run(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
 def environment() -> dict[str, str]:

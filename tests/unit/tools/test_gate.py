@@ -40,6 +40,13 @@ def test_processes_of_the_tests_write_bytecode(monkeypatch: pytest.MonkeyPatch) 
     assert found["KEPT"] == "1"
 
 
+def test_tests_are_compiled_before_the_workers_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    (tmp_path / "test_it.py").write_text("def test_it():\n    assert False\n")
+    gate.compile_tests(["-c", "/dev/null", f"--rootdir={tmp_path}", str(tmp_path)])
+    assert [path.name for path in (tmp_path / "__pycache__").glob("test_it*-pytest-*.pyc")]
+
+
 @pytest.mark.parametrize(("body", "code"), [("assert True", 0), ("assert False", 1)])
 def test_the_unit_session_ends_with_the_code_of_pytest(
     body: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
