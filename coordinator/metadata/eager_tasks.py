@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import types
 from collections.abc import Coroutine, Generator, Iterable
-from itertools import islice
 from typing import Any, TypeVar, cast
 
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -68,17 +67,6 @@ async def gather(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
             reply.then(lambda _, done=done: done.done() or done.set_result(None))  # type: ignore[misc]
             await done
     return [cast(T, reply.result()) for reply in replies]
-
-
-async def gather_in_slices(coroutines: Iterable[Coroutine[Any, Any, T]], per_slice: int) -> list[T]:
-    """Do as `gather`, `per_slice` of them in one turn of the loop; start no more after the first that raises."""
-    remaining, results = iter(coroutines), list[T]()
-    while True:
-        portion = await gather(islice(remaining, per_slice))  # created one by one: none is left over when one raises
-        results += portion
-        if len(portion) < per_slice:
-            return results
-        await yield_to_loop()
 
 
 async def run_in_slices(work: Iterable[None], per_slice: int) -> None:

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata import store_protocol as protocol
 from rota.coordinator.metadata.remote_session import ConnectionLost, RemoteSession
 from rota.coordinator.metadata.store import (
@@ -67,6 +68,9 @@ class SocketStore:
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         data, stat = await self._read("get", path, watch, self._session.watches.watch_node)
         return data.encode("latin-1"), Stat(*stat)
+
+    async def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[tuple[bytes, Stat]]:
+        return await eager_tasks.gather(self.get(path, watch) for path in paths)
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         stat = await self._read("exists", path, watch, self._session.watches.watch_node)

@@ -14,10 +14,11 @@ Laws
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from weakref import WeakValueDictionary
 
 from rota.coordinator.metadata import eager_tasks, placement, topic_nodes, znodes
@@ -123,8 +124,7 @@ class Topics(Image):
                 await self._create_id_node(name, topic_id, stat.version)
             known = self.by_id(topic_id)
             config, _ = await self.store.get(znodes.config_path(name), self._watch)
-            reads = (self._read_state(name, state, known, stale) for state in states)
-            partitions = tuple(await eager_tasks.gather_in_slices(reads, READ_PER_SLICE))
+            partitions = await self._read_states(name, states, known, stale)
         except NoNode:
             return None  # it is being deleted
         return Topic(
@@ -141,14 +141,25 @@ class Topics(Image):
             node = Create(znodes.topic_id_path(name, topic_id))
             await self.store.commit([topic_nodes.fence(name, version), node])
 
-    async def _read_state(
-        self, name: str, state: PartitionState, known: Topic | None, stale: Collection[int] | None
-    ) -> PartitionState:
-        index = state.index
-        if stale is not None and known is not None and index < len(known.partitions) and index not in stale:
-            return replicated_as(known.partitions[index], state)
-        data, stat = await self.store.get(znodes.state_path(name, index), self._watch)
-        return znodes.read_state(data, stat.version, state)
+    async def _read_states(
+        self, name: str, states: Iterator[PartitionState], known: Topic | None, stale: Collection[int] | None
+    ) -> tuple[PartitionState, ...]:
+        """T11. Partitions that are known and not `stale` are those of the image."""
+        read = list[PartitionState]()
+        before = () if known is None or stale is None else known.partitions
+        while portion := list(islice(states, READ_PER_SLICE)):
+            unread = [state for state in portion if state.index >= len(before) or state.index in (stale or ())]
+            paths = [znodes.state_path(name, state.index) for state in unread]
+            nodes = await self.store.get_many(paths, self._watch) if paths else []
+            found = {state.index: node for state, node in zip(unread, nodes, strict=True)}
+            for state in portion:
+                if (node := found.get(state.index)) is None:
+                    read.append(replicated_as(before[state.index], state))
+                else:
+                    read.append(znodes.read_state(node[0], node[1].version, state))
+            if len(portion) == READ_PER_SLICE:
+                await eager_tasks.yield_to_loop()
+        return tuple(read)
 
     # ---- changing
 

@@ -56,6 +56,9 @@ class TreeSession:
             tree.sessions[self._id].watch_node(path, watch)
         return tree.nodes[path].data, stat
 
+    async def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[tuple[bytes, Stat]]:
+        return [await self.get(path, watch) for path in paths]
+
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         tree = await self._tree()
         if watch is not None:

@@ -60,11 +60,13 @@ from rota.coordinator.metadata.store import (
 )
 from rota.coordinator.metadata.tree import check_path
 from rota.coordinator.metadata.zookeeper_connection import Connection
+from rota.coordinator.metadata.zookeeper_requests import MultiRead
 
 SESSION_TIMEOUT_MS: Final = 18_000  # Kafka's default
 REQUEST_BYTES_MAX: Final = 0xFFFFF  # ZooKeeper's jute.maxbuffer
 HEADER_BYTES: Final = 8  # of a request, which jute.maxbuffer counts, too
 ROOT_BYTES_MAX: Final = 128  # of the chroot
+NODES_PER_READ_MAX: Final = 128  # of one request; their states are 30 KB
 CLOSE_S_MAX: Final = 1.0
 PORT, PORT_MAX = 2181, 0xFFFF
 ERRORS: Final[dict[type[ZookeeperError], type[StoreError]]] = {
@@ -145,6 +147,12 @@ class ZooKeeperStore:
         data, stat = await self._read(GetData, path, watch, self._session.watches.watch_node)
         return bytes(data), _stat(stat)
 
+    async def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[tuple[bytes, Stat]]:
+        read = list[tuple[bytes, Stat]]()
+        for begin in range(0, len(paths), NODES_PER_READ_MAX):
+            read += await self._read_nodes(paths[begin : begin + NODES_PER_READ_MAX], watch)
+        return read
+
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         stat = await self._read(Exists, path, watch, self._session.watches.watch_node)
         return None if stat is None else _stat(stat)
@@ -185,24 +193,54 @@ class ZooKeeperStore:
     ) -> Any:
         """Send a read until it is answered in this session. The watch is set with the answer, before any event."""
         check_path(path)
+
+        def answered() -> None:
+            if watch is not None:
+                set_watch(path, watch)
+
+        def to_send(connection: Connection) -> Any:
+            return request(self._full(path), connection.watcher if watch is not None else None)
+
+        return await self._answer(to_send, path, answered)
+
+    async def _answer(
+        self, request: Callable[[Connection], Any], path: str, on_answer: Callable[[], None] | None = None
+    ) -> Any:
+        """Send a read until it is answered in this session. `path` is for errors."""
         sessions_ended = self._session.sessions_ended
         while True:
             connection = await self._until_connected()
             answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
             def done(value: Any, error: Exception | None, answered: asyncio.Future[Any] = answered) -> None:
-                if watch is not None and error is None and not answered.done():
-                    set_watch(path, watch)
+                if on_answer is not None and error is None and not answered.done():
+                    on_answer()
                 _settle(answered, value, error)
 
-            watcher = connection.watcher if watch is not None else None
-            connection.send(request(self._full(path), watcher), done, sessions_ended=sessions_ended)
+            connection.send(request(connection), done, sessions_ended=sessions_ended)
             try:
                 return await answered
             except ConnectionLoss:
                 continue
             except KazooException as error:
                 raise _store_error(error, path) from None
+
+    async def _read_nodes(self, paths: Sequence[str], watch: Watch | None) -> list[tuple[bytes, Stat]]:
+        """Send one request until it is answered, and all watches are set, in this session."""
+        for path in paths:
+            check_path(path)
+
+        def set_watches(values: list[Any]) -> None:
+            for path, value in zip(paths, values, strict=True):
+                if watch is not None and isinstance(value, tuple):
+                    self._session.watches.watch_node(path, watch)
+
+        request = MultiRead([self._full(path) for path in paths], set_watches if watch is not None else None)
+        values = await self._answer(lambda _: request, paths[0])
+        for path, value in zip(paths, values, strict=True):
+            if not isinstance(value, tuple):
+                raise _store_error(value, path)
+        return [(data, _stat(stat)) for data, stat in values]
 
     async def _commit(self, ops: Sequence[Op]) -> list[Any]:
         for op in ops:

@@ -17,10 +17,9 @@ import contextlib
 import logging
 import socket
 import ssl
-import struct
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -32,13 +31,13 @@ from kazoo.protocol.states import EventType as KazooEventType
 from kazoo.retry import KazooRetry
 
 from rota.coordinator.metadata.store import EventType, SessionState, StoreFailed
+from rota.coordinator.metadata.zookeeper_requests import MultiRead, set_watches
 from rota.transport.errors import SettingRefused
 
 REQUESTS_IN_FLIGHT_MAX: Final = 128  # each has a byte in a socket of kazoo's, on which the loop would block beyond ~250
 RECONNECT_DELAY_S: Final = 0.05  # doubled up to the maximum
 RECONNECT_DELAY_S_MAX: Final = 1.0
 RESTART_S: Final = 1.0  # after kazoo's thread has ended by itself: authentication failed, or an answer was malformed
-SET_WATCHES_BYTES_MAX: Final = 128 << 10  # as ZooKeeper's own client
 EVENT_TYPES: Final = {
     KazooEventType.CREATED: EventType.CREATED,
     KazooEventType.DELETED: EventType.DELETED,
@@ -107,22 +106,6 @@ class _Result:
 
     def set_exception(self, error: Exception) -> None:
         self._answered(None, error)
-
-
-class SetWatches:
-    """ZooKeeper's request that sets watches of an earlier connection again, or fires those of what changed since."""
-
-    type = 101
-
-    def __init__(self, last_change: int, data: list[str], absent: list[str], children: list[str]) -> None:
-        self._last_change, self._paths = last_change, (data, absent, children)
-
-    def serialize(self) -> bytes:
-        return struct.pack(">q", self._last_change) + b"".join(map(_strings, self._paths))
-
-    @staticmethod
-    def deserialize(data: bytes, offset: int) -> bool:
-        return True
 
 
 class Connection:
@@ -233,7 +216,33 @@ class Connection:
     def _answered(self, request: Any, done: Done, value: Any, error: Exception | None) -> None:
         if isinstance(request, Exists) and request.watcher is not None and error is None:
             (self._absent.add if value is None else self._absent.discard)(request.path)
-        self._post(partial(self._handle_answer, done, value, error))
+        if isinstance(request, MultiRead) and request.on_read is not None and error is None:
+            self._watch(request.paths, value, request.on_read, done)
+        else:
+            self._post(partial(self._handle_answer, done, value, error))
+
+    def _watch(self, paths: Sequence[str], values: list[Any], on_read: Callable[[list[Any]], None], done: Done) -> None:
+        """Set watches on nodes that were read. Those of what has changed since fire after `on_read`, before `done`.
+
+        When the connection is lost before they are set, `done` gets the error, and the nodes have to be read again.
+        """
+        self._post(partial(on_read, values))
+        read = {path: value[1] for path, value in zip(paths, values, strict=True) if isinstance(value, tuple)}
+        for path in read:
+            self._client._data_watchers[path].add(self.watcher)
+            self._absent.discard(path)
+        last_change = max((stat.mzxid for stat in read.values()), default=0)  # the answer's own may be a later one
+
+        def watched(_: Any, error: Exception | None) -> None:
+            self._post(partial(self._handle_answer, done, values if error is None else None, error))
+
+        requests = list(set_watches(last_change, read, set(), ()))
+        for request in requests[:-1]:
+            self._client._call(request, _Result(lambda value, error: None))  # with an error the last one has one, too
+        if requests:
+            self._client._call(requests[-1], _Result(watched))
+        else:
+            watched(None, None)
 
     def _state_changed(self, state: KazooState) -> None:
         if state == KazooState.CONNECTED:
@@ -270,7 +279,7 @@ class Connection:
         for paths, watchers in ((nodes, client._data_watchers), (parents, client._child_watchers)):
             for path in paths:
                 watchers[path].add(self.watcher)
-        for request in reversed(list(_set_watches(client.last_zxid, nodes, self._absent, parents))):
+        for request in reversed(list(set_watches(client.last_zxid, nodes, self._absent, parents))):
             client._queue.appendleft((request, _Result(lambda value, error: None)))
             client._connection._write_sock.send(b"\0")
 
@@ -291,24 +300,3 @@ def _client(
         ),
         logger=logger,
     )
-
-
-def _set_watches(
-    last_change: int, nodes: Iterable[str], absent: set[str], parents: Iterable[str]
-) -> Iterator[SetWatches]:
-    lists: tuple[list[str], list[str], list[str]] = ([], [], [])
-    size_bytes = 0
-    for kind, paths in ((0, nodes), (2, parents)):
-        for path in paths:
-            lists[1 if kind == 0 and path in absent else kind].append(path)
-            size_bytes += len(path.encode()) + 4
-            if size_bytes > SET_WATCHES_BYTES_MAX:
-                yield SetWatches(last_change, *lists)
-                lists, size_bytes = ([], [], []), 0
-    if any(lists):
-        yield SetWatches(last_change, *lists)
-
-
-def _strings(values: list[str]) -> bytes:
-    encoded = [value.encode() for value in values]
-    return struct.pack(">i", len(encoded)) + b"".join(struct.pack(">i", len(text)) + text for text in encoded)

@@ -69,6 +69,21 @@ async def test_a_node_is_made_read_changed_and_deleted(store: Store) -> None:
     assert await store.exists("/a") is None
 
 
+async def test_many_nodes_are_read_in_their_order(store: Store) -> None:
+    paths = [f"/{number}" for number in range(300)]
+    await store.commit([Create(path, path.encode()) for path in paths])
+    await store.set("/7", b"changed")
+    reverse = paths[::-1]
+    read = await store.get_many(reverse)
+    assert read == [await store.get(path) for path in reverse]
+    assert await store.get_many([]) == []
+    with pytest.raises(NoNode) as missing:
+        await store.get_many(["/1", "/absent", "/2"])
+    assert missing.value.path == "/absent"
+    with pytest.raises(BadNode):
+        await store.get_many(["/1", "no-slash"])
+
+
 async def test_invalid_tree_operations_are_refused(store: Store) -> None:
     await store.create("/a")
     await store.create("/a/b")

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 import pytest
-from tests.contract.store_worlds import Heard, StoreWorld
+from tests.contract.store_worlds import SOON_S, Heard, StoreWorld
 
 from rota.coordinator.metadata.store import (
     BadVersion,
@@ -82,6 +82,51 @@ async def test_a_change_of_another_session_fires_the_watch_before_it_is_read(sto
             await asyncio.sleep(0)
 
     await asyncio.gather(write(), read())
+
+
+async def test_no_change_of_many_nodes_is_missed_while_they_are_read(store_world: StoreWorld) -> None:
+    """Law S5: a reader that reads again what its watches report has every node's last state."""
+    writer, reader, changed = await store_world.open(), await store_world.open(), asyncio.Event()
+    paths, rounds = [f"/{number}" for number in range(200)], 10
+    await writer.commit([Create(path) for path in paths])
+    known, stale = dict.fromkeys(paths, b""), set(paths)
+
+    def watch(event: WatchEvent) -> None:
+        stale.add(event.path)
+        changed.set()
+
+    async def write() -> None:
+        for number in range(1, rounds + 1):
+            await asyncio.gather(*(writer.set(path, b"%d" % number) for path in paths))
+
+    async def read() -> None:
+        while set(known.values()) != {b"%d" % rounds}:
+            if not stale:
+                changed.clear()
+                await changed.wait()
+            reading = sorted(stale)
+            stale.clear()
+            nodes = await reader.get_many(reading, watch)
+            known.update((path, data) for path, (data, _) in zip(reading, nodes, strict=True))
+
+    async with asyncio.timeout(SOON_S):
+        await asyncio.gather(write(), read())
+
+
+async def test_watches_on_many_nodes_survive_a_short_disconnection(store_world: StoreWorld) -> None:
+    """Law S11, also when the connection is lost while the nodes are read."""
+    first, second, heard = await store_world.open(), await store_world.open(), Heard()
+    await second.commit([Create("/a"), Create("/b")])
+    await store_world.lose_answers(first)
+    reading = asyncio.ensure_future(first.get_many(["/a", "/b"], heard.watch))
+    await asyncio.sleep(0)  # it begins
+    await store_world.reconnect(first)
+    assert [data for data, _ in await reading] == [b"", b""]
+    await store_world.suspend(first)
+    await second.set("/b", b"1")
+    await store_world.resume(first)
+    await heard.event(WatchEvent("/b", CHANGED))
+    assert await first.get_many(["/a", "/b"]) == [await second.get("/a"), await second.get("/b")]
 
 
 async def test_a_session_survives_a_short_disconnection(store_world: StoreWorld) -> None:

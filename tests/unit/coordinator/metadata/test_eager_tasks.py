@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
-from typing import Any
 
 import pytest
 
-from rota.coordinator.metadata.eager_tasks import gather, gather_in_slices, run_eagerly, start
+from rota.coordinator.metadata.eager_tasks import gather, run_eagerly, start
 
 
 async def at_once(value: int) -> int:
@@ -138,20 +136,3 @@ async def test_a_gathered_coroutine_that_fails_later_raises_for_all() -> None:
     wait.set_result(1)
     with pytest.raises(KeyError, match="later"):
         await gathering
-
-
-async def test_no_coroutine_of_a_slice_is_created_after_the_one_that_raises() -> None:
-    created: list[int] = []
-
-    async def fail_at_1(number: int) -> None:
-        if number == 1:
-            raise ValueError(number)
-
-    def coroutines() -> Iterator[Coroutine[Any, Any, None]]:
-        for number in range(4):
-            created.append(number)
-            yield fail_at_1(number)
-
-    with pytest.raises(ValueError, match="1"):
-        await gather_in_slices(coroutines(), 4)
-    assert created == [0, 1]
