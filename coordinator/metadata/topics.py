@@ -150,10 +150,9 @@ class Topics(Image):
         while portion := list(islice(states, READ_PER_SLICE)):
             unread = [state for state in portion if state.index >= len(before) or state.index in (stale or ())]
             paths = [znodes.state_path(name, state.index) for state in unread]
-            nodes = await self.store.get_many(paths, self._watch) if paths else []
-            found = {state.index: node for state, node in zip(unread, nodes, strict=True)}
+            found = dict(zip(paths, await self.store.get_many(paths, self._watch) if paths else (), strict=True))
             for state in portion:
-                if (node := found.get(state.index)) is None:
+                if (node := found.get(znodes.state_path(name, state.index))) is None:
                     read.append(replicated_as(before[state.index], state))
                 else:
                     read.append(znodes.read_state(node[0], node[1].version, state))
@@ -169,10 +168,8 @@ class Topics(Image):
         The tail of a log may be lost then, and its offsets be given again. A client that read the lost records asks
         where their epoch ended (KIP-320), and learns that the log was cut. The topics share the store's writes.
         """
-        await eager_tasks.gather(self._bump_leader_epochs(topic) for topic in self)
-
-    async def _bump_leader_epochs(self, topic: Topic) -> None:
-        await self._set_states(topic, [state for state in topic.partitions if state.leader == self.broker_id])
+        led = ((topic, [s for s in topic.partitions if s.leader == self.broker_id]) for topic in self)
+        await eager_tasks.gather(self._set_states(topic, states) for topic, states in led)
 
     async def bump_leader_epoch(self, name: str, index: int) -> int:
         """The same for one partition, whose log was recovered while the broker ran. Returns the epoch in force.
