@@ -9,9 +9,11 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+from typing import TextIO
 
 from rota.client import (
     LATEST,
@@ -24,7 +26,7 @@ from rota.client import (
 )
 from rota.demo.member import CLIENTS, installed_clients
 from rota.demo.processes import Broker, Member, start_member
-from rota.demo.screen import Screen, State, open_screen
+from rota.demo.screen import LineScreen, Screen, State
 from rota.demo.text import lines
 
 TOPIC, GROUP, PARTITIONS = "lines", "readers", 6
@@ -190,6 +192,24 @@ def member_name(clients: list[str], position: int) -> str:
 
 def _not_installed(absent: list[str]) -> str:
     return f" Not installed: {', '.join(absent)}. They come with: pip install 'rota[demo]'" if absent else ""
+
+
+@contextmanager
+def open_screen(stream: TextIO) -> Iterator[Screen]:
+    """A live screen where `stream` is a terminal and rich is installed, else a LineScreen.
+
+    The cursor stands at the beginning of a line when the block ends.
+    """
+    if stream.isatty():
+        try:
+            from rota.demo.live_screen import live_screen
+        except ModuleNotFoundError:
+            pass
+        else:
+            with live_screen(stream) as screen:
+                yield screen
+            return
+    yield LineScreen(stream)
 
 
 def main() -> None:

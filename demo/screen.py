@@ -1,10 +1,8 @@
-"""What the demo shows: on a terminal a picture that is redrawn (live_screen.py, with rich), elsewhere lines."""
+"""What the demo shows, as lines; live_screen.py has the picture for terminals."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TextIO
 
@@ -58,24 +56,6 @@ class LineScreen:
 
     def _print(self, line: str) -> None:
         print(line, file=self.stream, flush=True)
-
-
-@contextmanager
-def open_screen(stream: TextIO) -> Iterator[Screen]:
-    """A live screen where `stream` is a terminal and rich is installed, else a LineScreen.
-
-    The cursor stands at the beginning of a line when the block ends.
-    """
-    if stream.isatty():
-        try:
-            from rota.demo.live_screen import live_screen
-        except ModuleNotFoundError:
-            pass
-        else:
-            with live_screen(stream) as screen:
-                yield screen
-            return
-    yield LineScreen(stream)
 
 
 def fields(event: dict[str, Any]) -> str:

@@ -11,7 +11,8 @@ import pytest
 from rich.console import Console
 
 from rota.demo.live_screen import LiveScreen, live_screen, picture
-from rota.demo.screen import LineScreen, State, open_screen
+from rota.demo.scenario import open_screen
+from rota.demo.screen import LineScreen, State
 
 STATE = State(
     chapter="The group reads to the end",

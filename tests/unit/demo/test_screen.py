@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 
-from rota.demo.screen import LineScreen, State, fields, open_screen
+from rota.demo.scenario import open_screen
+from rota.demo.screen import LineScreen, State, fields
 
 PREPARING = {"event": "Preparing to rebalance group", "time": "t", "level": "info", "group": "g", "generation": 1}
 
