@@ -7,6 +7,10 @@ Laws
          may have known it.
     G4   A JoinGroup that is sent again supersedes the one that waits, which is answered REBALANCE_IN_PROGRESS.
     CO3  Only the member whose metadata would make the group's record too large to be written is refused.
+    G1   A static instance that joins without its member id replaces the member that it was (KIP-345, R23). The old id
+         is fenced from then on: its waiting requests are answered FENCED_INSTANCE_ID.
+    In Stable a replacement that does not change the chosen assignor costs no rebalance and no generation: the new id is
+    appended with the assignment that its instance has.
     A group is created by a JoinGroup without a member id, also by one that is refused; as in Kafka an empty record of
     it is appended then.
 """
@@ -16,12 +20,11 @@ from __future__ import annotations
 from typing import Final
 
 from rota.coordinator.group import notes
-from rota.coordinator.group.effects import GroupValue, Joined, Step
+from rota.coordinator.group.effects import GroupValue, Joined, Step, Synced
 from rota.coordinator.group.events import NO_MEMBER, Join, MemberId
-from rota.coordinator.group.members import Member, event_member, member_of, pending_timer
+from rota.coordinator.group.members import UNARMED, Member, event_member, member_of, pending_timer
 from rota.coordinator.group.rebalance import complete_if_all_joined, joined, prepare, prepare_or_complete
 from rota.coordinator.group.state import ClassicGroup
-from rota.coordinator.group.static_member import replace_static_member
 from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import Trigger
@@ -129,7 +132,7 @@ def _join_new_member(group: ClassicGroup, event: Join, step: Step) -> None:
     if event.instance_id is not None:
         holder = group.members.by_instance.get(event.instance_id)
         if holder is not None:
-            replace_static_member(group, event, group.members.by_id[holder], step)
+            _replace_static_member(group, event, group.members.by_id[holder], step)
         else:
             _add(group, event, event.fresh_id, notes.STATIC_ADDED, step)
     elif event.requires_known_id:
@@ -236,3 +239,75 @@ def _rejoin(group: ClassicGroup, event: Join, member: Member, reason: str, step:
 
 def _refuse(event: Join, member_id: MemberId, error: ErrorCode, step: Step) -> None:
     step.refuse(event.token, Joined(member_id=member_id, error=error))
+
+
+# ---- static members that come back
+
+
+def _replace_static_member(group: ClassicGroup, event: Join, old: Member, step: Step) -> None:
+    """Give the instance of `old` the id `event.fresh_id`; rebalance unless its generation can go on."""
+    fields = group.fields(member=event.fresh_id, replaced=old.member_id, instance=event.instance_id)
+    replacing = event_member(event, event.fresh_id)
+    step.note(notes.STATIC_REPLACED, fields, members=(replacing, old.as_event_member()), client_reason=event.reason)
+    old_leader = group.leader_or_none
+    _fence(group, old, step)
+    member = group.members.replace(old, event.fresh_id)
+    group.members.update(member, event)
+    group.members.park_join(member, event.token)
+    member.joined_ms = step.now_ms
+    if group.assigned is not None:
+        ids = {old.member_id: member.member_id}
+        group.assigned = {ids.get(member_id, member_id): part for member_id, part in group.assigned.items()}
+    group.keep_alive(member, step)
+    subject = f"static member {member.member_id} with instance id {event.instance_id}"
+    if group.state is GroupState.COMPLETING:
+        # the leader may have been sent the old id: what it assigns would not reach the new one
+        reason, trigger = f"Updating metadata for {subject}", Trigger.STATIC_MEMBER_REPLACED
+        prepare(group, step, reason, event.reason, trigger=trigger, members=(replacing,))
+    elif _can_keep_generation(group):
+        _keep_generation(group, event, member, old_leader, step)
+    else:
+        reason = f"Group's selectedProtocol will change because {subject} joined with change of protocol"
+        trigger = Trigger.STATIC_MEMBER_REPLACED
+        prepare_or_complete(group, step, reason, event.reason, trigger=trigger, members=(replacing,))
+
+
+def _fence(group: ClassicGroup, old: Member, step: Step) -> None:
+    if old.armed_ms != UNARMED:
+        step.disarm(old.timer)
+    token = group.members.take_join(old)
+    if token is not None:
+        step.reply(token, Joined(member_id=old.member_id, error=ErrorCode.FENCED_INSTANCE_ID))
+    if old.sync is not None:
+        step.reply(old.sync, Synced(error=ErrorCode.FENCED_INSTANCE_ID))
+        old.sync = None
+
+
+def _can_keep_generation(group: ClassicGroup) -> bool:
+    members = group.members
+    if group.state is not GroupState.STABLE or members.select_protocol() != group.protocol:
+        return False
+    return group.fits_in_record(members.record_bytes + sum(len(member.assignment) for member in members))
+
+
+def _keep_generation(group: ClassicGroup, event: Join, member: Member, old_leader: MemberId, step: Step) -> None:
+    fields = group.fields(member=member.member_id, generation=group.generation)
+    step.note(notes.STATIC_KEPT, fields, members=(event_member(event, member.member_id),))
+    group.record_group(group.value(generation=group.generation, assigned=True), step)
+    group.members.take_join(member)
+    step.reply(event.token, _joined_again(group, event, member, old_leader))
+
+
+def _joined_again(group: ClassicGroup, event: Join, member: Member, old_leader: MemberId) -> Joined:
+    """A leader that cannot skip the assignment (before KIP-814) is sent its old id as leader, so that it only syncs."""
+    body = joined(group, member)
+    leads = group.members.leader == member.member_id
+    return Joined(
+        member_id=body.member_id,
+        generation=body.generation,
+        protocol_type=body.protocol_type,
+        protocol=body.protocol,
+        leader=body.leader if event.can_skip_assignment else old_leader,
+        skip_assignment=leads and event.can_skip_assignment,
+        members=body.members if event.can_skip_assignment else (),
+    )

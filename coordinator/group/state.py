@@ -3,6 +3,8 @@
 Laws
     G1  `replay` alone writes `hard`, `generation` and `offsets`, in normal work as on loading.
     G5  A record is the whole value of its key: replaying the log, or the log after compaction, gives the same state.
+    The topics of a generation are read from its members' subscriptions, which are untrusted and of any version. Topics
+    stand first in every version, so all are read as version 0; what cannot be read makes the whole answer "unknown".
     `transition_to` alone changes `state`, and asserts the table of transitions.py; but for a group that comes from
     another type or becomes one (`begin_stable`, `end_members`).
 """
@@ -17,17 +19,20 @@ from rota.coordinator.group import notes
 from rota.coordinator.group.effects import GroupRecord, GroupValue, Joined, OffsetRecord, OffsetRecords, Step, Synced
 from rota.coordinator.group.events import NO_MEMBER, InstanceId, MemberId
 from rota.coordinator.group.members import UNARMED, Member, Members, utf8_bytes
-from rota.coordinator.group.offsets import Offsets, each_offset
-from rota.coordinator.group.pending_offsets import PendingOffsets
+from rota.coordinator.group.offsets import Offsets, PendingOffsets, each_offset
 from rota.coordinator.group.refusals import Refusal, Refusals
-from rota.coordinator.group.subscription import CONSUMER, topics_of
 from rota.coordinator.group.transitions import TRANSITIONS, GroupState
+from rota.protocol.compiler import codec
+from rota.protocol.consumer_protocol import PROTOCOL_TYPE as CONSUMER
+from rota.protocol.consumer_protocol import Subscription
 from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import EventMember
 from rota.protocol.records.offset_columns import store
+from rota.protocol.wire import DecodeError
 
 INT32_MAX = 2**31 - 1
 CLASSIC = "classic"
+VERSION_BYTES = 2  # of a subscription
 _EMPTY, _DEAD = GroupState.EMPTY, GroupState.DEAD  # bound once: `is_vacant` is asked after every step
 CHAR_BYTES_MAX = 4  # of a character in UTF-8
 GROUP_RECORD_OVERHEAD_BYTES = 128  # of the batch, key and value that hold a group, beside its texts and members
@@ -337,3 +342,19 @@ class ClassicGroup:
             for member in self.members
         )
         return Description(self.state, self.protocol_type, protocol or "", members)
+
+
+def topics_of(value: GroupValue | None) -> frozenset[str] | None:
+    """None: another protocol type, or a subscription that cannot be read."""
+    if value is None or value.protocol_type != CONSUMER:
+        return None
+    try:
+        return frozenset(topic for member in value.members for topic in _topics(member.subscription))
+    except DecodeError:
+        return None
+
+
+def _topics(subscription: bytes) -> tuple[str, ...]:
+    if len(subscription) < VERSION_BYTES:
+        raise DecodeError("no version before the subscription")
+    return codec(Subscription, 0).decode(subscription, VERSION_BYTES)[0].topics

@@ -6,7 +6,7 @@ import pytest
 
 from rota.coordinator.group.effects import GroupValue, MemberValue
 from rota.coordinator.group.events import MemberId
-from rota.coordinator.group.subscription import topics_of
+from rota.coordinator.group.state import topics_of
 from rota.protocol.consumer_protocol import Subscription, TopicPartition, encode_subscription
 
 
