@@ -8,7 +8,7 @@ Laws
     G1  `replay` alone writes the durable state, in normal work as on loading.
     G3  A request of the other protocol changes nothing and gets its code.
     CG11 A group is of one type; an Empty group of one type becomes one of the other when a member of that joins.
-    CG18 A group with members changes its type as `upgrade` and `downgrade` have it; wherever the log ends within the
+    CG18 A group with members changes its type as `migration` has it; wherever the log ends within the
         records of that, its members join again and get all partitions.
 """
 
@@ -19,13 +19,12 @@ from typing import Any, Final
 
 from rota.coordinator.consumer_group import (
     classic_requests,
-    downgrade,
     leave,
+    migration,
     notes,
     offsets,
     refused_requests,
     regexes,
-    upgrade,
 )
 from rota.coordinator.consumer_group.description import ConsumerDescription, describe
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, refusal
@@ -174,7 +173,7 @@ class HostedGroup(Group):
             return refusal(ErrorCode.GROUP_ID_NOT_FOUND, text)
         try:
             group = self._converted(first)
-        except upgrade.CannotUpgrade as refused:
+        except migration.CannotUpgrade as refused:
             return refusal(ErrorCode.GROUP_ID_NOT_FOUND, str(refused))
         checked = check(group, event)
         return checked if isinstance(checked, HeartbeatReply) else (group, checked)
@@ -183,8 +182,8 @@ class HostedGroup(Group):
         """Return a new group, with the members of the classic one. Raises CannotUpgrade."""
         if self.state is GroupState.EMPTY:
             return ConsumerGroup(self.group_id, self.environment)
-        upgrade.check(self, self.environment.settings(self.group_id))
-        return upgrade.convert(self, self.environment, first)
+        migration.check_upgrade(self, self.environment.settings(self.group_id))
+        return migration.upgrade(self, self.environment, first)
 
     def _end_classic(self, step: Step) -> None:
         """Forget the classic group; its members join again in the group of the consumer protocol."""
@@ -245,7 +244,7 @@ class HostedGroup(Group):
             step.refuse(event.token, joining)
             return
         size_max, replaced = self.config.group_size_max, joining.replaces
-        is_last = replaced is not None and downgrade.is_due_when_replaced(group, replaced, size_max)
+        is_last = replaced is not None and migration.is_downgrade_due_when_replaced(group, replaced, size_max)
         member, has_changed = classic_requests.record_join(group, joining, step)
         is_stale = group.target_epoch < group.epoch
         if not is_last:
@@ -263,7 +262,7 @@ class HostedGroup(Group):
         """Remove members; CG17 when only members of the classic protocol stay."""
         group = self.consumer
         assert group is not None
-        if downgrade.is_due(group, removal.members, self.config.group_size_max):
+        if migration.is_downgrade_due(group, removal.members, self.config.group_size_max):
             reason = f"Downgrade group {self.group_id} from consumer to classic for member leaving."
             with_reason = leave.Removal(removal.members, reason, removal.trigger, removal.client_reason)
             if self._downgrade(group, with_reason, step, has_to_rebalance=True):
@@ -276,7 +275,7 @@ class HostedGroup(Group):
         A generation that has to rebalance is recorded without its assignments, so that it rebalances after a crash, too
         (docs/adr/0003).
         """
-        members = downgrade.members_of(group, removal.members, has_to_rebalance=has_to_rebalance)
+        members = migration.downgraded_members(group, removal.members, has_to_rebalance=has_to_rebalance)
         generation = group.epoch
         assigned = {member.member_id: member.assignment for member in members}
         self.members = members

@@ -13,7 +13,7 @@ from tests.unit.coordinator.consumer_group.mixed_script import (
 )
 from tests.unit.coordinator.consumer_group.script import REBALANCE_MS, Script, TopicsInMemory
 from tests.unit.coordinator.consumer_group.test_heartbeat import two_members
-from tests.unit.coordinator.consumer_group.test_upgrade import check_replay
+from tests.unit.coordinator.consumer_group.test_migration import check_replay
 
 from rota.coordinator.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
 from rota.coordinator.group import notes
