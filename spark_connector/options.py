@@ -50,7 +50,8 @@ COMMON: Final = (
 )
 BATCH: Final = (*COMMON, *ENDING)
 STREAM: Final = (*COMMON, "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
-WRITE: Final = ("topic", "includeHeaders")
+WRITE: Final = ("topic", "includeHeaders", "decisionTopic")
+TRANSACTIONAL_ID: Final = "kafka.transactional.id"
 SPARK_OPTIONS: Final = ("path", "checkpointLocation")  # Spark passes them to the source with the others
 SERVERS: Final = "kafka.bootstrap.servers"
 WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}
@@ -64,8 +65,8 @@ FORBIDDEN: Final = {
     "kafka.value.serializer": "a cast of the column value",
     "kafka.enable.auto.commit": "group.id, which commits the end of each micro-batch",
     "kafka.interceptor.classes": "nothing: interceptors are not supported",
-    "kafka.transactional.id": "nothing: the sink does not write in transactions",
 }
+TRANSACTION_TIMEOUT_MS: Final = 900_000  # transaction.max.timeout.ms of a broker by default
 TRIGGER_DELAY_MAX_MS: Final = 900_000
 OFFSET_RETRIES: Final = 3  # fetchOffset.numRetries
 OFFSET_RETRY_INTERVAL_MS: Final = 1_000  # fetchOffset.retryIntervalMs
@@ -127,12 +128,21 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Transactions:
+    """How a sink writes in transactions. `prefix`: what its transactional ids begin with."""
+
+    prefix: str
+    decision_topic: str
+
+
+@dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """The options of a sink. `topic` None: each row names its topic."""
+    """The options of a sink. `topic` None: each row names its topic. `transactions` None: it writes without them."""
 
     client: Mapping[str, str] = field(repr=False)
     topic: str | None
     include_headers: bool
+    transactions: Transactions | None = None
 
 
 def batch_options(options: Mapping[str, str]) -> ReadOptions:
@@ -154,7 +164,23 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     raw = _RawOptions(options, WRITE, "a sink")
     client = raw.client()
     _validate_client(ProducerConfig, client)
-    return WriteOptions(client, raw.text("topic"), raw.boolean("includeHeaders", True))
+    transactions = _transactions(raw, client.pop("transactional.id", None))
+    if transactions is not None:
+        client.setdefault("transaction.timeout.ms", str(TRANSACTION_TIMEOUT_MS))
+    return WriteOptions(client, raw.text("topic"), raw.boolean("includeHeaders", True), transactions)
+
+
+def _transactions(raw: _RawOptions, prefix: str | None) -> Transactions | None:
+    topic = raw.text("decisionTopic")
+    if prefix is None:
+        if topic is not None:
+            raise OptionError("decisionTopic", topic, f"given together with {TRANSACTIONAL_ID}, or left out")
+        return None
+    topic = f"{prefix}-decisions" if topic is None else topic
+    if not _TOPIC.fullmatch(topic):
+        expected = f"a topic's name; without it, {TRANSACTIONAL_ID} is its beginning: letters, digits and ._-"
+        raise OptionError("decisionTopic", topic, expected)
+    return Transactions(prefix, topic)
 
 
 class _RawOptions:
@@ -167,6 +193,8 @@ class _RawOptions:
             low = name.lower()
             if low in FORBIDDEN:
                 raise OptionError(name, options[name], f"left out; use {FORBIDDEN[low]}")
+            if low == TRANSACTIONAL_ID and valid is not WRITE:
+                raise OptionError(name, options[name], "left out: only a sink writes in transactions")
             if low not in known and not low.startswith(KAFKA):
                 raise OptionError(name, options[name], _expected_name(name, valid, query))
 

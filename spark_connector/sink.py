@@ -2,7 +2,8 @@
 
 Laws
     A task ends when all of its records are acknowledged: at least once, and without duplicates as long as Spark does
-    not run the task again (the producer is idempotent).
+    not run the task again (the producer is idempotent). With a transactional id each micro-batch is written once:
+    two_phase/ has how.
     A record that is not delivered fails its task with the broker's reason, before all other records are sent.
     Records are sent while Spark computes the next rows of the task.
     A record goes to its partition when it names one, else to the partition that Kafka's partitioner picks for its key.
@@ -29,6 +30,9 @@ from rota.spark_connector.errors import OptionError
 from rota.spark_connector.options import WriteOptions
 from rota.spark_connector.shipping import Shipped
 from rota.spark_connector.spark_api import HAS_STREAM_ARROW_WRITER, DataSourceStreamArrowWriter, to_arrow_schema
+from rota.spark_connector.two_phase.micro_batch import abort, commit
+from rota.spark_connector.two_phase.task_attempt import TaskAttempt
+from rota.spark_connector.two_phase.task_write import PreparedTask, write_prepared
 
 LINGER_MS: Final = 20  # a task writes without pauses, so batches fill within this time
 BATCH_BYTES: Final = 128 << 10
@@ -72,7 +76,19 @@ class RotaStreamWriter(Shipped, DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Write the rows of one task of a micro-batch. Raises DeliveryFailed, KafkaError, OptionError."""
         batches = iterator if HAS_STREAM_ARROW_WRITER else to_batches(iterator, self._schema)
+        if self._options.transactions is not None:
+            return prepare(batches, self._options, TaskAttempt.of_stream())
         return write(batches, self._options)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Commit the micro-batch, on the driver. Raises as Committer does."""
+        if self._options.transactions is not None:
+            commit(messages, batchId, settings_of(self._options), self._options.transactions)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Undo a micro-batch whose job or commit has failed, on the driver; what is decided is committed."""
+        if self._options.transactions is not None:
+            abort(messages, batchId, settings_of(self._options), self._options.transactions)
 
 
 def to_batches(rows: Iterator[Any], schema: StructType) -> Iterator[pa.RecordBatch]:
@@ -120,20 +136,38 @@ def write(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> TaskResul
 
 
 async def _write(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> TaskResult:
+    async with Producer(ProducerConfig.from_properties(settings_of(options))) as producer:
+        return TaskResult(await send_all(producer, batches, options))
+
+
+def settings_of(options: WriteOptions) -> dict[str, str]:
+    """The settings of a task's producer, by Kafka's names."""
+    return {"linger.ms": str(LINGER_MS), "batch.size": str(BATCH_BYTES), **options.client}
+
+
+async def send_all(producer: Producer, batches: Iterator[pa.RecordBatch], options: WriteOptions) -> int:
+    """Send all rows; return their number when they are acknowledged. Raises DeliveryFailed, KafkaError."""
     count = 0
     pending: deque[Delivery] = deque()  # the last record of each slice, to notice a failure early
-    settings = {"linger.ms": str(LINGER_MS), "batch.size": str(BATCH_BYTES), **options.client}
-    async with Producer(ProducerConfig.from_properties(settings)) as producer:
-        # in a thread, so that the producer sends while Spark computes the next batch
-        while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-            for start in range(0, batch.num_rows, SLICE_ROWS):
-                part = batch.slice(start, SLICE_ROWS)
-                pending.append(await _send(producer, part, options))
-                while pending and pending[0].done():
-                    pending.popleft().result()
-            count += batch.num_rows
-        await producer.flush()
-    return TaskResult(count)
+    # in a thread, so that the producer sends while Spark computes the next batch
+    while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+        for start in range(0, batch.num_rows, SLICE_ROWS):
+            part = batch.slice(start, SLICE_ROWS)
+            pending.append(await _send(producer, part, options))
+            while pending and pending[0].done():
+                pending.popleft().result()
+        count += batch.num_rows
+    await producer.flush()
+    return count
+
+
+def prepare(batches: Iterator[pa.RecordBatch], options: WriteOptions, attempt: TaskAttempt) -> PreparedTask:
+    """Write all rows of a task in a transaction that the driver ends."""
+    assert options.transactions is not None
+    call = write_prepared(
+        attempt, settings_of(options), options.transactions, lambda producer: send_all(producer, batches, options)
+    )
+    return asyncio.run(call)
 
 
 async def _send(producer: Producer, batch: pa.RecordBatch, options: WriteOptions) -> Delivery:

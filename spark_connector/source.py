@@ -19,7 +19,15 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.options import BATCH, STREAM, ReadOptions, batch_options, stream_options, write_options
+from rota.spark_connector.options import (
+    BATCH,
+    STREAM,
+    TRANSACTIONAL_ID,
+    ReadOptions,
+    batch_options,
+    stream_options,
+    write_options,
+)
 from rota.spark_connector.schema import spark_schema
 from rota.spark_connector.secret_options import redaction_pattern
 from rota.spark_connector.spark_api import HAS_STREAM_LIMITS
@@ -76,7 +84,11 @@ class RotaDataSource(DataSource):
             raise OptionError("mode", "overwrite", "append: a topic cannot be overwritten")
         from rota.spark_connector.sink import RotaWriter
 
-        return RotaWriter(write_options(dict(self.options)), schema)
+        options = write_options(dict(self.options))
+        if options.transactions is not None:
+            expected = "left out: only a stream writes in transactions, whose micro-batches have numbers"
+            raise OptionError(TRANSACTIONAL_ID, options.transactions.prefix, expected)
+        return RotaWriter(options, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """A stream of rows to write. Raises OptionError."""

@@ -286,6 +286,11 @@ ACTIONS: Final[dict[str, tuple[CodesByAction, ...]]] = {
     ),
     "AddOffsetsToTxn": (_TRANSACTIONAL, {ErrorAction.ABORT: (E.GROUP_AUTHORIZATION_FAILED, E.INVALID_GROUP_ID)}),
     "EndTxn": (_TRANSACTIONAL, {ErrorAction.ABORT: (E.INVALID_TXN_STATE,)}),  # after a timeout it is aborted already
+    "DescribeTransactions": (
+        _COORDINATED,
+        {ErrorAction.FATAL: (E.TRANSACTIONAL_ID_NOT_FOUND, E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)},
+    ),
+    "ListTransactions": ({ErrorAction.RETRY: (E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE)},),
     "TxnOffsetCommit": (
         _TRANSACTIONAL,
         {

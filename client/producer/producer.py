@@ -39,6 +39,7 @@ from rota.client.producer.accumulator import Accumulator, Limits
 from rota.client.producer.batch import Batch, Queue, record_bytes
 from rota.client.producer.delivery import Delivery, ended, first_unreported
 from rota.client.producer.memory import Memory
+from rota.client.producer.prepared import PreparedTransaction
 from rota.client.producer.records import plain_bytes, plain_headers
 from rota.client.producer.route import Route
 from rota.client.producer.sender import Sender
@@ -417,6 +418,15 @@ class Producer:
         IllegalUse."""
         timeout_ms = milliseconds("timeout_ms", timeout_ms)
         await self._transactional().abort(timeout_ms)
+
+    async def prepare_transaction(self, *, timeout_ms: int | None = None) -> PreparedTransaction | None:
+        """Deliver the sent records and leave the transaction open; another process ends it (prepared.py), also after
+        this one has ended. None: nothing was sent. Close the producer then: it does not abort.
+
+        The broker aborts it after `transaction_timeout_ms`. Raises TransactionError, TimedOut (abort it), IllegalUse.
+        """
+        timeout_ms = milliseconds("timeout_ms", timeout_ms)
+        return await self._transactional().prepare(timeout_ms)
 
     @property
     def is_abort_pending(self) -> bool:

@@ -7,6 +7,7 @@ Laws
     Version 1 (before transaction.version 2, KIP-890): no batch of a partition is sent before the coordinator has added
     the partition; after an abort with a batch that failed, the epoch is bumped before the next transaction.
     Version 2: the brokers add the partitions, and each end of a transaction bumps the epoch.
+    A prepared transaction is not ended by its producer, which can only be closed.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ from rota.client.errors import (
     Unsupported,
 )
 from rota.client.network.error_actions import ErrorAction, error_action
+from rota.client.producer.prepared import PreparedTransaction
 from rota.client.types import TopicPartition
 from rota.protocol.errors import ErrorCode
 
 FEATURE: Final = "transaction.version"
 BROKERS_ADD: Final = 2  # the version since which brokers add partitions and bump epochs
 _FENCED: Final = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
+_NEW_IDENTITY: Final = frozenset({ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_ID_MAPPING})
 _FATAL_FOR_WRITES: Final = frozenset(  # other errors of Produce concern the transaction only
     {
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
@@ -50,6 +53,7 @@ class TransactionState(Enum):
     COMMIT_SENT = "the coordinator may have decided the commit"
     ABORTING = "the abort waits for responses, or was sent"
     ABORTABLE = "it has failed and must be aborted"
+    PREPARED = "all is delivered, and another process ends it"
     FAILED = "the producer must be closed"
 
 
@@ -153,6 +157,15 @@ class TransactionMachine:
         self.raise_error()
         self.state = S.COMMIT_SENT
 
+    def prepared(self) -> PreparedTransaction | None:
+        """All records are delivered, and the transaction is left open; None: there is none at the coordinator. Raises
+        the transaction's failure, IllegalUse."""
+        self._require(S.OPEN)
+        self.state = S.PREPARED
+        if not self.is_begun_at_coordinator:
+            return None
+        return PreparedTransaction(self.transactional_id, *self.producer, self.version)
+
     def aborting(self) -> None:
         """An abort begins. Raises IllegalUse, TransactionFailed."""
         if self.state not in ABORT_PENDING:
@@ -171,8 +184,8 @@ class TransactionMachine:
 
     @property
     def is_in_transaction(self) -> bool:
-        """Whether a transaction is open or has not ended yet."""
-        return self.state not in (S.UNINITIALIZED, S.READY, S.FAILED)
+        """Whether this producer has to end a transaction, or its end is under way."""
+        return self.state not in (S.UNINITIALIZED, S.READY, S.PREPARED, S.FAILED)
 
     def raise_error(self) -> None:
         """Raise the failure of the transaction or of the producer, if there is one."""
@@ -194,6 +207,7 @@ _ADVICE: Final = {
     S.COMMIT_SENT: "the outcome of the commit is not known: await commit_transaction() again",
     S.ABORTING: "the transaction is being aborted: await abort_transaction()",
     S.ABORTABLE: "the transaction has failed: abort it",
+    S.PREPARED: "the transaction is prepared for another process: close the producer",
     S.FAILED: "the producer has failed: close it",
 }
 
@@ -210,6 +224,11 @@ def transaction_error(transactional_id: str, cause: KafkaError) -> TransactionEr
     if code in _FATAL_FOR_WRITES or isinstance(root, Unsupported):
         return _fatal(transactional_id, code, cause)
     return _with_cause(TransactionAbortable(f"the transaction of {transactional_id} must be aborted: {cause}"), cause)
+
+
+def needs_new_identity(why: KafkaError) -> bool:
+    """Whether the coordinator does not know the producer id any more, so that there is nothing to abort."""
+    return isinstance(why.__cause__, BrokerError) and why.__cause__.code in _NEW_IDENTITY
 
 
 def response_error(transactional_id: str, api: int, failure: BrokerError) -> TransactionError:

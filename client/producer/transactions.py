@@ -30,16 +30,17 @@ from rota.client.network.targets import Coordinator, Target, TransactionCoordina
 from rota.client.producer.accumulator import Accumulator
 from rota.client.producer.batch import Batch
 from rota.client.producer.delivery import ended, failure
+from rota.client.producer.prepared import END_VERSION_MAX, PreparedTransaction
 from rota.client.producer.requests import Offsets, offset_topics
 from rota.client.producer.transaction import (
     BROKERS_ADD,
     FEATURE,
     TransactionMachine,
     TransactionState,
+    needs_new_identity,
     response_error,
 )
 from rota.client.types import GroupMetadata, TopicPartition
-from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from rota.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from rota.protocol.messages.end_txn import EndTxnRequest
@@ -47,11 +48,9 @@ from rota.protocol.messages.init_producer_id import InitProducerIdRequest
 from rota.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 ADD_PARTITIONS_VERSION_MAX: Final = 3  # later versions are for brokers
-END_VERSION_MAX: Final = 4  # v5 bumps the epoch (version 2)
 OFFSETS_VERSION_MIN: Final = 3  # with member and generation (KIP-447)
 OFFSETS_VERSION_MAX: Final = 4  # v5 adds the offsets partition by itself (version 2)
 _SENDING: Final = (TransactionState.OPEN, TransactionState.COMMITTING)
-_NEW_IDENTITY: Final = frozenset({ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_ID_MAPPING})
 _log = logger("rota.client.transaction")
 
 
@@ -114,6 +113,18 @@ class Transactions:
         timeout_ms = self._config.max_block_ms if timeout_ms is None else timeout_ms
         if await self._has_ended(TransactionState.COMMIT_SENT):
             return
+        await self._deliver(timeout_ms)
+        self.machine.commit_sent()
+        await self._end(committed=True, timeout_ms=timeout_ms)
+
+    async def prepare(self, timeout_ms: int | None) -> PreparedTransaction | None:
+        """Deliver all and leave the transaction open for another process; None: it has nothing to end. Raises
+        TransactionError, IllegalUse, TimedOut."""
+        await self._wait_for_ending()
+        await self._deliver(self._config.max_block_ms if timeout_ms is None else timeout_ms)
+        return self.machine.prepared()
+
+    async def _deliver(self, timeout_ms: int) -> None:
         self.machine.committing()
         try:
             if self.machine.state is TransactionState.COMMITTING:
@@ -121,8 +132,6 @@ class Transactions:
                 await self._wait_for_offsets(timeout_ms)
         finally:
             self.machine.reopened()
-        self.machine.commit_sent()
-        await self._end(committed=True, timeout_ms=timeout_ms)
 
     async def abort(self, timeout_ms: int | None) -> None:
         """Drop the records that were not delivered and abort. Raises TransactionFailed, TimedOut, IllegalUse."""
@@ -215,7 +224,7 @@ class Transactions:
             except TransactionAbortable as why:
                 if committed:
                     raise
-                if not _needs_new_identity(why):  # an abort that is refused cannot be aborted
+                if not needs_new_identity(why):  # an abort that is refused cannot be aborted
                     self._failed(TransactionFailed(str(why)))
                     raise TransactionFailed(str(why)) from why
                 machine.needs_new_epoch = True
@@ -283,7 +292,11 @@ class Transactions:
                 request,
                 "adding partitions to a transaction",
                 self._config.max_block_ms,
-                codes=_partition_codes,
+                codes=lambda answer: (
+                    result.partition_error_code
+                    for topic in answer.results_by_topic_v3_and_below
+                    for result in topic.results_by_partition
+                ),
                 version_max=ADD_PARTITIONS_VERSION_MAX,
             )
         except KafkaError as why:
@@ -378,15 +391,3 @@ class Transactions:
             last = BrokerError(refused[0], what)
             raise TimedOut(f"{what} ({self._id}) did not succeed within {timeout_ms} ms: {last}") from last
         return answer
-
-
-def _needs_new_identity(why: KafkaError) -> bool:
-    return isinstance(why.__cause__, BrokerError) and why.__cause__.code in _NEW_IDENTITY
-
-
-def _partition_codes(answer: Any) -> Iterable[int]:
-    return (
-        result.partition_error_code
-        for topic in answer.results_by_topic_v3_and_below
-        for result in topic.results_by_partition
-    )

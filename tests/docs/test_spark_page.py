@@ -113,6 +113,7 @@ def table() -> dict[str, set[str]]:
 def test_the_table_has_every_option_with_its_uses() -> None:
     answer = {name: {"batch", "stream", "sink"} if where == {"all"} else where for name, where in table().items()}
     assert answer.pop("kafka.…") == {"batch", "stream", "sink"}
+    assert answer.pop(options.TRANSACTIONAL_ID) == {"sink"}
     assert answer.pop("kafka.group.id") == {"batch", "stream"}
     assert answer.pop(options.SERVERS) == {"batch", "stream", "sink"}
     taken = {"batch": options.BATCH, "stream": options.STREAM, "sink": options.WRITE}

@@ -7,7 +7,7 @@ import pytest
 from rota.client.types import TopicPartition
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.offsets import EARLIEST, LATEST
-from rota.spark_connector.options import batch_options, parse_duration_ms, stream_options, write_options
+from rota.spark_connector.options import Transactions, batch_options, parse_duration_ms, stream_options, write_options
 
 SERVERS = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 BASE = {**SERVERS, "subscribe": "orders"}
@@ -104,7 +104,7 @@ def test_limits_of_a_micro_batch() -> None:
         ({**BASE, "minPartitions": "0"}, "minPartitions"),
         ({**BASE, "failOnDataLoss": "maybe"}, "failOnDataLoss"),
         ({**BASE, "maxOffsetsPerTrigger": "5"}, "maxOffsetsPerTrigger"),
-        ({**BASE, "kafka.transactional.id": "t"}, "does not write in transactions"),
+        ({**BASE, "kafka.transactional.id": "t"}, "only a sink writes in transactions"),
         ({**BASE, "kafka.enable.auto.commit": "true"}, "kafka.enable.auto.commit"),
         ({**BASE, "kafka.max.poll.record": "1"}, "max.poll.records"),
         ({**SERVERS, "subscribe": "t", "kafka.bootstrap.servers": "nowhere"}, "bootstrap"),
@@ -135,7 +135,31 @@ def test_a_sink_may_leave_the_topic_to_its_rows() -> None:
     assert write_options({**SERVERS, "topic": "out", "includeHeaders": "true"}).include_headers
 
 
-@pytest.mark.parametrize("options", [{**SERVERS, "subscribe": "t"}, {**SERVERS, "kafka.acks": "some"}, {}])
+def test_a_sink_with_a_transactional_id_has_a_decision_topic() -> None:
+    answer = write_options({**SERVERS, "kafka.transactional.id": "once"})
+    assert answer.transactions == Transactions("once", "once-decisions")
+    assert answer.client["transaction.timeout.ms"] == "900000"
+    assert "transactional.id" not in answer.client
+    own = {"kafka.transaction.timeout.ms": "5000", "decisionTopic": "d"}
+    answer = write_options({**SERVERS, "kafka.transactional.id": "with space", **own})
+    assert answer.transactions == Transactions("with space", "d")
+    assert answer.client["transaction.timeout.ms"] == "5000"
+    assert write_options(SERVERS).transactions is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {**SERVERS, "subscribe": "t"},
+        {**SERVERS, "kafka.acks": "some"},
+        {},
+        {**SERVERS, "decisionTopic": "d"},
+        {**SERVERS, "kafka.transactional.id": "id", "decisionTopic": "or ders"},
+        {**SERVERS, "kafka.transactional.id": "with space"},
+        {**SERVERS, "kafka.transactional.id": ""},
+        {**SERVERS, "kafka.transactional.id": "id", "kafka.acks": "1"},
+    ],
+)
 def test_invalid_sink_options_are_refused(options: dict[str, str]) -> None:
     with pytest.raises(OptionError):
         write_options(options)

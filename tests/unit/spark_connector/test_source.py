@@ -56,6 +56,13 @@ def test_records_cannot_be_overwritten() -> None:
         source(**SERVERS, topic="t").writer(VALUE, overwrite=True)
 
 
+def test_only_a_stream_writes_in_transactions() -> None:
+    options = {**SERVERS, "topic": "t", "kafka.transactional.id": "id"}
+    assert isinstance(source(**options).streamWriter(VALUE, overwrite=False), RotaStreamWriter)
+    with pytest.raises(OptionError, match="only a stream"):
+        source(**options).writer(VALUE, overwrite=False)
+
+
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [

@@ -1,0 +1,162 @@
+"""The two phases on a real broker, interrupted at each step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.interop.kit import unique
+from tests.soak import SOAK
+from tests.unit.spark_connector.conftest import create
+from tests.unit.spark_connector.two_phase.world import World, expected
+
+from rota.client.errors import ProducerFenced
+from rota.spark_connector.two_phase import committer
+from rota.spark_connector.two_phase.errors import DecidedTransactionLost, OldMicroBatch, PreparedTransactionLost
+from rota.testing import running_broker
+
+# what the driver does at the brokers, in its process
+REQUESTS = (
+    (committer.DecisionTopic, "last"),
+    (committer, "is_open"),
+    (committer.DecisionTopic, "write"),
+    (committer, "commit_prepared"),
+    (committer, "open_ids"),
+)
+STEPS = 16  # two for each of: last, is_open and commit_prepared of two tasks, open_ids, two times write
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.fixture
+def world(bootstrap: str) -> World:
+    return World(bootstrap, create(bootstrap, unique("sink")))
+
+
+@pytest.fixture
+def killed(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`killed(step)`: from now on the process ends before that request or, with a number that is odd, after it."""
+    count = 0
+
+    def arm(step: int) -> None:
+        nonlocal count
+        count = 0
+
+        def wrap(inner: Any) -> Any:
+            async def call(*args: Any, **more: Any) -> Any:
+                nonlocal count
+                at, count = count, count + 2
+                if at == step:
+                    raise Killed
+                result = await inner(*args, **more)
+                if at + 1 == step:
+                    raise Killed
+                return result
+
+            return call
+
+        for owner, name in REQUESTS:
+            monkeypatch.setattr(owner, name, wrap(getattr(owner, name)))
+
+    return arm
+
+
+@pytest.mark.parametrize("step", range(STEPS))
+@pytest.mark.parametrize("is_aborted", [False, True] if SOAK else [False])
+def test_sk4_a_driver_that_is_killed_at_any_step_commits_each_record_once(
+    world: World, killed: Any, monkeypatch: pytest.MonkeyPatch, step: int, is_aborted: bool
+) -> None:
+    world.commit(0, world.tasks(0))
+    tasks = world.tasks(1)
+    killed(step)
+    with pytest.raises(Killed):
+        world.commit(1, tasks)
+    monkeypatch.undo()
+    if is_aborted or step % 2:  # Spark calls it when the process for the commit was killed, but not the driver
+        world.abort(1, tasks)
+    assert set(world.visible()) <= set(expected(0, 1))
+    world.commit(1, world.tasks(1, "next run"))
+    assert world.visible() == expected(0, 1)
+    world.commit(2, world.tasks(2, "next run"))
+    assert world.visible() == expected(0, 1, 2)
+    assert world.decision() is not None
+    assert world.decision().is_complete  # type: ignore[union-attr]
+
+
+def test_the_steps_are_all(world: World, killed: Any) -> None:
+    killed(STEPS)
+    world.commit(0, world.tasks(0))
+    assert world.visible() == expected(0)
+
+
+def test_sk3_nothing_is_visible_before_the_decision_and_a_failed_job_leaves_nothing(world: World) -> None:
+    tasks = world.tasks(0)
+    assert world.visible() == []
+    world.abort(0, [tasks[0], None])  # the other attempt has prepared, but Spark has no message of it
+    world.commit(0, world.tasks(0, "next run"))
+    assert world.visible() == expected(0)
+    assert world.written() == sorted(expected(0) * 2)
+
+
+def test_sk3_leftovers_of_other_attempts_are_aborted_with_the_micro_batch(world: World) -> None:
+    world.task(0, 0, "run", attempt=1)  # speculation
+    world.task(0, 1, "killed run")
+    world.commit(0, world.tasks(0))
+    assert world.visible() == expected(0)  # and so no reader waits for the end of another transaction
+
+
+def test_sk4_a_micro_batch_that_another_driver_has_decided_is_not_written_again(world: World) -> None:
+    late, first = world.tasks(0, "late"), world.tasks(0, "first")
+    world.commit(0, first)
+    assert [task.is_decided for task in world.tasks(0, "third")] == [True, True]
+    world.commit(0, late)
+    world.abort(0, late)
+    assert world.visible() == expected(0)
+
+
+async def test_sk4_a_decision_is_written_by_the_last_that_has_read(world: World) -> None:
+    arguments = (world.settings, world.topic, world.transactions.decision_topic, world.query)
+    async with committer.Committer(*arguments) as first, committer.Committer(*arguments) as second:
+        with pytest.raises(ProducerFenced):
+            await first._decisions.write(committer.Decision(0, ()))
+        await second._decisions.write(committer.Decision(0, ()))
+
+
+def test_sk5_a_transaction_that_ended_before_the_decision_undoes_the_micro_batch() -> None:
+    with running_broker() as broker:
+        world = World(broker.bootstrap_servers, create(broker.bootstrap_servers, "sink"))
+        tasks = world.tasks(0)
+        broker.advance(minutes=16)
+        with pytest.raises(PreparedTransactionLost, match=r"none of its records is visible: .*sink-q-run-0-0, sink-q"):
+            world.commit(0, tasks)
+        world.abort(0, tasks)
+        world.commit(0, world.tasks(0, "next run"))
+        assert world.visible() == expected(0)
+
+
+def test_sk5_a_decided_transaction_that_the_broker_has_aborted_is_an_error_at_each_attempt(
+    killed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_broker() as broker:
+        world = World(broker.bootstrap_servers, create(broker.bootstrap_servers, "sink"))
+        tasks = world.tasks(0)
+        killed(10)  # before the second of the two commits
+        with pytest.raises(Killed):
+            world.commit(0, tasks)
+        monkeypatch.undo()
+        broker.advance(minutes=16)
+        for run in ("second", "third"):
+            with pytest.raises(DecidedTransactionLost, match=r"1 of its transactions are visible.*sink-q-run-\d-0"):
+                world.commit(0, world.tasks(0, run))
+        assert len(world.visible()) == 1
+
+
+def test_an_older_checkpoint_is_refused(world: World) -> None:
+    old = world.tasks(0)
+    world.commit(1, world.tasks(1, "other"))
+    with pytest.raises(OldMicroBatch, match=r"micro-batch 0 .* micro-batch 1"):
+        world.commit(0, old)
+    with pytest.raises(OldMicroBatch):
+        world.task(0, 0, "third")
