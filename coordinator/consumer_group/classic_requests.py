@@ -19,9 +19,10 @@ from typing import Final
 
 from rota.coordinator.consumer_group import notes, records, refused_requests
 from rota.coordinator.consumer_group.embedded_protocol import owned_partitions, write_assignment
-from rota.coordinator.consumer_group.heartbeat_checks import is_full
+from rota.coordinator.consumer_group.heartbeat import is_full
 from rota.coordinator.consumer_group.leave import Removal, Remove
 from rota.coordinator.consumer_group.member import ClassicMember, Member, MemberState
+from rota.coordinator.consumer_group.reconciliation import reconciled
 from rota.coordinator.consumer_group.settings import MigrationPolicy
 from rota.coordinator.consumer_group.state import ConsumerGroup
 from rota.coordinator.consumer_group.steps import (
@@ -31,7 +32,7 @@ from rota.coordinator.consumer_group.steps import (
     refresh_session,
     synced,
 )
-from rota.coordinator.consumer_group.subscription import Change, reconciled, replace_static, update_member
+from rota.coordinator.consumer_group.target import Change, replace_static, update_member
 from rota.coordinator.group.effects import Joined, LeaveResult, Step, Synced
 from rota.coordinator.group.events import NO_MEMBER, Heartbeat, InstanceId, Join, Leave, LeavingMember, MemberId, Sync
 from rota.coordinator.group.join import PROTOCOLS_NAMED_MAX

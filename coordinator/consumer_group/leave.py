@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from rota.coordinator.consumer_group import notes, records, steps
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply
-from rota.coordinator.consumer_group.heartbeat_checks import Admitted, known_static, unknown
+from rota.coordinator.consumer_group.heartbeat import Admitted, known_static, unknown
 from rota.coordinator.consumer_group.member import STATIC_LEFT_EPOCH, Member, MemberState, Owned
 from rota.coordinator.consumer_group.refused_requests import refused_heartbeat
 from rota.coordinator.consumer_group.state import ConsumerGroup, ConsumerGroupState

@@ -28,8 +28,7 @@ from rota.coordinator.consumer_group import (
 )
 from rota.coordinator.consumer_group.description import ConsumerDescription, describe
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, refusal
-from rota.coordinator.consumer_group.heartbeat import Client, accept, check, extend_session, heartbeat
-from rota.coordinator.consumer_group.heartbeat_checks import Admitted
+from rota.coordinator.consumer_group.heartbeat import Admitted, Client, accept, check, extend_session, heartbeat
 from rota.coordinator.consumer_group.records import ConsumerRecord
 from rota.coordinator.consumer_group.settings import Environment
 from rota.coordinator.consumer_group.state import ConsumerGroup, ConsumerGroupState

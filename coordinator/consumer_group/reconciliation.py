@@ -10,7 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
+from rota.coordinator.consumer_group import records
 from rota.coordinator.consumer_group.member import Member, MemberState, Owned, Partitions
+from rota.coordinator.consumer_group.state import NO_TARGET, ConsumerGroup
+from rota.coordinator.consumer_group.steps import record, set_rebalance_timer
+from rota.coordinator.group.effects import Step
 
 Reported = Iterable[tuple[bytes, Iterable[int]]] | None  # what the member says that it owns; None: unchanged
 
@@ -24,6 +28,28 @@ class Target:
     topic_ids: Collection[bytes]
     is_owned: Callable[[bytes, int], bool]  # by any member of the group
     has_subscription_changed: bool = False
+
+
+def reconciled(
+    group: ConsumerGroup, member: Member, owned: Reported, step: Step, *, has_subscription_changed: bool
+) -> Member:
+    """Move the member towards its target assignment."""
+    if not has_subscription_changed and member.is_reconciled_to(group.target_epoch):
+        return member
+    topics = (group.topics.get(name) for name in group.topics_of(member))
+    target = Target(
+        epoch=group.target_epoch,
+        partitions=group.targets.get(member.member_id, NO_TARGET),
+        topic_ids=frozenset(topic.topic_id for topic in topics if topic is not None),
+        is_owned=lambda topic_id, index: (topic_id, index) in group.owners,
+        has_subscription_changed=has_subscription_changed,
+    )
+    after = reconcile(member, target, owned)
+    if after != member:
+        record(group, records.current(group.group_id, after), step)
+        group.progress.advance(member, after, group.target_epoch, step.now_ms)
+        set_rebalance_timer(group, after, step)
+    return after
 
 
 def reconcile(member: Member, target: Target, reported: Reported) -> Member:
