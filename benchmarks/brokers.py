@@ -52,7 +52,7 @@ def first_answer(address: str, began: float) -> float:
     while time.perf_counter() - began < START_S:
         try:
             wire = Wire(address)
-            wire.ask(ApiVersionsRequest(), 0, ApiVersionsResponse)
+            wire.send_request(ApiVersionsRequest(), 0, ApiVersionsResponse)
             wire.close()
             return time.perf_counter() - began
         except OSError:

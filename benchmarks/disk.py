@@ -121,7 +121,7 @@ class Beats:
         )
         while not done.wait(BEAT_EVERY_S):
             began = time.perf_counter()
-            answer = self._wire.ask(request, HEARTBEAT_VERSION, HeartbeatResponse)
+            answer = self._wire.send_request(request, HEARTBEAT_VERSION, HeartbeatResponse)
             took.append(time.perf_counter() - began)
             assert not answer.error_code
 
@@ -130,14 +130,14 @@ def create(address: str, topic: str, configs: dict[str, str], partitions: int = 
     wire = Wire(address)
     named = tuple(CreatableTopicConfig(name=name, value=value) for name, value in configs.items())
     wanted = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1, configs=named)
-    answer = wire.ask(CreateTopicsRequest(topics=(wanted,), timeout_ms=60_000), 5, CreateTopicsResponse)
+    answer = wire.send_request(CreateTopicsRequest(topics=(wanted,), timeout_ms=60_000), 5, CreateTopicsResponse)
     assert not answer.topics[0].error_code, answer
     wire.close()
 
 
 def delete(address: str, topic: str) -> None:
     wire = Wire(address)
-    answer = wire.ask(DeleteTopicsRequest(topic_names=(topic,), timeout_ms=60_000), 5, DeleteTopicsResponse)
+    answer = wire.send_request(DeleteTopicsRequest(topic_names=(topic,), timeout_ms=60_000), 5, DeleteTopicsResponse)
     assert not answer.responses[0].error_code, answer
     wire.close()
 
@@ -150,7 +150,7 @@ def fill(address: str, topic: str, mb: int) -> None:
         keys = (b"key-%d" % ((first + at) % KEYS) for at in range(RECORDS_PER_BATCH))
         records = write_pairs([(key, value) for key in keys], int(time.time() * 1000))
         data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=0, records=records),))
-        answer = wire.ask(
+        answer = wire.send_request(
             ProduceRequest(acks=1, timeout_ms=10_000, topic_data=(data,)), PRODUCE_VERSION, ProduceResponse
         )
         assert not answer.responses[0].partition_responses[0].error_code

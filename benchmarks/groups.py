@@ -53,7 +53,7 @@ def find_coordinator(address: str, group: str) -> str:
     wire = Wire(address)
     try:
         for _ in range(RETRIES):
-            found = wire.ask(FindCoordinatorRequest(key=group, key_type=0), 3, FindCoordinatorResponse)
+            found = wire.send_request(FindCoordinatorRequest(key=group, key_type=0), 3, FindCoordinatorResponse)
             if not found.error_code:
                 return f"{found.host}:{found.port}"
             time.sleep(RETRY_S)
@@ -73,7 +73,7 @@ class Member:
     leads: bool = False
     others: tuple[str, ...] = field(default=())
 
-    def ask_to_join(self) -> None:
+    def send_join(self) -> None:
         self.wire.send(join_request(self.group, self.member_id), JOIN_VERSION)
 
     def joined(self) -> bool:
@@ -91,7 +91,7 @@ class Member:
         self.others = tuple(one.member_id for one in answer.members)
         return True
 
-    def ask_to_sync(self) -> None:
+    def send_sync(self) -> None:
         self.wire.send(self.sync_request(self.others if self.leads else ()), SYNC_VERSION)
 
     def sync_request(self, others: Iterable[str]) -> SyncGroupRequest:
@@ -115,9 +115,9 @@ class Member:
     def settle(self) -> None:
         """Join and sync until both worked."""
         while True:
-            self.ask_to_join()
+            self.send_join()
             if self.joined():
-                self.ask_to_sync()
+                self.send_sync()
                 if self.synced():
                     return
 
@@ -126,12 +126,12 @@ def settled(address: str, group: str, count: int) -> list[Member]:
     """A group of that many members in one generation."""
     members = [Member(group, Wire(address)) for _ in range(count)]
     for member in members:  # each gets its id first
-        member.ask_to_join()
+        member.send_join()
     for member in members:
         member.joined()
     gather(members)
     for member in members:
-        member.ask_to_sync()
+        member.send_sync()
     for member in members:
         assert member.synced()
     return members
@@ -144,7 +144,7 @@ def gather(members: Sequence[Member]) -> None:
     while final < 0 or waiting:
         for number, member in sorted(enumerate(members), key=lambda one: not one[1].leads):
             if final < 0 and number not in waiting:
-                member.ask_to_join()
+                member.send_join()
                 waiting.add(number)
         for number in answered(members, waiting):
             waiting.discard(number)

@@ -40,7 +40,7 @@ def connection_kb(broker: Running, count: int) -> float:
 def idle_wires(address: str, count: int) -> list[Wire]:
     wires = [Wire(address) for _ in range(count)]
     for wire in wires:
-        wire.ask(ApiVersionsRequest(), 0, ApiVersionsResponse)
+        wire.send_request(ApiVersionsRequest(), 0, ApiVersionsResponse)
     return wires
 
 

@@ -66,7 +66,7 @@ def fill(address: str, groups: list[str], partitions: int) -> None:
 def loading(wire: Wire, groups: list[str]) -> list[str]:
     """The groups whose coordinator does not answer yet."""
     request = OffsetFetchRequest(groups=tuple(OffsetFetchRequestGroup(group_id=each, topics=None) for each in groups))
-    answer = wire.ask(request, FETCH_VERSION, OffsetFetchResponse)
+    answer = wire.send_request(request, FETCH_VERSION, OffsetFetchResponse)
     return [group.group_id for group in answer.groups if group.error_code in LOADING]
 
 

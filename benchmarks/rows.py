@@ -63,7 +63,7 @@ def create(address: str, topic: str, partitions: int) -> None:
     request = CreateTopicsRequest(
         topics=(CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1),), timeout_ms=10_000
     )
-    answer = wire.ask(request, 5, CreateTopicsResponse)
+    answer = wire.send_request(request, 5, CreateTopicsResponse)
     assert not answer.topics[0].error_code, answer
     wire.close()
     time.sleep(0.3)  # a cluster spreads the news
@@ -72,7 +72,7 @@ def create(address: str, topic: str, partitions: int) -> None:
 def delete(address: str, topic: str) -> None:
     """Rounds must not fill the disk."""
     wire = Wire(address)
-    answer = wire.ask(DeleteTopicsRequest(topic_names=(topic,), timeout_ms=10_000), 5, DeleteTopicsResponse)
+    answer = wire.send_request(DeleteTopicsRequest(topic_names=(topic,), timeout_ms=10_000), 5, DeleteTopicsResponse)
     assert not answer.responses[0].error_code, answer
     wire.close()
 
@@ -120,7 +120,7 @@ def commit_until_accepted(address: str, group: str, topic: str, partitions: int)
     wire = Wire(find_coordinator(address, group))
     request = commit_request(group, topic, partitions)
     for _ in range(RETRIES):
-        answer = wire.ask(request, COMMIT_VERSION, OffsetCommitResponse)
+        answer = wire.send_request(request, COMMIT_VERSION, OffsetCommitResponse)
         codes = {partition.error_code for of_topic in answer.topics for partition in of_topic.partitions}
         if codes == {0}:
             break
@@ -259,7 +259,7 @@ def fill(address: str, topic: str, record_bytes: int, batch_bytes: int, total_by
     )
     wire = Wire(address)
     for _ in range(total_bytes // len(records)):
-        wire.ask(request, PRODUCE_VERSION, ProduceResponse)
+        wire.send_request(request, PRODUCE_VERSION, ProduceResponse)
     wire.close()
 
 
@@ -269,7 +269,7 @@ def _fetch(wire: Wire, topic: str, offset: int, bytes_max: int) -> tuple[bytes |
     request = FetchRequest(
         max_wait_ms=500, min_bytes=1, max_bytes=50 << 20, topics=(FetchTopic(topic=topic, partitions=(part,)),)
     )
-    (answer,) = wire.ask(request, FETCH_VERSION, FetchResponse).responses[0].partitions
+    (answer,) = wire.send_request(request, FETCH_VERSION, FetchResponse).responses[0].partitions
     assert not answer.error_code
     return answer.records or b"", answer.high_watermark
 

@@ -42,11 +42,11 @@ class TransactionalProducer:
     def begin(self) -> None:
         """Find the coordinator and get a producer id."""
         request = FindCoordinatorRequest(key=self.name, key_type=TRANSACTION)
-        self._until(lambda: self.wire.ask(request, 3, FindCoordinatorResponse).error_code)
+        self._until(lambda: self.wire.send_request(request, 3, FindCoordinatorResponse).error_code)
 
         def initialised() -> int:
             init = InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=60_000)
-            answer = self.wire.ask(init, INIT_VERSION, InitProducerIdResponse)
+            answer = self.wire.send_request(init, INIT_VERSION, InitProducerIdResponse)
             self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
             return answer.error_code
 
@@ -73,22 +73,22 @@ class TransactionalProducer:
         part = PartitionProduceData(index=self.partition, records=batch)
         topic = TopicProduceData(name=self.topic, partition_data=(part,))
         request = ProduceRequest(transactional_id=self.name, acks=-1, timeout_ms=10_000, topic_data=(topic,))
-        answer = self.wire.ask(request, PRODUCE_VERSION, ProduceResponse)
+        answer = self.wire.send_request(request, PRODUCE_VERSION, ProduceResponse)
         return answer.responses[0].partition_responses[0].error_code
 
     def _commit(self) -> int:
         request = EndTxnRequest(
             transactional_id=self.name, producer_id=self.producer_id, producer_epoch=self.epoch, committed=True
         )
-        answer = self.wire.ask(request, END_VERSION, EndTxnResponse)
+        answer = self.wire.send_request(request, END_VERSION, EndTxnResponse)
         if not answer.error_code:
             self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
         return answer.error_code
 
-    def _until(self, ask: Callable[[], int]) -> None:
+    def _until(self, send_request: Callable[[], int]) -> None:
         """Ask until the error is 0. Raises for an error that is not of passing."""
         for _ in range(RETRIES):
-            code = ask()
+            code = send_request()
             if not code:
                 return
             assert code in {*RETRIABLE, *NO_PARTITION, CONCURRENT}, f"{self.name}: error {code}"

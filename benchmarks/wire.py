@@ -40,7 +40,7 @@ class Wire:
         _, at = read_response_header(raw, key, version)
         return codec(response, version).decode(raw, at)[0]
 
-    def ask(self, message: Any, version: int, response: type[T]) -> T:
+    def send_request(self, message: Any, version: int, response: type[T]) -> T:
         self.send(message, version)
         return self.receive(response, message.KEY, version)
 

@@ -105,7 +105,9 @@ async def add_acls(session: Session) -> None:
     )
     what = "creating ACLs"
     async with session.cluster() as cluster:
-        answer = await cluster.ask_until(AnyNode(), CreateAclsRequest(creations=creations), _no_codes, what=what)
+        answer = await cluster.send_request_until(
+            AnyNode(), CreateAclsRequest(creations=creations), _no_codes, what=what
+        )
     for result in answer.results:
         _raise_error(result, what)
     _show(session, "added", acls)
@@ -123,7 +125,7 @@ async def remove_acls(session: Session) -> None:
     )
     what = "deleting ACLs"
     async with session.cluster() as cluster:
-        answer = await cluster.ask_until(AnyNode(), DeleteAclsRequest(filters=filters), _no_codes, what=what)
+        answer = await cluster.send_request_until(AnyNode(), DeleteAclsRequest(filters=filters), _no_codes, what=what)
     removed = []
     for result in answer.filter_results:
         _raise_error(result, what)
@@ -292,7 +294,9 @@ async def _describe(cluster: Cluster, selection: AclFilter) -> list[Acl]:
     from rota.protocol.messages.describe_acls import DescribeAclsRequest
 
     what = "describing ACLs"
-    answer = await cluster.ask_until(AnyNode(), DescribeAclsRequest(**_fields(selection)), _no_codes, what=what)
+    answer = await cluster.send_request_until(
+        AnyNode(), DescribeAclsRequest(**_fields(selection)), _no_codes, what=what
+    )
     _raise_error(answer, what)
     return sorted(_acl(resource, each) for resource in answer.resources for each in resource.acls)
 

@@ -237,7 +237,7 @@ class Member:
                 protocol_type=PROTOCOL_TYPE,
                 protocols=(JoinGroupRequestProtocol(name=PROTOCOL, metadata=b""),),
             )
-            joined = await cluster.ask(node, request)
+            joined = await cluster.send_request(node, request)
             if joined.error_code != ErrorCode.MEMBER_ID_REQUIRED or member_id:
                 break
             member_id = joined.member_id
@@ -245,7 +245,7 @@ class Member:
         sync = SyncGroupRequest(group_id=group, generation_id=joined.generation_id, member_id=joined.member_id,
                                 group_instance_id=None, protocol_type=PROTOCOL_TYPE,
                                 protocol_name=PROTOCOL, assignments=())  # fmt: skip
-        _check((await cluster.ask(node, sync)).error_code, "syncing the group", group)
+        _check((await cluster.send_request(node, sync)).error_code, "syncing the group", group)
         return cls(cluster, group, node, joined.member_id, joined.generation_id)
 
     async def heartbeat(self) -> None:
@@ -254,14 +254,14 @@ class Member:
 
         request = HeartbeatRequest(group_id=self._group, generation_id=self._generation, member_id=self._member_id,
                                    group_instance_id=None)  # fmt: skip
-        _check((await self._cluster.ask(self._node, request)).error_code, "heartbeat", self._group)
+        _check((await self._cluster.send_request(self._node, request)).error_code, "heartbeat", self._group)
 
     async def leave(self) -> None:
         """Leave the group; whatever the broker answers."""
         from rota.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 
         members = (MemberIdentity(member_id=self._member_id, group_instance_id=None, reason="the benchmark is over"),)
-        await self._cluster.ask(self._node, LeaveGroupRequest(group_id=self._group, members=members))
+        await self._cluster.send_request(self._node, LeaveGroupRequest(group_id=self._group, members=members))
 
 
 def _check(code: int, what: str, group: str) -> None:

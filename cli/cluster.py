@@ -75,7 +75,7 @@ async def _api_versions(config: ClientConfig, node: int) -> ApiVersionsResponse:
     cluster = Cluster(config)
     await cluster.start()
     try:
-        answer = await cluster.ask(
+        answer = await cluster.send_request(
             node, ApiVersionsRequest(client_software_name="rota-cli", client_software_version="1")
         )
     finally:

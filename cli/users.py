@@ -170,7 +170,7 @@ async def _describe(cluster: Any, user: str | None) -> dict[str, list[dict[str, 
     """Return the credentials of one user, or of all, by name; an unknown user is left out."""
     what = "describing SCRAM users"
     request = DescribeUserScramCredentialsRequest(users=None if user is None else (UserName(name=user),))
-    answer = await cluster.ask_until(AnyNode(), request, _no_codes, what=what)
+    answer = await cluster.send_request_until(AnyNode(), request, _no_codes, what=what)
     _raise_error(answer, what)
     users = {}
     for result in answer.results:
@@ -186,7 +186,7 @@ async def _describe(cluster: Any, user: str | None) -> dict[str, list[dict[str, 
 
 
 async def _alter(cluster: Any, request: AlterUserScramCredentialsRequest, what: str) -> None:
-    answer = await cluster.ask_until(Controller(), request, _no_codes, what=what)
+    answer = await cluster.send_request_until(Controller(), request, _no_codes, what=what)
     for result in answer.results:
         _raise_error(result, what)
 

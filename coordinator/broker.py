@@ -301,7 +301,7 @@ class Broker:
             self.topics,
             broker_id=self.config.node_id,
             write=lambda request: write_markers(self.node, request),
-            ask=self.broker_requests.ask,
+            send_request=self.broker_requests.send_request,
             timers=self.timers,
             now_ms=self.now_ms,
             tick_queue=self.tick_queue,
@@ -324,7 +324,7 @@ class Broker:
         verification = Verification(
             self.transactions,
             broker_id=self.config.node_id,
-            ask=self.broker_requests.ask,
+            send_request=self.broker_requests.send_request,
             timers=self.timers,
             now_ms=self.now_ms,
         )

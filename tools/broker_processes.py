@@ -171,31 +171,34 @@ class BrokerProcesses(ABC):
 
     def _coordinator(self, key_type: int, key: str) -> int:
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,))
-        response = self._ask(request, 4, FindCoordinatorResponse)
+        response = self._send_request(request, 4, FindCoordinatorResponse)
         return response.coordinators[0].node_id
 
     def _seen_by(self, broker: int) -> set[int]:
         """The live brokers, as that one knows them. Raises OSError."""
         address = ("127.0.0.1", self.ports[broker])
-        return {item.broker_id for item in ask(address, DescribeClusterRequest(), 1, DescribeClusterResponse).brokers}
+        return {
+            item.broker_id
+            for item in send_request(address, DescribeClusterRequest(), 1, DescribeClusterResponse).brokers
+        }
 
     def _partition(self, topic: str, partition: int) -> MetadataResponsePartition:
         request = MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False)
-        (described,) = self._ask(request, 12, MetadataResponse).topics
+        (described,) = self._send_request(request, 12, MetadataResponse).topics
         found = [item for item in described.partitions if item.partition_index == partition]
         return found[0] if found else MetadataResponsePartition(partition_index=partition, leader_id=-1)
 
-    def _ask(self, request: Any, version: int, response: type[T]) -> T:
+    def _send_request(self, request: Any, version: int, response: type[T]) -> T:
         """The answer of any broker that runs. Raises ConnectionError."""
         for broker in self._processes:
             try:
-                return ask(("127.0.0.1", self.ports[broker]), request, version, response)
+                return send_request(("127.0.0.1", self.ports[broker]), request, version, response)
             except OSError:
                 continue
         raise ConnectionError("no broker answers")
 
 
-def ask(address: tuple[str, int], request: Any, version: int, response: type[T]) -> T:
+def send_request(address: tuple[str, int], request: Any, version: int, response: type[T]) -> T:
     """One request on a connection of its own. Raises OSError."""
     body = request_header(request.KEY, version, 1, "tools") + codec(type(request), version).encode(request)
     with socket.create_connection(address, timeout=ANSWER_S_MAX) as connection:

@@ -48,7 +48,9 @@ async def require_no_sasl(connection: Connection, seconds: float) -> None:
     """Raise AuthenticationFailed when the listener requires SASL. Such a listener answers ApiVersions, and hangs up
     without a word at the next request; SaslHandshake is the one that it answers."""
     try:
-        response: SaslHandshakeResponse = await connection.ask_ahead(SaslHandshakeRequest(mechanism=""), seconds)
+        response: SaslHandshakeResponse = await connection.send_request_ahead(
+            SaslHandshakeRequest(mechanism=""), seconds
+        )
     except Unsupported:
         return
     if response.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
@@ -64,7 +66,7 @@ async def _authenticated(connection: Connection, login: Login, conversation: Con
     message = conversation.first()
     for _ in range(STEPS_MAX):
         request = SaslAuthenticateRequest(auth_bytes=message)
-        response: SaslAuthenticateResponse = await connection.ask_ahead(request, seconds)
+        response: SaslAuthenticateResponse = await connection.send_request_ahead(request, seconds)
         if response.error_code:
             text = response.error_message or ErrorCode.of(response.error_code).text
             raise _failed(connection.peer, mechanism, text, text)
@@ -82,7 +84,7 @@ async def _choose(connection: Connection, mechanism: str, seconds: float) -> Non
     """Raises AuthenticationFailed when the broker does not have the mechanism."""
     request = SaslHandshakeRequest(mechanism=mechanism)
     try:
-        response: SaslHandshakeResponse = await connection.ask_ahead(request, seconds, version_min=1)
+        response: SaslHandshakeResponse = await connection.send_request_ahead(request, seconds, version_min=1)
     except Unsupported as why:
         raise _failed(connection.peer, mechanism, str(why)) from why
     code = response.error_code

@@ -105,14 +105,16 @@ class Connection(asyncio.Protocol):
 
     # ---- requests
 
-    async def ask(self, request: Any, seconds: float, version_min: int = 0, version_max: int | None = None) -> Any:
+    async def send_request(
+        self, request: Any, seconds: float, version_min: int = 0, version_max: int | None = None
+    ) -> Any:
         """Send a request and return its response. Raises Unreachable, TimedOut, Unsupported."""
         kind = request.__class__
         api_codec = self._codecs.get((kind, version_min, version_max)) or self.codec_for(kind, version_min, version_max)
         return self.read(api_codec, await self.send(api_codec, request, seconds))
 
-    async def ask_ahead(self, request: Any, seconds: float, version_min: int = 0) -> Any:
-        """As `ask`, ahead of the requests that `hold` or the broker's throttling delays. `seconds` begin when the
+    async def send_request_ahead(self, request: Any, seconds: float, version_min: int = 0) -> Any:
+        """As `send_request`, ahead of the requests that `hold` or the throttling delays. `seconds` begin when the
         requests that were sent before are past their deadlines: a broker answers one after the other."""
         api_codec = self.codec_for(request.__class__, version_min)
         self._correlation = (self._correlation + 1) & CORRELATION_MASK
@@ -267,7 +269,7 @@ class Connection(asyncio.Protocol):
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Delay all requests but those of `ask_ahead` until the context ends."""
+        """Delay all requests but those of `send_request_ahead` until the context ends."""
         self._is_held = True
         self._hold()
         try:

@@ -13,7 +13,7 @@ from typing import Final
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from tools.broker_processes import BrokerProcesses, ask
+from tools.broker_processes import BrokerProcesses, send_request
 
 from benchmarks.failover.members import Committer, HeldAssignor, SyncingMember
 from benchmarks.failover.writers import RECORD, WAIT_S, WRITERS, Writer, longest_gap
@@ -76,7 +76,7 @@ def acknowledged_after(stage: Stage, without: int, at: float) -> float:
         for broker in set(stage.cluster.brokers) - {without}:
             address = ("127.0.0.1", stage.cluster.ports[broker])
             try:
-                response = ask(address, request, 9, ProduceResponse).responses[0].partition_responses[0]
+                response = send_request(address, request, 9, ProduceResponse).responses[0].partition_responses[0]
             except TimeoutError:
                 continue
             if response.error_code == 0:

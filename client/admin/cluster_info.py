@@ -38,7 +38,7 @@ class ClusterDescription:
 async def describe_cluster(cluster: Cluster, deadline: Deadline) -> ClusterDescription:
     """Return the description of the cluster, brokers sorted by id. Raises BrokerError, TimedOut."""
     try:
-        answer = await cluster.ask_until(
+        answer = await cluster.send_request_until(
             AnyNode(),
             DescribeClusterRequest(),
             _error_codes,
@@ -90,7 +90,7 @@ _NOT_NEEDED: Final = ErrorCode.ELECTION_NOT_NEEDED
 
 async def _from_metadata(cluster: Cluster, deadline: Deadline) -> ClusterDescription:
     """Describe the cluster with a Metadata request, for brokers before Kafka 2.8."""
-    answer = await cluster.ask_until(
+    answer = await cluster.send_request_until(
         AnyNode(),
         MetadataRequest(topics=(), allow_auto_topic_creation=False),
         lambda _: (),

@@ -71,7 +71,7 @@ async def request_with_retries(
         return build(sent.keys)
 
     try:
-        await cluster.ask_until(
+        await cluster.send_request_until(
             target,
             request,
             lambda response: [results.record(result) for result in read(sent, response)],
@@ -109,7 +109,7 @@ async def request_each_broker(
 
     async def request_batch(node: int, keys: list[K]) -> None:
         try:
-            response = await cluster.ask(node, build(keys), timeout_ms=deadline.broker_timeout_ms, **versions)
+            response = await cluster.send_request(node, build(keys), timeout_ms=deadline.broker_timeout_ms, **versions)
             for result in read(SentRequest(node, tuple(keys)), response):
                 results.record(result)
         except KafkaError:

@@ -66,7 +66,7 @@ async def wait_until_visible(
     cause: KafkaError | None = None
     if missing:
         try:
-            await cluster.ask_until(
+            await cluster.send_request_until(
                 AnyNode(), request, codes, what="waiting for topics", timeout_ms=deadline.remaining_ms
             )
         except KafkaError as failure:

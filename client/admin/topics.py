@@ -218,7 +218,7 @@ async def describe_topics(cluster: Cluster, names: Iterable[str], deadline: Dead
 async def list_topics(cluster: Cluster, deadline: Deadline, *, internal: bool) -> dict[str, TopicListing]:
     """Return all topics by name; with `internal` the internal topics too."""
     request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
-    answer = await cluster.ask_until(
+    answer = await cluster.send_request_until(
         AnyNode(),
         request,
         lambda response: (response.error_code,),

@@ -46,7 +46,7 @@ async def unread_times(
 
     async def fetch(leader: int, keys: Sequence[TopicPartition]) -> None:
         try:
-            response = await cluster.ask(
+            response = await cluster.send_request(
                 leader,
                 _request({key: wanted[key] for key in keys}),
                 timeout_ms=deadline.broker_timeout_ms,

@@ -24,7 +24,9 @@ async def catalog(
     """Partitions by topic, in order; `topics` None: all that there are. Raises BrokerError, TimedOut."""
     requested = None if topics is None else tuple(MetadataRequestTopic(name=name) for name in topics)
     request = MetadataRequest(topics=requested, allow_auto_topic_creation=False)
-    answer = await cluster.ask_until(AnyNode(), request, lambda _: (), what="reading topics", timeout_ms=timeout_ms)
+    answer = await cluster.send_request_until(
+        AnyNode(), request, lambda _: (), what="reading topics", timeout_ms=timeout_ms
+    )
     for topic in answer.topics:
         if topic.error_code not in ABSENT:
             raise BrokerError(topic.error_code, "reading topics", topic=topic.name)

@@ -50,7 +50,7 @@ class SessionRequest(NamedTuple):
 
 
 class FetchSession:
-    """The session with one broker. Call `ask` for each request, then `answered` or `failed`."""
+    """The session with one broker. Call `next_request` for each request, then `answered` or `failed`."""
 
     __slots__ = ("_by_id", "_epoch", "_known", "_session_id")
 
@@ -60,7 +60,7 @@ class FetchSession:
         self._by_id = False
         self._known: dict[TopicPartition, FetchPartition] = {}
 
-    def ask(self, to_fetch: Mapping[TopicPartition, FetchPartition], *, by_id: bool) -> SessionRequest:
+    def next_request(self, to_fetch: Mapping[TopicPartition, FetchPartition], *, by_id: bool) -> SessionRequest:
         """Return the request after which the session has exactly `to_fetch`. `by_id`: every topic has an id."""
         if by_id != self._by_id:
             self._by_id, self._epoch = by_id, FULL

@@ -200,9 +200,9 @@ class Fetcher:
         session = self._sessions.setdefault(node, FetchSession())
         by_id = all(requested.topic_id != UUID_ZERO for requested in to_fetch.values())
         try:
-            answer = await self._cluster.ask(
+            answer = await self._cluster.send_request(
                 node,
-                self._request(session.ask(to_fetch, by_id=by_id), wait_ms),
+                self._request(session.next_request(to_fetch, by_id=by_id), wait_ms),
                 timeout_ms=self._config.request_timeout_ms + self._config.fetch_max_wait_ms,
                 version_max=None if by_id else NAMES_UNTIL,
                 lane=LANE,

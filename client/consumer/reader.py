@@ -242,7 +242,7 @@ class PartitionReader:
             node_asked = node
             return self._request(partition, offset, max_bytes, max_wait_ms, min_bytes)
 
-        answer = await self._cluster.ask_until(
+        answer = await self._cluster.send_request_until(
             Leader(partition),
             request,
             _codes,

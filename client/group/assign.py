@@ -25,14 +25,14 @@ def proceed(m: Member) -> None:
     subscription = m.subscription
     if subscription is None or not all(accepts(subscription, partition.topic) for partition in pending.partitions):
         m.pending = None
-        m.ask_to_rejoin("received assignment does not match the current subscription")
+        m.request_rejoin("received assignment does not match the current subscription")
         _settle(m)
         return
     removed = m.owned - pending.partitions
     if removed:
         _note(m, pending)
         partitions = tuple(sorted(removed))
-        m.ask_to_rejoin(NEEDS_REVOCATION, f"need to revoke partitions {_names(partitions)}")
+        m.request_rejoin(NEEDS_REVOCATION, f"need to revoke partitions {_names(partitions)}")
         m.note("info", notes.REVOKING, partitions=_names(partitions))
         m.run(Revoke(partitions))
     else:

@@ -245,7 +245,7 @@ def _send_if_due(m: EpochMember) -> None:
     if m.is_heartbeat_due or m.generation == NO_GENERATION or report != m.reported:
         m.is_heartbeat_due, m.sent = False, report
         timeout_ms = min(m.config.request_timeout_ms, m.config.session_timeout_ms)
-        m.heartbeat_ticket = m.ask(_request(m, report), timeout_ms)
+        m.heartbeat_ticket = m.send_request(_request(m, report), timeout_ms)
 
 
 def _request(m: EpochMember, report: Report) -> ConsumerGroupHeartbeatRequest:
@@ -450,7 +450,7 @@ def _send_leave(m: EpochMember, reason: str) -> int:
         member_epoch=LEAVE_STATIC_EPOCH if m.is_static else LEAVE_EPOCH,
         instance_id=config.group_instance_id,
     )
-    return m.ask(request, config.request_timeout_ms)
+    return m.send_request(request, config.request_timeout_ms)
 
 
 def _proceed_closing(m: EpochMember) -> None:

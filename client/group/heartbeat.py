@@ -41,7 +41,7 @@ def send_heartbeat(m: Member) -> None:
             member_id=m.member_id,
             group_instance_id=m.config.group_instance_id,
         )
-        m.heartbeat_ticket = m.ask(request, min(m.config.request_timeout_ms, m.config.session_timeout_ms))
+        m.heartbeat_ticket = m.send_request(request, min(m.config.request_timeout_ms, m.config.session_timeout_ms))
 
 
 def answered(m: Member, error_code: int) -> None:
@@ -72,7 +72,7 @@ def _alive(m: Member, code: ErrorCode) -> None:
         m.move(S.STABLE)
     if code is E.REBALANCE_IN_PROGRESS and m.state in MEMBER_STATES and m.rejoin is None:
         m.note("info", notes.REBALANCING)
-        m.ask_to_rejoin("group is already rebalancing")
+        m.request_rejoin("group is already rebalancing")
 
 
 def unanswered(m: Member, error: KafkaError) -> None:
@@ -151,7 +151,7 @@ def commit_refused(m: Member, code: int, generation: int | None) -> None:
             reason = f"encountered {lost.name} from OFFSET_COMMIT response"
             m.out_of_group(reason, keep_id=lost is E.ILLEGAL_GENERATION)
         case E.REBALANCE_IN_PROGRESS if m.state in MEMBER_STATES and m.rejoin is None:
-            m.ask_to_rejoin("offset commit failed since group is already rebalancing")
+            m.request_rejoin("offset commit failed since group is already rebalancing")
         case _:
             pass
 

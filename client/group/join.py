@@ -106,7 +106,7 @@ def _send(m: Member) -> None:
         protocols=protocols,
         reason=truncated(m.reason),
     )
-    m.rebalance_ticket = m.ask(request, min(max(m.config.request_timeout_ms, rebalance_ms + LAPSE_MS), MS_MAX))
+    m.rebalance_ticket = m.send_request(request, min(max(m.config.request_timeout_ms, rebalance_ms + LAPSE_MS), MS_MAX))
 
 
 def _protocols(m: Member) -> tuple[JoinGroupRequestProtocol, ...]:

@@ -158,4 +158,4 @@ def send(m: Member, assignments: tuple[SyncGroupRequestAssignment, ...]) -> None
         protocol_name=m.assignor_name,
         assignments=assignments,
     )
-    m.rebalance_ticket = m.ask(request, m.config.request_timeout_ms)
+    m.rebalance_ticket = m.send_request(request, m.config.request_timeout_ms)

@@ -42,7 +42,7 @@ def _send(m: Member, reason: str) -> int:
     m.note("info", notes.LEAVING, reason=reason, node=m.coordinator)
     members = (MemberIdentity(member_id=m.member_id, reason=truncated(reason)),)
     request = LeaveGroupRequest(group_id=m.config.group_id or "", member_id=m.member_id, members=members)
-    return m.ask(request, m.config.request_timeout_ms, lane=SIDE_LANE)
+    return m.send_request(request, m.config.request_timeout_ms, lane=SIDE_LANE)
 
 
 def close(m: Member, reason: str) -> None:

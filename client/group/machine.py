@@ -79,7 +79,7 @@ def _decide(m: Member, event: Event) -> None:
             heartbeat.commit_refused(m, event.code, event.generation)
         case Rejoin():
             if m.state in MEMBER_STATES and m.rejoin is None:
-                m.ask_to_rejoin(event.reason)
+                m.request_rejoin(event.reason)
         case Close():
             leave.close(m, event.reason)
         case CloseTimedOut():

@@ -252,7 +252,7 @@ class Membership:
                 cancelled = events.RequestFailed(
                     effect.ticket, Unreachable("the request to the coordinator was cancelled")
                 )
-                self._spawn(self._ask(effect), effect.ticket, cancelled=cancelled)
+                self._spawn(self._send_request(effect), effect.ticket, cancelled=cancelled)
             case out.Arm(key, at_ms):
                 self._arm(key, at_ms)
             case out.Disarm(key):
@@ -335,9 +335,9 @@ class Membership:
 
     # ---- what takes time
 
-    async def _ask(self, command: out.SendRequest) -> None:
+    async def _send_request(self, command: out.SendRequest) -> None:
         try:
-            response = await self._cluster.ask(
+            response = await self._cluster.send_request(
                 command.node, command.request, timeout_ms=command.timeout_ms, lane=command.lane
             )
         except Exception as error:  # noqa: BLE001  # any exception is raised by the waiting `poll`

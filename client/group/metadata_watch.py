@@ -36,8 +36,8 @@ def rejoin_if_changed(m: Member) -> None:
     if m.watched is not None:
         now = snapshot(m.watched, m.metadata)
         if now != m.watched:
-            m.ask_to_rejoin("cached metadata has changed", difference(m.watched, now))
+            m.request_rejoin("cached metadata has changed", difference(m.watched, now))
             return
     if m.joined_topics != m.topics:
         before, after = sorted(m.joined_topics or ()), sorted(m.topics)
-        m.ask_to_rejoin("subscription has changed", f"subscription has changed from {before} to {after}")
+        m.request_rejoin("subscription has changed", f"subscription has changed from {before} to {after}")

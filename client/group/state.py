@@ -180,7 +180,7 @@ class Member:
         self.tickets += 1
         return self.tickets
 
-    def ask(self, request: Any, timeout_ms: int, *, lane: str = LANE) -> int:
+    def send_request(self, request: Any, timeout_ms: int, *, lane: str = LANE) -> int:
         assert self.coordinator is not None
         self.out.append(SendRequest(ticket := self.ticket(), self.coordinator, request, timeout_ms, lane))
         return ticket
@@ -245,7 +245,7 @@ class Member:
         self.polling = False
         self.out.append(RaiseInPoll(error))
 
-    def ask_to_rejoin(self, reason: str, why: str = "") -> None:
+    def request_rejoin(self, reason: str, why: str = "") -> None:
         """Join again with the next poll. `reason` is sent to the coordinator, `why` is logged."""
         self.rejoin = self.reason = reason
         self.note("info", notes.REQUEST_JOINING, reason=why or reason)
@@ -264,7 +264,7 @@ class Member:
         if self.state not in ENDED:
             if self.state is not S.DOWN:
                 self.move(S.DOWN)
-            self.ask_to_rejoin(reason)
+            self.request_rejoin(reason)
 
     def lose_generation(self) -> None:
         """Leave the generation, but keep its unfinished work (see LostGeneration)."""

@@ -61,6 +61,6 @@ def _rejoin_if_unfinished(m: Member) -> None:
     if lost is None or m.rejoin is not None or m.pending is None:
         return
     if lost.owned - m.pending.partitions:
-        m.ask_to_rejoin(NEEDS_REVOCATION)
+        m.request_rejoin(NEEDS_REVOCATION)
     elif lost.rejoin is not None:
-        m.ask_to_rejoin(lost.rejoin)
+        m.request_rejoin(lost.rejoin)

@@ -32,7 +32,7 @@ class Requester(Protocol):
     is_closed: bool
 
     async def locate(self, target: Target) -> int: ...
-    async def ask(
+    async def send_request(
         self, node: int, request: Any, *, version_max: int | None = None, version_min: int = 0, lane: str = ""
     ) -> Any: ...
     async def refresh(self) -> object: ...
@@ -43,7 +43,7 @@ class Requester(Protocol):
 
 
 class Attempts:
-    """One call: `await run(...)`. `how` goes to `Cluster.ask`: versions, lane."""
+    """One call: `await run(...)`. `how` goes to `Cluster.send_request`: versions, lane."""
 
     def __init__(
         self, cluster: Requester, target: Target, request: Any | Callable[[int], Any], codes: Codes, how: dict[str, Any]
@@ -58,7 +58,7 @@ class Attempts:
         self._error: KafkaError | None = None
 
     async def run(self, what: str, timeout_ms: int) -> Any:
-        """Return the response. Raises TimedOut, and what `Cluster.ask` raises except Unreachable and TimedOut."""
+        """Return the response. Raises TimedOut, and errors of `Cluster.send_request` but Unreachable and TimedOut."""
         limit = asyncio.timeout(timeout_ms / 1000)
         try:
             async with limit:
@@ -94,7 +94,7 @@ class Attempts:
         try:
             self._node = await self._cluster.locate(self._target)
             request = self._request(self._node) if callable(self._request) else self._request
-            answer = await self._cluster.ask(self._node, request, **self._how)
+            answer = await self._cluster.send_request(self._node, request, **self._how)
         except (Unreachable, TimedOut) as why:
             if self._cluster.is_closed:
                 raise

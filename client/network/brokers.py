@@ -62,7 +62,7 @@ class Brokers:
         """Return the least loaded node."""
         return self._by_load(self._known().brokers or self._bootstrap)[0]
 
-    async def ask_any(self, request: Any, refused: Callable[[Any], str | None] = lambda _: None) -> Any:
+    async def send_request_to_any(self, request: Any, refused: Callable[[Any], str | None] = lambda _: None) -> Any:
         """Send the request to one broker after the other; return the first response for which `refused` returns None.
 
         Raises Unreachable, which names every address.
@@ -74,7 +74,7 @@ class Brokers:
         for node in nodes:
             try:
                 connection = await self.open(node)
-                answer = await connection.ask(request, self._config.request_timeout_ms / 1000)
+                answer = await connection.send_request(request, self._config.request_timeout_ms / 1000)
             except (Unreachable, TimedOut) as why:
                 failures.append(str(why))
                 continue

@@ -114,7 +114,7 @@ class Cluster:
 
     # ---- one attempt
 
-    async def ask(
+    async def send_request(
         self,
         node: int,
         request: Any,
@@ -146,15 +146,15 @@ class Cluster:
         if isinstance(request, ProduceRequest) and request.acks == 0:
             await connection.send_without_response(request, version_min, version_max)
             return None
-        return await connection.ask(request, seconds, version_min, version_max)
+        return await connection.send_request(request, seconds, version_min, version_max)
 
     async def version(self, node: int, key: int) -> int:
-        """Return the version that `ask` uses for this API at that node. Raises Unsupported, Unreachable, TimedOut."""
+        """Return the API version that `send_request` uses at that node. Raises Unsupported, Unreachable, TimedOut."""
         return (await self._all_brokers.any_lane(node)).version(key)
 
     # ---- retries
 
-    async def ask_until(
+    async def send_request_until(
         self,
         target: Target,
         request: Any | Callable[[int], Any],
@@ -235,7 +235,9 @@ class Cluster:
 
     async def _find_coordinator(self, key: str, request: FindCoordinatorRequest) -> Any:
         noun = NOUNS[request.key_type]
-        return await self.ask_until(AnyNode(), request, codes, what=f"looking for the coordinator of {noun} {key}")
+        return await self.send_request_until(
+            AnyNode(), request, codes, what=f"looking for the coordinator of {noun} {key}"
+        )
 
     # ---- metadata
 
@@ -305,7 +307,7 @@ class Cluster:
         return self._metadata_updater.on_change(listener)
 
     async def _read_metadata(self, request: MetadataRequest) -> MetadataResponse:
-        answer: MetadataResponse = await self._all_brokers.ask_any(request, _refused)
+        answer: MetadataResponse = await self._all_brokers.send_request_to_any(request, _refused)
         return answer
 
     def _add_coordinator_address(self, node: int, host: str, port: int) -> None:

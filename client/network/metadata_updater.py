@@ -33,10 +33,10 @@ _log = logger("rota.client.cluster")
 class MetadataUpdater:
     """`run()` is the task that sends requests; the other methods say when and for which topics."""
 
-    def __init__(self, config: ClientConfig, ask: Ask, auto_create: AutoCreate) -> None:
+    def __init__(self, config: ClientConfig, send_request: Ask, auto_create: AutoCreate) -> None:
         self.metadata = Metadata()
         self._config = config
-        self._ask = ask
+        self._send_request = send_request
         self._auto_create = auto_create
         self._loop = asyncio.get_running_loop()
         self._topics: frozenset[str] | None = frozenset()
@@ -159,9 +159,9 @@ class MetadataUpdater:
     async def _answer(self) -> MetadataResponse:
         """Return the response for all topics, merged if two requests are needed."""
         first, *others = self._requests()
-        answer = await self._ask(first)
+        answer = await self._send_request(first)
         for request in others:
-            newer = await self._ask(request)
+            newer = await self._send_request(request)
             answer = replace(newer, topics=(*answer.topics, *newer.topics))
         return answer
 

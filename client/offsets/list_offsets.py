@@ -60,7 +60,7 @@ class OffsetLookup:
             leader = self._leader(partition)
             if leader is not None:
                 by_leader.setdefault(leader, []).append(partition)
-        await _all([self._ask(node, partitions, left_ms) for node, partitions in by_leader.items()])
+        await _all([self._send_request(node, partitions, left_ms) for node, partitions in by_leader.items()])
 
     def _leader(self, partition: TopicPartition) -> int | None:
         known = self.cluster.metadata.leader(partition)
@@ -77,7 +77,9 @@ class OffsetLookup:
             topics=tuple(MetadataRequestTopic(name=name) for name in names), allow_auto_topic_creation=False
         )
         try:
-            response = await self.cluster.ask_until(AnyNode(), request, lambda _: (), what=WHAT, timeout_ms=left_ms)
+            response = await self.cluster.send_request_until(
+                AnyNode(), request, lambda _: (), what=WHAT, timeout_ms=left_ms
+            )
         except (Unreachable, TimedOut) as failure:
             self.failure = self.failure or failure
             return
@@ -85,11 +87,11 @@ class OffsetLookup:
         for partition in unknown - set(self._leaders):
             self.failure = _no_leader(partition, response)
 
-    async def _ask(self, node: int, partitions: Collection[TopicPartition], left_ms: int) -> None:
+    async def _send_request(self, node: int, partitions: Collection[TopicPartition], left_ms: int) -> None:
         since = MAX_TIMESTAMP_SINCE if any(self.pending[partition] == MAX_TIMESTAMP for partition in partitions) else 0
         timeout_ms = min(left_ms, self.cluster.config.request_timeout_ms)
         try:
-            response = await self.cluster.ask(
+            response = await self.cluster.send_request(
                 node, self._request(partitions, timeout_ms), timeout_ms=timeout_ms, version_min=since
             )
         except (Unreachable, TimedOut) as failure:

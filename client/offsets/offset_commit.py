@@ -38,7 +38,7 @@ async def commit(
         return
     ids = {topic: cluster.metadata.topic_id(topic) or UUID_ZERO for topic in {partition.topic for partition in offsets}}
     names = {topic_id: name for name, topic_id in ids.items()}
-    response = await cluster.ask_until(
+    response = await cluster.send_request_until(
         Coordinator(group.group_id),
         _commit_request(group, offsets, ids),
         lambda response: _commit_codes(response, names).values(),

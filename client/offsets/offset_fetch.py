@@ -38,7 +38,7 @@ async def committed(
     requested = None if partitions is None else tuple(dict.fromkeys(partitions))
     if requested == ():
         return {}
-    response = await cluster.ask_until(
+    response = await cluster.send_request_until(
         Coordinator(group.group_id),
         _fetch_request(group.group_id, requested, require_stable),
         lambda response: _fetch_codes(response).values(),

@@ -72,7 +72,7 @@ async def is_open(cluster: Cluster, prepared: PreparedTransaction) -> bool:
 async def open_transaction(cluster: Cluster, transactional_id: str, version: int) -> PreparedTransaction | None:
     """Return the open transaction of the id; None: there is none. Raises TimedOut, BrokerError."""
     what = f"describing the transaction of {transactional_id}"
-    answer = await cluster.ask_until(
+    answer = await cluster.send_request_until(
         TransactionCoordinator(transactional_id),
         DescribeTransactionsRequest(transactional_ids=(transactional_id,)),
         lambda answer: (state.error_code for state in answer.transaction_states),
@@ -96,7 +96,7 @@ async def open_ids(cluster: Cluster, prefix: str) -> list[str]:
     found: list[str] = []
     for node in sorted(cluster.metadata.brokers):
         request = ListTransactionsRequest(state_filters=(ONGOING,))
-        answer = await cluster.ask_until(Node(node), request, lambda answer: (answer.error_code,), what=what)
+        answer = await cluster.send_request_until(Node(node), request, lambda answer: (answer.error_code,), what=what)
         if answer.error_code:
             raise BrokerError(answer.error_code, what)
         found += [state.transactional_id for state in answer.transaction_states]
@@ -112,7 +112,7 @@ async def _end(
 ) -> ErrorCode:
     """Return NONE or one of _NOT_OPEN."""
     what = f"{'committing' if committed else 'aborting'} the prepared transaction of {prepared.transactional_id}"
-    answer = await cluster.ask_until(
+    answer = await cluster.send_request_until(
         TransactionCoordinator(prepared.transactional_id),
         EndTxnRequest(
             transactional_id=prepared.transactional_id,

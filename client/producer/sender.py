@@ -189,7 +189,7 @@ class Sender:
 
     async def _request_producer_id(self) -> None:
         try:
-            answer: InitProducerIdResponse = await self._cluster.ask_until(
+            answer: InitProducerIdResponse = await self._cluster.send_request_until(
                 AnyNode(),
                 InitProducerIdRequest(transaction_timeout_ms=INT32_MAX),
                 lambda answer: (answer.error_code,),
@@ -223,7 +223,9 @@ class Sender:
         )
         limit = ADDED_BY_CLIENT_VERSION_MAX if added_by_client else version_max(request_message)
         try:
-            answer: ProduceResponse | None = await self._cluster.ask(state.node, request_message, version_max=limit)
+            answer: ProduceResponse | None = await self._cluster.send_request(
+                state.node, request_message, version_max=limit
+            )
         except KafkaError as why:
             self._finish(state, batches)
             state.version = None

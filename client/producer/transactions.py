@@ -92,7 +92,7 @@ class Transactions:
             producer_id=number,
             producer_epoch=epoch,
         )
-        answer = await self._ask(request, "getting a producer id", timeout_ms)
+        answer = await self._send_request(request, "getting a producer id", timeout_ms)
         version = BROKERS_ADD if self._cluster.finalized_feature(FEATURE) >= BROKERS_ADD else 1
         self._identify((answer.producer_id, answer.producer_epoch), version)
         _log.info("producer id", transactional_id=self._id, id=answer.producer_id, epoch=answer.producer_epoch)
@@ -220,7 +220,7 @@ class Transactions:
         producer = None
         if machine.is_begun_at_coordinator:
             try:
-                producer = await self._ask_end(committed, timeout_ms)
+                producer = await self._request_end_txn(committed, timeout_ms)
             except TransactionAbortable as why:
                 if committed:
                     raise
@@ -237,14 +237,14 @@ class Transactions:
         self._accumulator.aborting = None
         machine.ended(None)
 
-    async def _ask_end(self, committed: bool, timeout_ms: int) -> tuple[int, int]:
+    async def _request_end_txn(self, committed: bool, timeout_ms: int) -> tuple[int, int]:
         number, epoch = self.machine.producer
         request = EndTxnRequest(
             transactional_id=self._id, producer_id=number, producer_epoch=epoch, committed=committed
         )
         what = "committing a transaction" if committed else "aborting a transaction"
         limit = None if self.machine.version >= BROKERS_ADD else END_VERSION_MAX
-        answer = await self._ask(request, what, timeout_ms, version_max=limit)
+        answer = await self._send_request(request, what, timeout_ms, version_max=limit)
         return answer.producer_id, answer.producer_epoch
 
     # ---- failures
@@ -288,7 +288,7 @@ class Transactions:
             ),
         )
         try:
-            await self._ask(
+            await self._send_request(
                 request,
                 "adding partitions to a transaction",
                 self._config.max_block_ms,
@@ -333,7 +333,7 @@ class Transactions:
         request = AddOffsetsToTxnRequest(
             transactional_id=self._id, producer_id=number, producer_epoch=epoch, group_id=group
         )
-        await self._ask(request, f"adding offsets of group {group} to a transaction", timeout_ms)
+        await self._send_request(request, f"adding offsets of group {group} to a transaction", timeout_ms)
 
     async def _commit_offsets(self, group: GroupMetadata, offsets: Offsets, timeout_ms: int) -> None:
         number, epoch = self.machine.producer
@@ -348,7 +348,7 @@ class Transactions:
             group_instance_id=group.group_instance_id,
             topics=offset_topics(offsets),
         )
-        await self._ask(
+        await self._send_request(
             request,
             f"committing offsets of group {group.group_id} in a transaction",
             timeout_ms,
@@ -360,7 +360,7 @@ class Transactions:
 
     # ---- one request
 
-    async def _ask(
+    async def _send_request(
         self,
         request: Any,
         what: str,
@@ -372,7 +372,7 @@ class Transactions:
         version_max: int | None = None,
     ) -> Any:
         """Return the response without errors. Raises TransactionError for a code that ends the attempts, TimedOut."""
-        answer = await self._cluster.ask_until(
+        answer = await self._cluster.send_request_until(
             target or TransactionCoordinator(self._id),
             request,
             codes,

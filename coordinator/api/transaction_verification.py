@@ -70,7 +70,7 @@ def verify(node: Node, lookup: PartitionLookup, request: ProduceRequest, version
 
     ((producer_id, epoch),) = producers
 
-    def ask(names: Names, attempts: int) -> None:
+    def send_request(names: Names, attempts: int) -> None:
         verified = node.verify_transaction(
             transactional_id, producer_id, epoch, list(names.values()), adds=version >= ADDS_SINCE
         )
@@ -82,11 +82,11 @@ def verify(node: Node, lookup: PartitionLookup, request: ProduceRequest, version
         overtaken = {key: batches[key] for key in names.keys() - refused if _is_overtaken(lookup, key, verified)}
         again = _begin(node, lookup, overtaken, verified, is_v2=version >= ADDS_SINCE) if attempts else {}
         if again:
-            ask(again, attempts - 1)
+            send_request(again, attempts - 1)
         else:
             reply.answer(verified)
 
-    ask(names, AGAIN_MAX if version >= ADDS_SINCE else 0)
+    send_request(names, AGAIN_MAX if version >= ADDS_SINCE else 0)
     return reply
 
 

@@ -131,7 +131,7 @@ class Swim:
         probe = self._probes.of(broker_id) or self._ping(member)
         probe.is_accused = True
         if not probe.is_indirect:
-            self._ask_helpers(probe)
+            self._send_indirect_pings(probe)
         return self._take_effects()
 
     @property
@@ -315,7 +315,7 @@ class Swim:
         self._send(self.members[probe.broker_id], Kind.PING, probe.sequence)
         probe.resend_ms = self._now_ms + self._resend_interval_ms
 
-    def _ask_helpers(self, probe: Probe) -> None:
+    def _send_indirect_pings(self, probe: Probe) -> None:
         """Give the target another ping timeout, in which others ping it too."""
         helpers = sample(self._random, self._alive_brokers({probe.broker_id}), self.settings.indirect_pings)
         probe.is_indirect, probe.helpers, probe.deadline_ms = True, len(helpers), self._in_ping_timeout()
@@ -371,7 +371,7 @@ class Swim:
         can_ask = self.settings.indirect_pings > 0
         for probe in self._probes.expired(self._now_ms):
             if can_ask and not probe.is_indirect and self._alive_brokers({probe.broker_id}):
-                self._ask_helpers(probe)
+                self._send_indirect_pings(probe)
             else:
                 self._failed(probe)
         for probe in self._probes.own.values():

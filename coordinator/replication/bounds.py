@@ -27,7 +27,7 @@ async def leader_bounds(
 ) -> list[Bounds]:
     """Return the bounds of each partition at its leader, or the error of it. Raises KafkaError."""
     starts, ends = [
-        _offsets(await connection.ask(_request(partitions, timestamp, replica_id), seconds))
+        _offsets(await connection.send_request(_request(partitions, timestamp, replica_id), seconds))
         for timestamp in (EARLIEST, LATEST)
     ]
     return [

@@ -87,7 +87,7 @@ class FetchStates:
         partition = self._partitions.get(key)
         return partition if partition is not None and _follows(partition) else None
 
-    def ask_for(self, key: Key) -> None:
+    def add_to_request(self, key: Key) -> None:
         """Name the partition in the next request: its position has changed."""
         if key in self._partitions:
             self._changed[key] = None
@@ -126,7 +126,7 @@ class FetchStates:
     def resume(self, key: Key) -> None:
         """The pause is over."""
         self._paused.discard(key)
-        self.ask_for(key)
+        self.add_to_request(key)
 
     def unfetchable(self) -> list[Key]:
         """Return the active partitions of the next request that can not be fetched: offline, or led here by now."""

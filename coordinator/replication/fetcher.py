@@ -289,7 +289,7 @@ class Fetcher:
         if outcome is Outcome.CUT:
             return
         if outcome is Outcome.MOVED or self._settings.tells_high_watermark:
-            self._followed.ask_for(key)
+            self._followed.add_to_request(key)
 
     async def _look_for_bounds(
         self, connection: Connection, partitions: list[Partition], truncations: list[StartedTruncation]

@@ -21,19 +21,19 @@ REQUEST_SECONDS: Final = 30.0  # request.timeout.ms of a broker
 
 
 class BrokerRequests:
-    """`ask` from the first call to `stop`."""
+    """`send_request` from the first call to `stop`."""
 
     def __init__(self, topics: Topics, config: BrokerConfig) -> None:
         self._topics, self._config = topics, config
         self._connections: dict[int, Connection] = {}
         self._opening: dict[int, asyncio.Task[Connection]] = {}
 
-    async def ask(self, broker_id: int, request: Any) -> Any:
+    async def send_request(self, broker_id: int, request: Any) -> Any:
         """Send a request to a broker and return its response. Raises KafkaError."""
         connection = self._connections.get(broker_id)
         if connection is None:
             connection = await self._open(broker_id)
-        return await connection.ask(request, REQUEST_SECONDS)
+        return await connection.send_request(request, REQUEST_SECONDS)
 
     async def stop(self) -> None:
         """Close all connections."""

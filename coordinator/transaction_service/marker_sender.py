@@ -51,7 +51,7 @@ Write = Callable[[WriteTxnMarkersRequest], WriteTxnMarkersResponse | DelayedRepl
 
 
 class TransactionMarkers:
-    """The MarkerSender of a broker. `write` writes to its own partitions; `ask` sends a request to another broker."""
+    """The MarkerSender of a broker. `write` writes to its own partitions; `send_request` sends to another broker."""
 
     def __init__(
         self,
@@ -59,12 +59,12 @@ class TransactionMarkers:
         *,
         broker_id: int,
         write: Write,
-        ask: Callable[[int, Any], Awaitable[Any]],
+        send_request: Callable[[int, Any], Awaitable[Any]],
         timers: TimerService,
         now_ms: Callable[[], int],
         tick_queue: Callable[[Callable[[], None]], object],
     ) -> None:
-        self._topics, self._broker_id, self._write, self._ask = topics, broker_id, write, ask
+        self._topics, self._broker_id, self._write, self._send_request = topics, broker_id, write, send_request
         self._timers, self._now_ms, self._tick_queue = timers, now_ms, tick_queue
         self._queues: dict[int, list[Entry]] = {}  # by leader
         self._retries: list[Entry] = []
@@ -176,7 +176,7 @@ class TransactionMarkers:
         try:
             while entries := self._take(leader):
                 try:
-                    response = await self._ask(leader, request_of(entries))
+                    response = await self._send_request(leader, request_of(entries))
                 except Exception as failure:  # noqa: BLE001  # TXC5: whatever it is, no marker is lost
                     _log_failure(leader, failure)
                     response = None

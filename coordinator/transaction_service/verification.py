@@ -55,18 +55,18 @@ class PartitionVerification(NamedTuple):
 
 
 class Verification:
-    """The questions of this broker. `ask` sends a request to another broker and raises KafkaError."""
+    """The questions of this broker. `send_request` sends a request to another broker and raises KafkaError."""
 
     def __init__(
         self,
         coordinator: TransactionCoordinator,
         *,
         broker_id: int,
-        ask: Callable[[int, Any], Awaitable[Any]],
+        send_request: Callable[[int, Any], Awaitable[Any]],
         timers: TimerService,
         now_ms: Callable[[], int],
     ) -> None:
-        self._coordinator, self._broker_id, self._ask = coordinator, broker_id, ask
+        self._coordinator, self._broker_id, self._send_request = coordinator, broker_id, send_request
         self._timers, self._now_ms, self._numbers = timers, now_ms, count()
 
     def verify(
@@ -122,7 +122,7 @@ class Verification:
 
     async def _verify_on_broker(self, leader: int, verification: PartitionVerification) -> Errors:
         try:
-            response: AddPartitionsToTxnResponse = await self._ask(leader, request_of(verification))
+            response: AddPartitionsToTxnResponse = await self._send_request(leader, request_of(verification))
         except KafkaError as failure:
             log.info("Transaction was not verified", broker=leader, reason=str(failure))
             return verification.refused(_E.NETWORK_EXCEPTION)

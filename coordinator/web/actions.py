@@ -64,7 +64,7 @@ async def create_topic(requests: BrokerRequests, body: Body) -> dict[str, Any]:
         configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in configs.items()),
     )
     request = CreateTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
-    (result,) = (await requests.ask(requests.own_id, request, CREATE_VERSION)).topics
+    (result,) = (await requests.send_request(requests.own_id, request, CREATE_VERSION)).topics
     if result.error_code and result.error_message:
         status = 409 if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS else 400
         raise ApiError(status, result.error_message)
@@ -75,7 +75,9 @@ async def create_topic(requests: BrokerRequests, body: Body) -> dict[str, Any]:
 async def delete_group(requests: BrokerRequests, body: Body) -> dict[str, Any]:
     """Delete a group without members. Raises ApiError."""
     group_id = text(body, "group")
-    answer = await requests.ask_coordinator(group_id, DeleteGroupsRequest(groups_names=(group_id,)), DELETE_VERSION)
+    answer = await requests.send_request_to_coordinator(
+        group_id, DeleteGroupsRequest(groups_names=(group_id,)), DELETE_VERSION
+    )
     check(answer.results[0].error_code, f"group {group_id!r}")
     return {"group": group_id}
 
@@ -86,7 +88,7 @@ async def remove_member(requests: BrokerRequests, body: Body) -> dict[str, Any]:
     members = (await described(requests, group_id))["members"]
     instance = next((member["instance_id"] for member in members if member["member_id"] == member_id), None)
     identity = MemberIdentity(member_id=member_id, group_instance_id=instance, reason="removed in the console")
-    answer = await requests.ask_coordinator(
+    answer = await requests.send_request_to_coordinator(
         group_id, LeaveGroupRequest(group_id=group_id, members=(identity,)), LEAVE_VERSION
     )
     check(answer.error_code or answer.members[0].error_code, f"member {member_id!r}")
@@ -169,7 +171,7 @@ async def _commit(requests: BrokerRequests, group_id: str, targets: Mapping[Key,
         group_id=group_id,
         topics=tuple(OffsetCommitRequestTopic(name=name, partitions=tuple(each)) for name, each in topics.items()),
     )
-    answer = await requests.ask_coordinator(group_id, request, COMMIT_VERSION)
+    answer = await requests.send_request_to_coordinator(group_id, request, COMMIT_VERSION)
     for topic in answer.topics:
         for partition in topic.partitions:
             check(partition.error_code, f"{topic.name}-{partition.partition_index}")

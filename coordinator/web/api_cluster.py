@@ -19,7 +19,9 @@ QUOTAS_MAX: Final = 500
 async def cluster(site: Site, requests: BrokerRequests) -> dict[str, Any]:
     """Return the cluster as this broker sees it."""
     topics = site.node.topics
-    disks = {broker: _disk(answer) for broker, answer in await requests.ask_all(_ALL_DIRS, LOG_DIRS_VERSION)}
+    disks = {
+        broker: _disk(answer) for broker, answer in await requests.send_request_to_all(_ALL_DIRS, LOG_DIRS_VERSION)
+    }
     states = [state for topic in topics for state in topic.partitions]
     live = topics.brokers
     return {

@@ -22,7 +22,7 @@ REBALANCES_MAX: Final = 50  # of one answer: the last ones
 
 async def groups(requests: BrokerRequests) -> dict[str, Any]:
     """Return all groups of all coordinators, by id."""
-    answers = await requests.ask_all(ListGroupsRequest(), LIST_VERSION)
+    answers = await requests.send_request_to_all(ListGroupsRequest(), LIST_VERSION)
     return {"groups": await asyncio.to_thread(_listed, answers)}  # thousands take longer than the loop may stand still
 
 

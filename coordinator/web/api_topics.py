@@ -79,7 +79,7 @@ async def topic(requests: BrokerRequests, name: str) -> dict[str, Any]:
 async def _sizes(requests: BrokerRequests) -> dict[tuple[str, int], int]:
     """Return the size of each partition's log on its leader."""
     found: dict[tuple[str, int], int] = {}
-    for broker_id, answer in await requests.ask_all(DescribeLogDirsRequest(topics=None), LOG_DIRS_VERSION):
+    for broker_id, answer in await requests.send_request_to_all(DescribeLogDirsRequest(topics=None), LOG_DIRS_VERSION):
         for entry in (topic for each in answer.results for topic in each.topics):
             for partition in entry.partitions:
                 state = requests.node.topics.partition(entry.name, partition.partition_index)
@@ -91,7 +91,7 @@ async def _sizes(requests: BrokerRequests) -> dict[tuple[str, int], int]:
 async def _configs(requests: BrokerRequests, name: str) -> list[dict[str, Any]]:
     resource = DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None)
     request = DescribeConfigsRequest(resources=(resource,), include_documentation=True)
-    answer = await requests.ask(requests.own_id, request, CONFIGS_VERSION)
+    answer = await requests.send_request(requests.own_id, request, CONFIGS_VERSION)
     (result,) = answer.results
     check(result.error_code, f"topic {name!r}")
     return [
@@ -147,7 +147,7 @@ async def _page(
         max_bytes=FETCH_BYTES_MAX,
         topics=(FetchTopic(topic=key[0], partitions=(partition,)),),
     )
-    answer = await requests.ask(leader, request, FETCH_VERSION)
+    answer = await requests.send_request(leader, request, FETCH_VERSION)
     check(answer.error_code, f"{key[0]}-{key[1]}")
     (response,) = answer.responses[0].partitions
     check(response.error_code, f"{key[0]}-{key[1]}")

@@ -52,22 +52,24 @@ class BrokerRequests:
     def own_id(self) -> int:
         return self.node.config.node_id
 
-    async def ask(self, broker_id: int, request: Any, version: int) -> Any:
+    async def send_request(self, broker_id: int, request: Any, version: int) -> Any:
         """Return the response of a broker. Raises ApiError."""
         request = as_received(request, version)
         if broker_id == self.own_id:
-            return await self._ask_self(request, version)
+            return await self._serve_locally(request, version)
         name = APIS[request.KEY].name
         try:
             connection = await self._connection(broker_id)
-            return await connection.ask(request, REQUEST_SECONDS, version, version)
+            return await connection.send_request(request, REQUEST_SECONDS, version, version)
         except KafkaError as failure:
             raise ApiError(502, f"broker {broker_id} did not answer {name}: {failure}") from failure
 
-    async def ask_all(self, request: Any, version: int) -> list[tuple[int, Any]]:
+    async def send_request_to_all(self, request: Any, version: int) -> list[tuple[int, Any]]:
         """Return the responses of all live brokers; those that do not answer are left out."""
         brokers = sorted({*self.node.topics.brokers, self.own_id})
-        answers = await asyncio.gather(*(self.ask(each, request, version) for each in brokers), return_exceptions=True)
+        answers = await asyncio.gather(
+            *(self.send_request(each, request, version) for each in brokers), return_exceptions=True
+        )
         found: list[tuple[int, Any]] = []
         for broker_id, answer in zip(brokers, answers, strict=True):
             if isinstance(answer, BaseException) and not isinstance(answer, ApiError):
@@ -76,9 +78,9 @@ class BrokerRequests:
                 found.append((broker_id, answer))
         return found
 
-    async def ask_coordinator(self, group_id: str, request: Any, version: int) -> Any:
+    async def send_request_to_coordinator(self, group_id: str, request: Any, version: int) -> Any:
         """Return the response of the group's coordinator. Raises ApiError."""
-        return await self.ask(self.coordinator(group_id), request, version)
+        return await self.send_request(self.coordinator(group_id), request, version)
 
     def coordinator(self, group_id: str) -> int:
         """Return the broker that coordinates a group. Raises ApiError."""
@@ -95,7 +97,7 @@ class BrokerRequests:
             connection.end(KafkaError("the console is closed"))
         self._connections.clear()
 
-    async def _ask_self(self, request: Any, version: int) -> Any:
+    async def _serve_locally(self, request: Any, version: int) -> Any:
         route = self._routes[request.KEY]
         endpoint = self.node.config.advertises or self.node.config.listens
         call = Call(version, CLIENT_ID, CLIENT_HOST, endpoint[0].host, endpoint[0].port, listener=endpoint[0].listener)

@@ -59,7 +59,7 @@ class LagSource:
                 fetch = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=PARTITION_BYTES_MAX)
                 by_leader.setdefault(state.leader, {}).setdefault(topic, []).append(fetch)
         answers = await asyncio.gather(
-            *(self._requests.ask(leader, _fetch(each), FETCH_VERSION) for leader, each in by_leader.items()),
+            *(self._requests.send_request(leader, _fetch(each), FETCH_VERSION) for leader, each in by_leader.items()),
             return_exceptions=True,
         )
         found: dict[Key, int] = {}
@@ -94,7 +94,9 @@ def _batches(answer: Any) -> Iterator[tuple[Key, bytes]]:
 
 async def describe(requests: BrokerRequests, group_id: str) -> Any:
     """Return a group of either protocol as DescribeGroups has it. Raises ApiError, for an unknown one with 404."""
-    answer = await requests.ask_coordinator(group_id, DescribeGroupsRequest(groups=(group_id,)), DESCRIBE_VERSION)
+    answer = await requests.send_request_to_coordinator(
+        group_id, DescribeGroupsRequest(groups=(group_id,)), DESCRIBE_VERSION
+    )
     (described,) = answer.groups
     check(described.error_code, f"group {group_id!r}")
     return described if described.group_state != DEAD else await _describe_consumer(requests, group_id)
@@ -102,7 +104,7 @@ async def describe(requests: BrokerRequests, group_id: str) -> Any:
 
 async def _describe_consumer(requests: BrokerRequests, group_id: str) -> DescribedGroup:
     request = ConsumerGroupDescribeRequest(group_ids=(group_id,))
-    (described,) = (await requests.ask_coordinator(group_id, request, CONSUMER_VERSION)).groups
+    (described,) = (await requests.send_request_to_coordinator(group_id, request, CONSUMER_VERSION)).groups
     if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
         raise ApiError(404, f"there is no group {group_id!r}")
     check(described.error_code, f"group {group_id!r}")

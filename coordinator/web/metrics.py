@@ -61,13 +61,13 @@ class Metrics:
     async def serve(self, request: Request) -> Response:
         """Return the metrics as text."""
         async with self._turn:
-            await self._ask_lags()
+            await self._query_lags()
             samples = await read_in_slices(self._samples.read())
             encode, content_type = choose_encoder(request.headers.get("accept", ""))
             text = await asyncio.to_thread(lambda: encode(self._registry(samples)))
         return Response(text, headers={"content-type": content_type, "cache-control": "no-store"})
 
-    async def _ask_lags(self) -> None:
+    async def _query_lags(self) -> None:
         """Let the lags of the groups that are coordinated here be known, as far as leaders answer in time."""
         groups = self._due()
         with contextlib.suppress(TimeoutError):

@@ -46,7 +46,10 @@ async def offsets_at(requests: BrokerRequests, times: Mapping[Key, int]) -> dict
         if state is not None and state.leader in requests.node.topics.brokers:
             by_leader.setdefault(state.leader, []).append(key)
     answers = await asyncio.gather(
-        *(requests.ask(leader, _list_offsets(keys, times), LIST_OFFSETS_VERSION) for leader, keys in by_leader.items()),
+        *(
+            requests.send_request(leader, _list_offsets(keys, times), LIST_OFFSETS_VERSION)
+            for leader, keys in by_leader.items()
+        ),
         return_exceptions=True,
     )
     for answer in answers:
@@ -78,7 +81,7 @@ async def ends(requests: BrokerRequests, keys: Iterable[Key]) -> dict[Key, int]:
 async def committed(requests: BrokerRequests, group_id: str) -> dict[Key, Committed]:
     """Return the committed offsets of a group. Raises ApiError."""
     request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=None),))
-    answer = await requests.ask_coordinator(group_id, request, OFFSET_FETCH_VERSION)
+    answer = await requests.send_request_to_coordinator(group_id, request, OFFSET_FETCH_VERSION)
     (group,) = answer.groups
     check(group.error_code, f"group {group_id!r}")
     return {

@@ -31,7 +31,7 @@ async def events_of(requests: BrokerRequests, group_id: str) -> tuple[GroupEvent
     for _ in range(FETCHES_MAX):
         partition = FetchPartition(partition=state.index, fetch_offset=offset, partition_max_bytes=FETCH_BYTES_MAX)
         request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=(FetchTopic(topic=TOPIC, partitions=(partition,)),))
-        answer = await requests.ask(state.leader, request, FETCH_VERSION)
+        answer = await requests.send_request(state.leader, request, FETCH_VERSION)
         (response,) = answer.responses[0].partitions
         check(response.error_code, f"{TOPIC}-{state.index}")
         offset = max(replay(slots, group_id, bytes(response.records or b"")), offset, response.log_start_offset)

@@ -71,7 +71,7 @@ class Daemon:
         """A connection, and groups that answer: the coordinator is there, its shards are loaded."""
         line = await Line.open(self.address)
         self._lines.append(line)
-        found = await line.ask(FindCoordinatorRequest(key="g"), 2)
+        found = await line.send_request(FindCoordinatorRequest(key="g"), 2)
         assert found.error_code == ErrorCode.NONE
         return line
 

@@ -43,7 +43,7 @@ class Line:
         self._writer.write(len(frame).to_bytes(4, "big") + frame)
         return answer
 
-    async def ask(self, request: Any, version: int) -> Any:
+    async def send_request(self, request: Any, version: int) -> Any:
         """The answer. Raises ConnectionError when the connection broke before it."""
         answer = await asyncio.wait_for(self.send(request, version), ANSWER_S_MAX)
         if answer is None:

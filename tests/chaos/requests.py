@@ -27,7 +27,7 @@ FETCH_BYTES_MAX = 64 << 20
 async def create_topic(line: Line, name: str = "t", partitions: int = 3) -> bytes:
     """Its id."""
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-    answer = await line.ask(CreateTopicsRequest(topics=(topic,), timeout_ms=10_000), 7)
+    answer = await line.send_request(CreateTopicsRequest(topics=(topic,), timeout_ms=10_000), 7)
     assert answer.topics[0].error_code == ErrorCode.NONE
     return bytes(answer.topics[0].topic_id)
 
@@ -40,14 +40,14 @@ def commit(group: str, partition: int, offset: int, metadata: str = "") -> Offse
 async def committed(line: Line, group: str, partition: int) -> tuple[int, str | None]:
     """(offset, metadata) of one partition."""
     topics = (OffsetFetchRequestTopic(name="t", partition_indexes=(partition,)),)
-    answer = await line.ask(OffsetFetchRequest(group_id=group, topics=topics), 7)
+    answer = await line.send_request(OffsetFetchRequest(group_id=group, topics=topics), 7)
     assert answer.error_code == ErrorCode.NONE
     (item,) = answer.topics[0].partitions
     return item.committed_offset, item.metadata
 
 
 async def producer_id(line: Line) -> int:
-    answer = await line.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000), 4)
+    answer = await line.send_request(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000), 4)
     assert answer.error_code == ErrorCode.NONE
     return int(answer.producer_id)
 
@@ -77,7 +77,7 @@ async def records_of(line: Line, partition: int, topic: str = "t") -> dict[int, 
     while True:
         request = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES_MAX)
         topics = (FetchTopic(topic=topic, partitions=(request,)),)
-        answer = await line.ask(FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics), 11)
+        answer = await line.send_request(FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics), 11)
         (item,) = answer.responses[0].partitions
         assert item.error_code == ErrorCode.NONE
         for position, header in headers(item.records or b"", cut=True):

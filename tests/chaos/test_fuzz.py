@@ -43,9 +43,9 @@ class Good:
 
     async def join(self) -> None:
         self.topic_id = await create_topic(self.line)
-        assert (await self.line.ask(FindCoordinatorRequest(key="good"), 2)).error_code == ErrorCode.NONE
+        assert (await self.line.send_request(FindCoordinatorRequest(key="good"), 2)).error_code == ErrorCode.NONE
         protocols = (JoinGroupRequestProtocol(name="range", metadata=b""),)
-        self.member = await self.line.ask(
+        self.member = await self.line.send_request(
             JoinGroupRequest(
                 group_id="good",
                 session_timeout_ms=30_000,
@@ -57,7 +57,7 @@ class Good:
             ),
             7,
         )
-        synced = await self.line.ask(
+        synced = await self.line.send_request(
             SyncGroupRequest(group_id="good", generation_id=1, member_id=self.member.member_id, group_instance_id="it"),
             3,
         )
@@ -69,10 +69,10 @@ class Good:
         heartbeat = HeartbeatRequest(
             group_id="good", generation_id=1, member_id=self.member.member_id, group_instance_id="it"
         )
-        assert (await self.line.ask(heartbeat, 4)).error_code == ErrorCode.NONE
-        response = await self.line.ask(produce(self.rounds % 3, batch(b"%d" % self.rounds)), 9)
+        assert (await self.line.send_request(heartbeat, 4)).error_code == ErrorCode.NONE
+        response = await self.line.send_request(produce(self.rounds % 3, batch(b"%d" % self.rounds)), 9)
         assert produced(response) == (ErrorCode.NONE, self.rounds // 3)
-        answer = await self.line.ask(commit("good-offsets", 0, self.rounds), 8)
+        answer = await self.line.send_request(commit("good-offsets", 0, self.rounds), 8)
         assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
         assert await committed(self.line, "good-offsets", 0) == (self.rounds, "")
         self.rounds += 1

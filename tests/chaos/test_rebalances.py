@@ -91,7 +91,7 @@ async def until_parked(clients: Clients, witness: Member) -> None:
     """The next member's join has arrived when one that is in is told of the rebalance."""
     request, version = witness.heartbeat(), 4
     line = await clients.line(witness)
-    while (await line.ask(request, version)).error_code != ErrorCode.REBALANCE_IN_PROGRESS:
+    while (await line.send_request(request, version)).error_code != ErrorCode.REBALANCE_IN_PROGRESS:
         await asyncio.sleep(0.002)
 
 
@@ -156,12 +156,14 @@ async def test_a_static_member_keeps_its_part(clients: Clients) -> None:
     assert (again.generation, again.owned) == (first.generation, first.owned)
     assert again.member_id != first.member_id
     line = await clients.line(first)
-    assert (await line.ask(first.heartbeat(), 4)).error_code == ErrorCode.FENCED_INSTANCE_ID
+    assert (await line.send_request(first.heartbeat(), 4)).error_code == ErrorCode.FENCED_INSTANCE_ID
     assert await clients.beat(second) is ErrorCode.NONE
     first.owned = ()
     await clients.daemon.crash()
     assert await clients.beat(again) is ErrorCode.NONE
-    assert (await (await clients.line(first)).ask(first.heartbeat(), 4)).error_code == ErrorCode.FENCED_INSTANCE_ID
+    assert (
+        await (await clients.line(first)).send_request(first.heartbeat(), 4)
+    ).error_code == ErrorCode.FENCED_INSTANCE_ID
 
 
 async def live(clients: Clients, member: Member, random: Random) -> None:

@@ -119,13 +119,13 @@ async def test_a_duplicate_of_an_acknowledged_batch_gets_its_first_offset(tmp_pa
         line = await daemon.line()
         producer = await producer_id(line)
         batches = [batch(b"%d" % at, producer=producer, sequence=at) for at in range(6)]
-        offsets = [produced(await line.ask(produce(0, each), 9)) for each in batches]
+        offsets = [produced(await line.send_request(produce(0, each), 9)) for each in batches]
         await daemon.crash()
         line = await daemon.line()
-        again = [produced(await line.ask(produce(0, each), 9)) for each in batches[1:]]
+        again = [produced(await line.send_request(produce(0, each), 9)) for each in batches[1:]]
         assert again == offsets[1:]
         skipped = batch(b"later", producer=producer, sequence=9)
-        error, _ = produced(await line.ask(produce(0, skipped), 9))
+        error, _ = produced(await line.send_request(produce(0, skipped), 9))
         assert error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 

@@ -72,7 +72,7 @@ class Owner:
 
 async def topics(line: Line) -> dict[str, tuple[bytes, int]]:
     """(id, number of partitions) of each; every partition has a leader."""
-    answer = await line.ask(MetadataRequest(topics=None), 10)
+    answer = await line.send_request(MetadataRequest(topics=None), 10)
     assert not any(item.error_code for topic in answer.topics for item in topic.partitions)
     return {topic.name: (bytes(topic.topic_id), len(topic.partitions)) for topic in answer.topics}
 

@@ -37,14 +37,14 @@ async def test_a_torn_segment_loses_its_last_batch_and_no_other(seed: int, tear:
         values = [b"value-%d" % at for at in range(BATCHES)]
         line = await daemon.line()
         for value in values:
-            await line.ask(produce(0, batch(value)), 9)
+            await line.send_request(produce(0, batch(value)), 9)
         daemon.kill()
         size_bytes = len(batch(values[-1]))
         tear(active_segment(daemon.data / "t-0"), Random(seed).randrange(1, size_bytes))  # type: ignore[operator]
         await daemon.start()
         line = await daemon.line()
         assert list((await records_of(line, 0)).values()) == values[:-1]
-        assert produced(await line.ask(produce(0, batch(b"next")), 9))[1] == BATCHES - 1
+        assert produced(await line.send_request(produce(0, batch(b"next")), 9))[1] == BATCHES - 1
         assert list((await records_of(line, 0)).values()) == [*values[:-1], b"next"]
 
 
@@ -53,8 +53,8 @@ async def test_a_torn_offsets_partition_loses_its_last_commit_and_no_other(seed:
         line = await daemon.line()
         await create_topic(line)
         for offset in range(1, BATCHES):
-            await line.ask(commit("g", 0, offset), 8)
-            await line.ask(commit("other", 0, offset), 8)
+            await line.send_request(commit("g", 0, offset), 8)
+            await line.send_request(commit("other", 0, offset), 8)
         daemon.kill()
         folder = daemon.data / f"__consumer_offsets-{shard_of('g', 4)}"
         assert shard_of("g", 4) != shard_of("other", 4)
@@ -63,7 +63,7 @@ async def test_a_torn_offsets_partition_loses_its_last_commit_and_no_other(seed:
         line = await daemon.line()
         assert await committed(line, "g", 0) == (BATCHES - 2, "")
         assert await committed(line, "other", 0) == (BATCHES - 1, "")
-        await line.ask(commit("g", 0, 99), 8)
+        await line.send_request(commit("g", 0, 99), 8)
         await daemon.crash()
         assert await committed(await daemon.line(), "g", 0) == (99, "")
 
@@ -73,7 +73,7 @@ async def test_a_torn_journal_loses_its_last_change_and_no_other(seed: int, tmp_
         line = await daemon.line()
         for name in ("first", "second"):
             await create_topic(line, name, 1)
-            await line.ask(produce(0, batch(name.encode()), name), 9)
+            await line.send_request(produce(0, batch(name.encode()), name), 9)
         daemon.kill()
         cut(daemon.data / "metadata.journal", Random(seed).randrange(1, 20))
         await daemon.start()
@@ -89,7 +89,7 @@ async def test_missing_index_files_are_rebuilt(tmp_path: Path) -> None:
         await create_topic(line, partitions=1)
         values = [b"%d/" % at + bytes(50_000) for at in range(60)]
         for value in values:
-            await line.ask(produce(0, batch(value)), 9)
+            await line.send_request(produce(0, batch(value)), 9)
         daemon.kill()
         for path in [*daemon.data.glob("t-0/*.index"), *daemon.data.glob("t-0/*.timeindex")]:
             path.unlink()

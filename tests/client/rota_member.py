@@ -66,19 +66,19 @@ class RotaMember(Member):
         )
 
     async def _answer(self, consumer: Consumer) -> None:
-        for question, answer in self._pending():
+        for function, answer in self._pending():
             try:
-                result = question(consumer)
+                result = function(consumer)
                 answer.set_result(await result if inspect.isawaitable(result) else result)
             except Exception as error:  # noqa: BLE001 - raised where the question was asked
                 answer.set_exception(error)
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        self.ask(lambda consumer: self._subscribe(consumer, list(topics)))
+        self.run_in_thread(lambda consumer: self._subscribe(consumer, list(topics)))
 
     def commit(self, topic: str, partition: int, offset: int, metadata: str = "") -> None:
         position = {TopicPartition(topic, partition): OffsetAndMetadata(offset, metadata)}
-        self.ask(lambda consumer: consumer.commit(position))
+        self.run_in_thread(lambda consumer: consumer.commit(position))
 
     def committed(self, topic: str, partition: int) -> int | None:
         requests = TopicPartition(topic, partition)
@@ -87,13 +87,13 @@ class RotaMember(Member):
             found = (await consumer.committed(requests))[requests]
             return None if found is None else found.offset
 
-        result: Any = self.ask(look)
+        result: Any = self.run_in_thread(look)
         return result
 
     def position(self, topic: str, partition: int) -> int | None:
         if (topic, partition) not in self.owned:
             return None
-        return self.ask(lambda consumer: consumer.position(TopicPartition(topic, partition)))
+        return self.run_in_thread(lambda consumer: consumer.position(TopicPartition(topic, partition)))
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
-        self.ask(lambda consumer: consumer.seek(TopicPartition(topic, partition), offset))
+        self.run_in_thread(lambda consumer: consumer.seek(TopicPartition(topic, partition), offset))

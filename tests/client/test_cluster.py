@@ -79,7 +79,7 @@ async def test_versions_are_the_newest_of_both(cluster: Cluster) -> None:
 @pytest.mark.parametrize("version", range(5))
 async def test_every_version_of_a_request_is_understood(cluster: Cluster, group: str, version: int) -> None:
     node = await cluster.coordinator(group)
-    answer = await cluster.ask(node, beat(group), version_min=version, version_max=version)
+    answer = await cluster.send_request(node, beat(group), version_min=version, version_max=version)
     assert answer.error_code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NOT_COORDINATOR)
 
 
@@ -91,12 +91,12 @@ async def test_each_target_is_found(creating: Cluster, topic: str, group: str) -
     def offsets(answer: Any) -> list[int]:
         return [item.error_code for topic in answer.topics for item in topic.partitions]
 
-    answer = await creating.ask_until(Leader(partition), latest(partition), offsets, what="listing offsets")
+    answer = await creating.send_request_until(Leader(partition), latest(partition), offsets, what="listing offsets")
     assert answer.topics[0].partitions[0].offset == 0
-    answer = await creating.ask_until(Coordinator(group), beat(group), _code, what="beating", lane="group")
+    answer = await creating.send_request_until(Coordinator(group), beat(group), _code, what="beating", lane="group")
     assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID, "a FATAL or REJOIN code comes back"
     for target in (AnyNode(), Controller()):
-        assert (await creating.ask_until(target, ListGroupsRequest(), _code, what="listing")).error_code == 0
+        assert (await creating.send_request_until(target, ListGroupsRequest(), _code, what="listing")).error_code == 0
 
 
 def _code(answer: Any) -> list[int]:
@@ -107,7 +107,7 @@ def _code(answer: Any) -> list[int]:
 async def test_a_coordinator_is_found_in_every_version(cluster: Cluster, group: str, version: int) -> None:
     request = FindCoordinatorRequest(key=group, coordinator_keys=(group,))
     node = next(iter(cluster.metadata.brokers))
-    answer = await cluster.ask(node, request, version_min=version, version_max=version)
+    answer = await cluster.send_request(node, request, version_min=version, version_max=version)
     item = answer.coordinators[0] if version >= 4 else answer
     assert item.error_code in (0, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
@@ -122,9 +122,9 @@ async def test_a_waiting_fetch_does_not_delay_other_requests(creating: Cluster, 
     requests = FetchRequest(
         max_wait_ms=60_000, min_bytes=1, topics=(FetchTopic(topic_id=topic_id, partitions=(item,)),)
     )
-    waiting = asyncio.create_task(creating.ask(leader, requests, lane="fetch"))
+    waiting = asyncio.create_task(creating.send_request(leader, requests, lane="fetch"))
     node = await creating.coordinator(group)
-    answers = await asyncio.gather(*(creating.ask(node, beat(group), lane="group") for _ in range(100)))
+    answers = await asyncio.gather(*(creating.send_request(node, beat(group), lane="group") for _ in range(100)))
     assert {item.error_code for item in answers} <= {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NOT_COORDINATOR}
     assert not waiting.done()
     waiting.cancel()
@@ -132,26 +132,26 @@ async def test_a_waiting_fetch_does_not_delay_other_requests(creating: Cluster, 
 
 async def test_cancelled_requests_do_not_affect_the_others(cluster: Cluster, group: str) -> None:
     node = await cluster.coordinator(group)
-    asking = [asyncio.create_task(cluster.ask(node, beat(group), lane="group")) for _ in range(60)]
+    asking = [asyncio.create_task(cluster.send_request(node, beat(group), lane="group")) for _ in range(60)]
     await asyncio.sleep(0)
     for item in asking[::3]:
         item.cancel()
     answers = await asyncio.gather(*asking, return_exceptions=True)
     assert [isinstance(item, asyncio.CancelledError) for item in answers] == [at % 3 == 0 for at in range(60)]
-    assert (await cluster.ask(node, beat(group), lane="group")).error_code
+    assert (await cluster.send_request(node, beat(group), lane="group")).error_code
 
 
 async def test_garbage_ends_one_connection_and_the_next_one_works(cluster: Cluster, group: str) -> None:
     """A broker that is sent what is no request closes; the client dials again."""
     node = await cluster.coordinator(group)
-    await cluster.ask(node, beat(group), lane="group")
+    await cluster.send_request(node, beat(group), lane="group")
     connection = cluster._all_brokers.ready(node, "group")
     assert connection is not None
     assert connection._transport is not None
     connection._transport.write(b"\xff\xff\xff\xff")
     await eventually(lambda: not connection.is_open)
     assert isinstance(connection.failure, Unreachable)
-    assert (await cluster.ask(node, beat(group), lane="group")).error_code
+    assert (await cluster.send_request(node, beat(group), lane="group")).error_code
 
 
 async def test_names_and_several_addresses(bootstrap: str) -> None:

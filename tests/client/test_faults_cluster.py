@@ -47,7 +47,9 @@ async def started(proxy: FaultProxy, **more: Any) -> AsyncIterator[Cluster]:
 async def made(cluster: Cluster, name: str, partitions: int = PARTITIONS) -> None:
     """A topic whose leaders answer."""
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-    answer = await cluster.ask(cluster.metadata.controller, CreateTopicsRequest(topics=(topic,), timeout_ms=10_000))
+    answer = await cluster.send_request(
+        cluster.metadata.controller, CreateTopicsRequest(topics=(topic,), timeout_ms=10_000)
+    )
     assert answer.topics[0].error_code == 0
     cluster.set_topics([name])
     await cluster.until(lambda known: known.partitions(name), what="the new topic")
@@ -109,19 +111,19 @@ async def test_leaders_are_found_though_metadata_lags(proxy: FaultProxy, topic: 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 async def test_a_closed_connection_is_an_error_and_is_opened_again(proxy: FaultProxy, after: bool) -> None:
     async with started(proxy) as cluster:
-        await cluster.ask(1, ListGroupsRequest())
+        await cluster.send_request(1, ListGroupsRequest())
         proxy.close(LIST_GROUPS, after=after)
         with pytest.raises(Unreachable):
-            await cluster.ask(1, ListGroupsRequest())
-        assert (await cluster.ask(1, ListGroupsRequest())).error_code == 0
+            await cluster.send_request(1, ListGroupsRequest())
+        assert (await cluster.send_request(1, ListGroupsRequest())).error_code == 0
 
 
 async def test_half_an_answer_is_none(proxy: FaultProxy) -> None:
     async with started(proxy) as cluster:
         proxy.cut(LIST_GROUPS)
         with pytest.raises(Unreachable):
-            await cluster.ask(1, ListGroupsRequest())
-        assert (await cluster.ask(1, ListGroupsRequest())).error_code == 0
+            await cluster.send_request(1, ListGroupsRequest())
+        assert (await cluster.send_request(1, ListGroupsRequest())).error_code == 0
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -129,8 +131,8 @@ async def test_a_silent_broker_times_out_and_is_dialled_again(proxy: FaultProxy,
     async with started(proxy, request_timeout_ms=300) as cluster:
         proxy.swallow(LIST_GROUPS, after=after)
         with pytest.raises(TimedOut):
-            await cluster.ask(1, ListGroupsRequest())
-        assert (await cluster.ask(1, ListGroupsRequest(), timeout_ms=10_000)).error_code == 0
+            await cluster.send_request(1, ListGroupsRequest())
+        assert (await cluster.send_request(1, ListGroupsRequest(), timeout_ms=10_000)).error_code == 0
 
 
 async def test_one_silent_broker_does_not_keep_metadata_away(proxy: FaultProxy, topic: str) -> None:
@@ -151,9 +153,9 @@ async def test_one_silent_broker_does_not_keep_metadata_away(proxy: FaultProxy, 
 async def test_cancelling_one_request_does_not_affect_the_others(proxy: FaultProxy) -> None:
     async with started(proxy) as cluster:
         held = proxy.hold(LIST_GROUPS, after=True)
-        first = asyncio.ensure_future(cluster.ask(1, ListGroupsRequest()))
+        first = asyncio.ensure_future(cluster.send_request(1, ListGroupsRequest()))
         await held.happened()
-        others = [asyncio.ensure_future(cluster.ask(1, ListGroupsRequest())) for _ in range(5)]
+        others = [asyncio.ensure_future(cluster.send_request(1, ListGroupsRequest())) for _ in range(5)]
         first.cancel()
         held.release()
         assert [item.error_code for item in await asyncio.gather(*others)] == [0] * 5
@@ -167,7 +169,7 @@ async def test_a_cluster_that_was_away_is_found_again(proxy: FaultProxy, topic: 
         await proxy.stop_brokers()
         waiting = asyncio.ensure_future(list_offsets(cluster, {TopicPartition(topic, 0): LATEST}))
         with pytest.raises((Unreachable, TimedOut)):
-            await cluster.ask(2, ListGroupsRequest())
+            await cluster.send_request(2, ListGroupsRequest())
         await proxy.start_brokers()
         assert (await waiting)[TopicPartition(topic, 0)] is not None
 
@@ -283,5 +285,5 @@ async def test_calls_end_by_their_deadline_with_frozen_brokers(proxy: FaultProxy
         requests = ListGroupsRequest()
         for target in (Node(1), Coordinator(group)):
             with pytest.raises(TimedOut):
-                await cluster.ask_until(target, requests, lambda _: [], what="asking the deaf", timeout_ms=300)
+                await cluster.send_request_until(target, requests, lambda _: [], what="asking the deaf", timeout_ms=300)
         proxy.thaw()

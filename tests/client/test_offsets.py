@@ -118,10 +118,10 @@ async def test_older_request_versions_return_the_same(bootstrap: str, group: str
     class Older(Cluster):
         """Speaks no newer version than a broker of some years ago."""
 
-        async def ask(self, node, request, *, version_max=None, **more):  # type: ignore[no-untyped-def]
+        async def send_request(self, node, request, *, version_max=None, **more):  # type: ignore[no-untyped-def]
             if request.KEY in (8, 9):
                 version_max = max(version, 2) if request.KEY == 8 else version
-            return await super().ask(node, request, version_max=version_max, **more)
+            return await super().send_request(node, request, version_max=version_max, **more)
 
     cluster = Older(ClientConfig(bootstrap_servers=bootstrap))
     await cluster.start()

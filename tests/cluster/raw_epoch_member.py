@@ -44,7 +44,7 @@ class RawEpochMember(RawMember):
 
     async def beat(self) -> ErrorCode:
         """One heartbeat; a new assignment becomes the target, and what is not in it is given up at once."""
-        response: ConsumerGroupHeartbeatResponse = await self.ask(self.request())
+        response: ConsumerGroupHeartbeatResponse = await self.send_request(self.request())
         if response.error_code == ErrorCode.NONE:
             assert response.member_epoch >= self.epoch, "epochs of a member only grow (G2)"
             self.epoch = response.member_epoch

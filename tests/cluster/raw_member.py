@@ -39,23 +39,23 @@ class RawMember:
         self.member_id, self.generation, self.leader, self.assignment = "", -1, "", b""
         self.others: tuple[str, ...] = ()
 
-    async def ask_once(self, request: Any) -> Any:
+    async def send_request_once(self, request: Any) -> Any:
         """Raises KafkaError when the connection ends first."""
         address = self.brokers.by_id[self.brokers.coordinator(self.group)].address
         connection: Connection = await connect(
             *address, "coordinator", self.name, setup_seconds=5, request_seconds=5, ended=lambda _: None
         )
         try:
-            return await connection.ask(request, SECONDS_MAX)
+            return await connection.send_request(request, SECONDS_MAX)
         finally:
             connection.end(KafkaError("asked"))
             await connection.closed()
 
-    async def ask(self, request: Any) -> Any:
+    async def send_request(self, request: Any) -> Any:
         """Ask until a coordinator answers."""
         while True:
             try:
-                answer = await self.ask_once(request)
+                answer = await self.send_request_once(request)
             except (KafkaError, KeyError):
                 await asyncio.sleep(0.01)
                 continue
@@ -76,7 +76,7 @@ class RawMember:
     async def join(self) -> None:
         """Join, with a new id where that is asked for, and wait for the generation."""
         while True:
-            answer = await self.ask(self.join_request())
+            answer = await self.send_request(self.join_request())
             self.member_id = answer.member_id
             if answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
                 self.member_id = ""
@@ -102,7 +102,7 @@ class RawMember:
         )
 
     async def sync(self) -> ErrorCode:
-        answer = await self.ask(self.sync_request())
+        answer = await self.send_request(self.sync_request())
         if answer.error_code == ErrorCode.NONE:
             self.assignment = answer.assignment
         return ErrorCode(answer.error_code)
@@ -113,7 +113,7 @@ class RawMember:
             generation_id=self.generation if generation is None else generation,
             member_id=self.member_id,
         )
-        return ErrorCode((await self.ask(request)).error_code)
+        return ErrorCode((await self.send_request(request)).error_code)
 
     async def commit(self, generation: int) -> ErrorCode:
         partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
@@ -123,7 +123,7 @@ class RawMember:
             member_id=self.member_id,
             topics=(OffsetCommitRequestTopic(name="t", topic_id=self._topic_id(), partitions=(partition,)),),
         )
-        return error_of(await self.ask(request))
+        return error_of(await self.send_request(request))
 
     def _topic_id(self) -> bytes:
         topic = next(iter(self.brokers.by_id.values())).topics.get("t")
@@ -132,7 +132,7 @@ class RawMember:
 
     async def leave(self) -> None:
         identity = MemberIdentity(member_id=self.member_id)
-        await self.ask(LeaveGroupRequest(group_id=self.group, member_id=self.member_id, members=(identity,)))
+        await self.send_request(LeaveGroupRequest(group_id=self.group, member_id=self.member_id, members=(identity,)))
 
 
 def error_of(answer: Any) -> ErrorCode:

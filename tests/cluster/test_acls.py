@@ -21,11 +21,13 @@ SECURED = {
 CLUSTER_ACTION, DENIED = 9, 29
 
 
-async def ask(brokers: Brokers, broker_id: int, request: object, version: int, own_host: str | None = None) -> object:
+async def send_request(
+    brokers: Brokers, broker_id: int, request: object, version: int, own_host: str | None = None
+) -> object:
     def run() -> object:
         wire = Wire(brokers.bootstrap(broker_id), "acls", own_host)
         try:
-            return wire.ask(request, version)
+            return wire.send_request(request, version)
         finally:
             wire.close()
 
@@ -33,13 +35,13 @@ async def ask(brokers: Brokers, broker_id: int, request: object, version: int, o
 
 
 async def create(brokers: Brokers, *acls: AclCreation) -> None:
-    await ask(brokers, 1, CreateAclsRequest(creations=acls), 3)
+    await send_request(brokers, 1, CreateAclsRequest(creations=acls), 3)
 
 
 async def create_topic(brokers: Brokers, leader: int, follower: int) -> None:
     replicas = (CreatableReplicaAssignment(partition_index=0, broker_ids=(leader, follower)),)
     topic = CreatableTopic(name="t", num_partitions=-1, replication_factor=-1, assignments=replicas)
-    await ask(brokers, 1, CreateTopicsRequest(topics=(topic,), timeout_ms=10_000), 7)
+    await send_request(brokers, 1, CreateTopicsRequest(topics=(topic,), timeout_ms=10_000), 7)
     await until(lambda: all("t" in broker.topics for broker in brokers.by_id.values()))
 
 
@@ -53,7 +55,7 @@ async def test_a_change_is_in_force_on_every_broker() -> None:
         request = MetadataRequest(topics=(MetadataRequestTopic(name="t"),), allow_auto_topic_creation=False)
         for broker_id in brokers.by_id:
             for host, code in (("127.0.0.1", 0), (CLIENT, DENIED)):
-                answer = await ask(brokers, broker_id, request, 9, host)
+                answer = await send_request(brokers, broker_id, request, 9, host)
                 assert answer.topics[0].error_code == code  # type: ignore[attr-defined]
         await brokers.stop(3)
         restarted = await brokers.start(3)
@@ -68,7 +70,7 @@ async def test_a_follower_without_cluster_action_copies_nothing() -> None:
         leader, follower = (brokers.by_id[each].partitions.get("t", 0) for each in (1, 2))
         assert leader is not None
         assert follower is not None
-        await ask(brokers, 1, produces([("t", 0, batch(b"secret"))], acks=1), 9)
+        await send_request(brokers, 1, produces([("t", 0, batch(b"secret"))], acks=1), 9)
         node = brokers.by_id[1].node
         await until(lambda: node.denials is not None and node.denials.total > 1, "refused fetches")
         assert leader.log.log_end_offset == 1

@@ -62,7 +62,7 @@ async def test_a_member_that_left_is_not_back(brokers: Brokers) -> None:
     a, b = RawEpochMember(brokers, "a"), RawEpochMember(brokers, "b")
     await reconcile([a, b], PARTITIONS)
     b.epoch, b.owned, former = -1, frozenset(), b.epoch
-    await b.ask(b.request())
+    await b.send_request(b.request())
     await crash_the_coordinator(brokers)
     await reconcile([a], PARTITIONS)
     assert await b.commit(former) is ErrorCode.UNKNOWN_MEMBER_ID

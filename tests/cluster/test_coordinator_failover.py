@@ -112,7 +112,7 @@ async def test_it_dies_when_generation_and_assignment_are_written(group: Group) 
     before = group.a.generation
     members = [group.a, group.b, group.c]
     leader = await join_all(members)
-    group.begin(leader.ask_once(leader.sync_request()))
+    group.begin(leader.send_request_once(leader.sync_request()))
     machine, generation = group.brokers.group("g"), leader.generation
     await until(lambda: any(member.assignment for member in machine.members))
     await group.crash()

@@ -35,7 +35,7 @@ async def alter(brokers: Brokers, name: str, key: str, value: str | None) -> Non
 
     def run() -> None:
         wire = Wire(brokers.bootstrap(int(name or 1)), "admin")
-        (result,) = wire.ask(scenario.alter(BROKER, name, change), 1).responses
+        (result,) = wire.send_request(scenario.alter(BROKER, name, change), 1).responses
         wire.close()
         assert result.error_code == 0, result.error_message
 

@@ -17,13 +17,13 @@ COMMAND_S_MAX = 60
 
 
 def test_the_commands_print_the_output_of_the_page() -> None:
-    start, produce, ask = BLOCKS
+    start, produce, send_request = BLOCKS
     assert "rota serve --memory " in start, "tests/docs/test_readme.py runs a broker in memory"
     rota = str(Path(sys.executable).with_name("rota"))
     printed = {}
     with running_broker() as broker:
         environment = {**os.environ, "ROTA_BOOTSTRAP_SERVER": broker.bootstrap_servers}
-        for line in [*produce.splitlines(), *ask.splitlines()]:
+        for line in [*produce.splitlines(), *send_request.splitlines()]:
             command = [rota, *shlex.split(line)[1:]]
             done = subprocess.run(
                 command, env=environment, capture_output=True, text=True, timeout=COMMAND_S_MAX, check=False

@@ -69,30 +69,30 @@ class Confluent(BlockingMember):
         consumer.subscribe(topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        self.ask(lambda consumer: self._subscribe(consumer, list(topics)))
+        self.run_in_thread(lambda consumer: self._subscribe(consumer, list(topics)))
 
     def commit(self, topic: str, partition: int, offset: int, metadata: str = "") -> None:
         position = confluent_kafka.TopicPartition(topic, partition, offset, metadata)
-        (result,) = self.ask(lambda consumer: consumer.commit(offsets=[position], asynchronous=False))
+        (result,) = self.run_in_thread(lambda consumer: consumer.commit(offsets=[position], asynchronous=False))
         if result.error:
             raise confluent_kafka.KafkaException(result.error)
 
     def committed(self, topic: str, partition: int) -> int | None:
         position = confluent_kafka.TopicPartition(topic, partition)
-        (found,) = self.ask(lambda consumer: consumer.committed([position], timeout=10))
+        (found,) = self.run_in_thread(lambda consumer: consumer.committed([position], timeout=10))
         return found.offset if found.offset >= 0 else None
 
     def position(self, topic: str, partition: int) -> int | None:
         if (topic, partition) not in self.owned:
             return None
         position = confluent_kafka.TopicPartition(topic, partition)
-        (found,) = self.ask(lambda consumer: consumer.position([position]))
+        (found,) = self.run_in_thread(lambda consumer: consumer.position([position]))
         # librdkafka has no position before the first record: a reset has been done when the end is known
-        low_high = self.ask(lambda consumer: consumer.get_watermark_offsets(position, cached=True))
+        low_high = self.run_in_thread(lambda consumer: consumer.get_watermark_offsets(position, cached=True))
         return found.offset if found.offset >= 0 else max(low_high[1], -1)
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
-        self.ask(lambda consumer: consumer.seek(confluent_kafka.TopicPartition(topic, partition, offset)))
+        self.run_in_thread(lambda consumer: consumer.seek(confluent_kafka.TopicPartition(topic, partition, offset)))
 
     def _assigned(self, _consumer: Any, partitions: list[Any]) -> None:
         self._gained(named(partitions))
@@ -148,22 +148,24 @@ class KafkaPython(BlockingMember):
         return consumer
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        self.ask(lambda consumer: consumer.subscribe(topics=list(topics), listener=_Listener(self)))
+        self.run_in_thread(lambda consumer: consumer.subscribe(topics=list(topics), listener=_Listener(self)))
 
     def commit(self, topic: str, partition: int, offset: int, metadata: str = "") -> None:
         position = {kafka.TopicPartition(topic, partition): kafka.OffsetAndMetadata(offset, metadata, -1)}
-        self.ask(lambda consumer: consumer.commit(position, timeout_ms=10_000))
+        self.run_in_thread(lambda consumer: consumer.commit(position, timeout_ms=10_000))
 
     def committed(self, topic: str, partition: int) -> int | None:
-        return self.ask(lambda consumer: consumer.committed(kafka.TopicPartition(topic, partition)))
+        return self.run_in_thread(lambda consumer: consumer.committed(kafka.TopicPartition(topic, partition)))
 
     def position(self, topic: str, partition: int) -> int | None:
         if (topic, partition) not in self.owned:
             return None
-        return self.ask(lambda consumer: consumer.position(kafka.TopicPartition(topic, partition), timeout_ms=5_000))
+        return self.run_in_thread(
+            lambda consumer: consumer.position(kafka.TopicPartition(topic, partition), timeout_ms=5_000)
+        )
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
-        self.ask(lambda consumer: consumer.seek(kafka.TopicPartition(topic, partition), offset))
+        self.run_in_thread(lambda consumer: consumer.seek(kafka.TopicPartition(topic, partition), offset))
 
     def _poll(self, consumer: kafka.KafkaConsumer) -> list[Record]:
         return [
@@ -208,9 +210,9 @@ class Aiokafka(Member):
             await consumer.stop()
 
     async def _answer(self, consumer: Any) -> None:
-        for question, answer in self._pending():
+        for function, answer in self._pending():
             try:
-                result = question(consumer)
+                result = function(consumer)
                 answer.set_result(await result if inspect.isawaitable(result) else result)
             except Exception as error:  # noqa: BLE001 - raised where the question was asked
                 answer.set_exception(error)
@@ -238,22 +240,22 @@ class Aiokafka(Member):
         return consumer
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        self.ask(lambda consumer: consumer.subscribe(topics=list(topics), listener=_AioListener(self)))
+        self.run_in_thread(lambda consumer: consumer.subscribe(topics=list(topics), listener=_AioListener(self)))
 
     def commit(self, topic: str, partition: int, offset: int, metadata: str = "") -> None:
         position = {aiokafka.TopicPartition(topic, partition): (offset, metadata)}
-        self.ask(lambda consumer: consumer.commit(position))
+        self.run_in_thread(lambda consumer: consumer.commit(position))
 
     def committed(self, topic: str, partition: int) -> int | None:
-        return self.ask(lambda consumer: consumer.committed(aiokafka.TopicPartition(topic, partition)))
+        return self.run_in_thread(lambda consumer: consumer.committed(aiokafka.TopicPartition(topic, partition)))
 
     def position(self, topic: str, partition: int) -> int | None:
         if (topic, partition) not in self.owned:
             return None
-        return self.ask(lambda consumer: consumer.position(aiokafka.TopicPartition(topic, partition)))
+        return self.run_in_thread(lambda consumer: consumer.position(aiokafka.TopicPartition(topic, partition)))
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
-        self.ask(lambda consumer: consumer.seek(aiokafka.TopicPartition(topic, partition), offset))
+        self.run_in_thread(lambda consumer: consumer.seek(aiokafka.TopicPartition(topic, partition), offset))
 
 
 CLIENTS: dict[str, type[Member]] = {"confluent-kafka": Confluent, "kafka-python": KafkaPython, "aiokafka": Aiokafka}

@@ -1,6 +1,6 @@
 """A group member in a thread of its own, with one interface for confluent-kafka, kafka-python and aiokafka.
 
-A test reads the assignment and the records of the member. `ask` runs a call on its consumer in the member's own thread
+A test reads the assignment and the records of the member. `run_in_thread` calls its consumer in the member's own thread
 (or loop), so that only one thread uses a client.
 """
 
@@ -53,7 +53,7 @@ class Member(ABC):
         self.failure: BaseException | None = None
         self._stop = threading.Event()
         self._paused = threading.Event()
-        self._questions: SimpleQueue[tuple[Callable[[Any], Any], Future[Any]]] = SimpleQueue()
+        self._calls: SimpleQueue[tuple[Callable[[Any], Any], Future[Any]]] = SimpleQueue()
         self._thread = threading.Thread(target=self._live, name=settings.client_id, daemon=True)
         self._thread.start()
 
@@ -70,10 +70,10 @@ class Member(ABC):
         self.check()
         return [record.value for record in self.records]
 
-    def ask(self, question: Callable[[Any], Any]) -> Any:
-        """What `question(consumer)` returns (a coroutine is awaited) in the member's own thread."""
+    def run_in_thread(self, function: Callable[[Any], Any]) -> Any:
+        """What `function(consumer)` returns (a coroutine is awaited) in the member's own thread."""
         answer: Future[Any] = Future()
-        self._questions.put((question, answer))
+        self._calls.put((function, answer))
         return answer.result(PATIENCE_S)
 
     @abstractmethod
@@ -145,7 +145,7 @@ class Member(ABC):
         pending = []
         while True:
             try:
-                pending.append(self._questions.get_nowait())
+                pending.append(self._calls.get_nowait())
             except Empty:
                 return pending
 
@@ -169,9 +169,9 @@ class BlockingMember(Member):
             self.failure = failure
 
     def _answer(self, consumer: Any) -> None:
-        for question, answer in self._pending():
+        for function, answer in self._pending():
             try:
-                answer.set_result(question(consumer))
+                answer.set_result(function(consumer))
             except Exception as error:  # noqa: BLE001 - raised where the question was asked
                 answer.set_exception(error)
 

@@ -63,7 +63,7 @@ def test_a_static_member_restarts_without_a_rebalance(
     until_sizes([stays], 4)
     leaves = join(client, group=group, topics=[topic], instance="leaves")
     until_sizes([stays, leaves], 2, 2)
-    generation = stays.ask(lambda consumer: consumer.group_metadata().generation_id)
+    generation = stays.run_in_thread(lambda consumer: consumer.group_metadata().generation_id)
     before = layout([stays, leaves]), stays.assigned_times, list(stays.lost)
     leaves.close()
     assert {member.group_instance_id for member in describe(admin, group).members} == {"stays", "leaves"}
@@ -71,7 +71,7 @@ def test_a_static_member_restarts_without_a_rebalance(
     until(lambda: (layout([stays, back]), stays.assigned_times, stays.lost) == before, "the old layout")
     produce(bootstrap, topic, [b"%d" % number for number in range(40)])
     until(lambda: len(stays.values) + len(back.values) == 40, "all records")
-    assert stays.ask(lambda consumer: consumer.group_metadata().generation_id) == generation
+    assert stays.run_in_thread(lambda consumer: consumer.group_metadata().generation_id) == generation
     assert (stays.assigned_times, stays.lost) == before[1:]
 
 
@@ -84,7 +84,7 @@ def test_a_second_member_with_the_same_instance_fences_the_first(bootstrap: str,
     until_sizes([second], 2)
     offset = [confluent_kafka.TopicPartition(topic, 0, 1)]
     with pytest.raises(confluent_kafka.KafkaException) as refused:
-        first.ask(lambda consumer: consumer.commit(offsets=offset, asynchronous=False))
+        first.run_in_thread(lambda consumer: consumer.commit(offsets=offset, asynchronous=False))
     assert refused.value.args[0].name() in ("FENCED_INSTANCE_ID", "_FATAL")
     second.commit(topic, 0, 5)
     assert second.committed(topic, 0) == 5

@@ -161,7 +161,7 @@ def test_a_commit_of_a_stale_generation_or_by_an_unknown_member_is_refused(
     member = join("kafka-python", group=group, topics=[topic])
     until_sizes([member], 1)
     member.commit(topic, 0, 3)
-    now = member.ask(lambda consumer: consumer.group_metadata())
+    now = member.run_in_thread(lambda consumer: consumer.group_metadata())
     wire = Wire(bootstrap, "stale")
 
     def commit(member_id: str, generation: int) -> int:
@@ -172,7 +172,7 @@ def test_a_commit_of_a_stale_generation_or_by_an_unknown_member_is_refused(
             member_id=member_id,
             topics=(OffsetCommitRequestTopic(name=topic, partitions=(partition,)),),
         )
-        code: int = wire.ask(request, 8).topics[0].partitions[0].error_code
+        code: int = wire.send_request(request, 8).topics[0].partitions[0].error_code
         return code
 
     try:

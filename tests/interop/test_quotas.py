@@ -41,7 +41,7 @@ def limit(address: str, entity_type: str, name: str, **quotas: float | None) -> 
     wire = Wire(address, "admin")
     ops = tuple(OpData(key=key, value=rate or 0.0, remove=rate is None) for key, rate in quotas.items())
     entity = (EntityData(entity_type=entity_type, entity_name=name),)
-    response = wire.ask(AlterClientQuotasRequest(entries=(EntryData(entity=entity, ops=ops),)), 1)
+    response = wire.send_request(AlterClientQuotasRequest(entries=(EntryData(entity=entity, ops=ops),)), 1)
     assert [each.error_code for each in response.entries] == [0]
     wire.close()
 
@@ -113,7 +113,7 @@ def test_mutations_above_the_rate_of_a_client_id_are_refused(address: str) -> No
     wire = Wire(address, name)
     found = []
     for version in (7, 7, 5):
-        answer = wire.ask(creation(unique("mutated"), BURST_S + 1), version)
+        answer = wire.send_request(creation(unique("mutated"), BURST_S + 1), version)
         found.append((answer.topics[0].error_code, answer.throttle_time_ms > 0))
     wire.close()
     assert found == [(0, False), (ErrorCode.THROTTLING_QUOTA_EXCEEDED, True), (0, True)]
@@ -137,11 +137,11 @@ def test_requests_above_the_percentage_of_a_client_id_mute_its_connection(addres
     request = MetadataRequest(topics=None)
 
     def throttle_ms() -> int:
-        return int(wire.ask(request, 8).throttle_time_ms)
+        return int(wire.send_request(request, 8).throttle_time_ms)
 
     throttled_ms = until(throttle_ms, "a throttle time")
     began = time.monotonic()
-    wire.ask(request, 8)  # KIP-219: it is served when the time is over
+    wire.send_request(request, 8)  # KIP-219: it is served when the time is over
     assert time.monotonic() - began > 0.9 * throttled_ms / 1_000
     wire.close()
 

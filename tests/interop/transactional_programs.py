@@ -54,7 +54,7 @@ class ProgramProducer(Transactional):
                 assert process.stdin is not None
                 process.stdin.close()
 
-    def _ask(self, action: str, *words: object) -> None:
+    def _send_request(self, action: str, *words: object) -> None:
         process = type(self).PROGRAM
         assert process.stdin is not None
         assert process.stdout is not None
@@ -67,25 +67,25 @@ class ProgramProducer(Transactional):
 
     def open(self) -> None:
         self._name = f"p{next(self._names)}"
-        self._ask("open", self.bootstrap, self.transactional_id, self.timeout_ms)
+        self._send_request("open", self.bootstrap, self.transactional_id, self.timeout_ms)
 
     def close(self) -> None:
-        self._ask("close")
+        self._send_request("close")
 
     def begin(self) -> None:
-        self._ask("begin")
+        self._send_request("begin")
 
     def send(self, topic: str, value: bytes) -> None:
-        self._ask("send", topic, value.decode())
+        self._send_request("send", topic, value.decode())
 
     def send_offset(self, group: str, topic: str, offset: int) -> None:
-        self._ask("offset", group, topic, offset)
+        self._send_request("offset", group, topic, offset)
 
     def commit(self) -> None:
-        self._ask("commit")
+        self._send_request("commit")
 
     def abort(self) -> None:
-        self._ask("abort")
+        self._send_request("abort")
 
     def is_fenced(self, error: BaseException) -> bool:
         return isinstance(error, Fenced)

@@ -132,7 +132,7 @@ class World:
         self.last_token += 1
         return Token(self.last_token)
 
-    def ask(self, event: Event) -> Body | None:
+    def send_request(self, event: Event) -> Body | None:
         """Step a request; what came out for it, if anything (held or not)."""
         token = event.token  # type: ignore[union-attr]
         self.waiting.add(token)

@@ -94,16 +94,16 @@ class World:
             case out.ForgetCoordinator() | out.FollowTopics() | out.Wake() | out.Note():
                 pass
 
-    def requests(self, ask: out.SendRequest) -> None:
+    def requests(self, send_request: out.SendRequest) -> None:
         """M3: what is asked names what is true now."""
-        self.asks[ask.ticket] = ask
-        assert ask.node == self.machine.coordinator
-        match ask.request:
+        self.asks[send_request.ticket] = send_request
+        assert send_request.node == self.machine.coordinator
+        match send_request.request:
             case JoinGroupRequest(member_id=member):
                 assert member == self.machine.member_id
             case SyncGroupRequest() | HeartbeatRequest():
-                assert ask.request.generation_id == self.machine.generation >= 0
-                assert ask.request.member_id == self.machine.member_id
+                assert send_request.request.generation_id == self.machine.generation >= 0
+                assert send_request.request.member_id == self.machine.member_id
             case LeaveGroupRequest(member_id=member):
                 assert member
                 assert not self.machine.is_static
@@ -128,7 +128,7 @@ class World:
 
     def check(self) -> None:
         machine = self.machine
-        kinds = [type(ask.request) for ask in self.asks.values()]
+        kinds = [type(send_request.request) for send_request in self.asks.values()]
         assert kinds.count(HeartbeatRequest) <= 1
         assert kinds.count(JoinGroupRequest) + kinds.count(SyncGroupRequest) <= 1
         assert self.is_finding <= 1
@@ -143,7 +143,9 @@ class World:
             assert self.is_finding or "retry" in self.timers
         if machine.state is S.CLOSED:
             assert not self.timers
-            assert not self.asks or {type(ask.request) for ask in self.asks.values()} == {LeaveGroupRequest}
+            assert not self.asks or {type(send_request.request) for send_request in self.asks.values()} == {
+                LeaveGroupRequest
+            }
 
     # ---- what the user does
 
@@ -205,23 +207,29 @@ class World:
 
     # ---- a coordinator
 
-    def good(self, ask: out.SendRequest, *, leads: bool = True, given: Iterable[TopicPartition] = ()) -> Any:
+    def good(self, send_request: out.SendRequest, *, leads: bool = True, given: Iterable[TopicPartition] = ()) -> Any:
         """An answer without error. `given`: what another leader gives us."""
-        match ask.request:
+        match send_request.request:
             case JoinGroupRequest():
-                return self._joined(ask.request, leads)
+                return self._joined(send_request.request, leads)
             case SyncGroupRequest():
-                mine = [item.assignment for item in ask.request.assignments if item.member_id == ask.request.member_id]
+                mine = [
+                    item.assignment
+                    for item in send_request.request.assignments
+                    if item.member_id == send_request.request.member_id
+                ]
                 raw = mine[0] if mine else encode_assignment(Assignment(assigned_partitions=grouped(given)))
                 decode_assignment(raw)
-                return SyncGroupResponse(assignment=raw, protocol_type="consumer", protocol_name=self.chosen(ask))
+                return SyncGroupResponse(
+                    assignment=raw, protocol_type="consumer", protocol_name=self.chosen(send_request)
+                )
             case HeartbeatRequest():
                 return HeartbeatResponse()
             case _:
                 return LeaveGroupResponse()
 
-    def chosen(self, ask: out.SendRequest) -> str:
-        return str(ask.request.protocol_name)
+    def chosen(self, send_request: out.SendRequest) -> str:
+        return str(send_request.request.protocol_name)
 
     def _joined(self, request: JoinGroupRequest, leads: bool) -> JoinGroupResponse:
         self.generations += 1
@@ -250,8 +258,8 @@ class World:
             elif self.learning:
                 self.learned()
             elif self.asks:
-                ticket, ask = next(iter(self.asks.items()))
-                self.answer(ticket, self.good(ask, leads=True))
+                ticket, send_request = next(iter(self.asks.items()))
+                self.answer(ticket, self.good(send_request, leads=True))
             elif "retry" in self.timers:
                 self.now_ms = max(self.now_ms, self.timers.pop("retry"))
                 self.step(events.TimerExpired("retry"))

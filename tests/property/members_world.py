@@ -67,7 +67,7 @@ class Coordinator:
         self._waiting: dict[int, Callable[[Any], None]] = {}
         self._timers: dict[str, int] = {}
 
-    def ask(self, request: Any, name: str, answer: Callable[[Any], None]) -> None:
+    def send_request(self, request: Any, name: str, answer: Callable[[Any], None]) -> None:
         self._tokens += 1
         self._waiting[self._tokens] = answer
         self._perform(self.group.step(self._event(request, requests.Token(self._tokens), name), self.time.now_ms))
@@ -210,7 +210,7 @@ class Node:
         rng, later = self.world.rng, self.time.after
         match effect:
             case out.SendRequest():
-                self._ask(effect)
+                self._send_request(effect)
             case out.CancelRequest(ticket):
                 self.dropped.add(ticket)
             case out.FindCoordinator():
@@ -238,12 +238,12 @@ class Node:
     def is_cut(self) -> bool:
         return self.time.now_ms < self.cut_until_ms
 
-    def _ask(self, ask: out.SendRequest) -> None:
+    def _send_request(self, command: out.SendRequest) -> None:
         """There and back; lost on the way now and then, which the member hears of or not before its timeout."""
         rng, later, answered = self.world.rng, self.time.after, [False]
 
         def arrive(event: events.Event) -> None:
-            if not answered[0] and ask.ticket not in self.dropped:
+            if not answered[0] and command.ticket not in self.dropped:
                 answered[0] = True
                 self.heard_ms = self.time.now_ms if isinstance(event, events.ResponseReceived) else self.heard_ms
                 self.step(event)
@@ -252,17 +252,17 @@ class Node:
             if self.is_cut:
                 return
             if not lost_back:
-                later(rng.randrange(LATENCY_MS), lambda: arrive(events.ResponseReceived(ask.ticket, response)))
+                later(rng.randrange(LATENCY_MS), lambda: arrive(events.ResponseReceived(command.ticket, response)))
             else:
-                later(LATENCY_MS, lambda: arrive(events.RequestFailed(ask.ticket, Unreachable("lost"))))
+                later(LATENCY_MS, lambda: arrive(events.RequestFailed(command.ticket, Unreachable("lost"))))
 
         lost_there, lost_back = (self.world.has_faults and rng.random() < 0.03 for _ in range(2))
         there = rng.randrange(LATENCY_MS)
         if lost_there:
-            later(there, lambda: arrive(events.RequestFailed(ask.ticket, Unreachable("lost"))))
+            later(there, lambda: arrive(events.RequestFailed(command.ticket, Unreachable("lost"))))
         elif not self.is_cut:
-            later(there, lambda: self.world.coordinator.ask(ask.request, self.name, reply))
-        later(ask.timeout_ms, lambda: arrive(events.RequestFailed(ask.ticket, Unreachable("late"))))
+            later(there, lambda: self.world.coordinator.send_request(command.request, self.name, reply))
+        later(command.timeout_ms, lambda: arrive(events.RequestFailed(command.ticket, Unreachable("late"))))
 
 
 class Members:

@@ -77,9 +77,9 @@ class World:
 
     # steps
 
-    def ask(self, _: int) -> None:
+    def send_request(self, _: int) -> None:
         request = HeartbeatRequest(group_id="g", generation_id=len(self.asking), member_id="m")
-        self.asking.append(asyncio.ensure_future(self.connection.ask(request, 60)))
+        self.asking.append(asyncio.ensure_future(self.connection.send_request(request, 60)))
 
     def cancel(self, number: int) -> None:
         if self.asking:
@@ -112,7 +112,7 @@ class World:
             self.connection.connection_lost(None)
 
 
-HARMLESS = ("ask", "ask", "ask", "cancel", "answer", "answer", "fill", "drain")
+HARMLESS = ("send_request", "send_request", "send_request", "cancel", "answer", "answer", "fill", "drain")
 steps = st.tuples(st.sampled_from(HARMLESS), st.integers(0, 30))
 harms = st.tuples(st.sampled_from((*HARMLESS, "garble", "lose")), st.integers(0, 30))
 
@@ -158,7 +158,7 @@ def test_closing_fails_every_pending_request(script: list[tuple[str, int]]) -> N
             failure = task.exception()
             assert isinstance(failure, KafkaError) if failure is not None else task.result().error_code == number
         late = asyncio.ensure_future(
-            world.connection.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 1)
+            world.connection.send_request(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 1)
         )
         await asyncio.wait([late])
         assert isinstance(late.exception(), KafkaError)

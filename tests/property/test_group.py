@@ -89,13 +89,13 @@ class Groups(RuleBasedStateMachine):
     def a_new_member_joins(self, instance: InstanceId | None, data: st.DataObject) -> None:
         event = self.join_of(MemberId(""), instance, data)
         self.ids.append(event.fresh_id)
-        self.world.ask(event)
+        self.world.send_request(event)
 
     @rule(data=st.data())
     def a_pending_member_joins(self, data: st.DataObject) -> None:
         pending = list(self.world.group.members.pending)
         if pending:
-            self.world.ask(self.join_of(data.draw(st.sampled_from(pending)), None, data))
+            self.world.send_request(self.join_of(data.draw(st.sampled_from(pending)), None, data))
 
     @precondition(lambda self: self.world.group.members.by_instance)
     @rule(data=st.data())
@@ -109,13 +109,13 @@ class Groups(RuleBasedStateMachine):
         before = self.snapshot()
         event = self.join_of(member_id, instance_id, data)
         if member_id not in self.world.group.members.pending:
-            self.refused_changes_nothing(before, self.world.ask(event))
+            self.refused_changes_nothing(before, self.world.send_request(event))
 
     @precondition(lambda self: self.world.group.members)
     @rule(data=st.data())
     def everybody_joins_again(self, data: st.DataObject) -> None:
         for member in list(self.world.group.members):
-            self.world.ask(self.join_of(member.member_id, member.instance_id, data))
+            self.world.send_request(self.join_of(member.member_id, member.instance_id, data))
 
     @rule(data=st.data(), instance=INSTANCES, syncs=st.integers(0, 2))
     def a_generation_begins(self, data: st.DataObject, instance: InstanceId | None, syncs: int) -> None:
@@ -147,7 +147,7 @@ class Groups(RuleBasedStateMachine):
         token, generation = self.world.token(), self.world.group.generation - lag
         self.world.asked_by[token] = (generation, member_id)
         parts = tuple((name, f"{name} by {token}".encode()) for name in self.world.members())
-        return self.world.ask(
+        return self.world.send_request(
             Sync(
                 token=token,
                 member_id=member_id,
@@ -165,7 +165,7 @@ class Groups(RuleBasedStateMachine):
         member_id, instance_id = self.whom(data)
         generation = self.world.group.generation - lag
         before = self.snapshot()
-        body = self.world.ask(Heartbeat(self.world.token(), member_id, instance_id, generation))
+        body = self.world.send_request(Heartbeat(self.world.token(), member_id, instance_id, generation))
         self.refused_changes_nothing(before, body)
 
     @rule(data=st.data(), lag=LAGS, topic=st.sampled_from(TOPICS), simple=st.booleans())
@@ -186,7 +186,7 @@ class Groups(RuleBasedStateMachine):
             generation=generation,
             records=(OffsetRecord("g", topic, 0, OffsetValue(self.committed, -1, "", self.world.now_ms)),),
         )
-        body = self.world.ask(event)
+        body = self.world.send_request(event)
         self.refused_changes_nothing(before, body)
         if body is ErrorCode.NONE:  # G1
             in_generation = is_member and generation == group.generation and state is not GroupState.COMPLETING
@@ -206,22 +206,22 @@ class Groups(RuleBasedStateMachine):
     @rule(data=st.data())
     def members_leave(self, data: st.DataObject) -> None:
         some = [LeavingMember(*self.whom(data)) for _ in range(data.draw(st.integers(1, 2)))]
-        self.world.ask(Leave(self.world.token(), tuple(some)))
+        self.world.send_request(Leave(self.world.token(), tuple(some)))
 
     @rule(instance=st.sampled_from(["i", "j"]))
     def an_administrator_removes_an_instance(self, instance: str) -> None:
-        self.world.ask(Leave(self.world.token(), (LeavingMember(MemberId(""), InstanceId(instance)),)))
+        self.world.send_request(Leave(self.world.token(), (LeavingMember(MemberId(""), InstanceId(instance)),)))
 
     @precondition(lambda self: not self.world.group.is_vacant)
     @rule(topic=st.sampled_from(TOPICS))
     def offsets_are_dropped(self, topic: str) -> None:
-        self.world.ask(DropOffsets(self.world.token(), ((topic, 0),)))
+        self.world.send_request(DropOffsets(self.world.token(), ((topic, 0),)))
         self.forget_what_went()
 
     @precondition(lambda self: not self.world.group.is_vacant)
     @rule()
     def the_group_is_deleted(self) -> None:
-        body = self.world.ask(DeleteGroup(self.world.token()))
+        body = self.world.send_request(DeleteGroup(self.world.token()))
         assert body is not ErrorCode.NONE or self.world.group.is_vacant
         self.forget_what_went()
 

@@ -110,9 +110,13 @@ class Memberships(RuleBasedStateMachine):
     @rule(data=st.data(), leads=st.booleans())
     def the_coordinator_agrees(self, data: st.DataObject, leads: bool) -> None:
         ticket = data.draw(st.sampled_from(sorted(self.world.asks)))
-        ask = self.world.asks[ticket]
-        given = data.draw(st.sets(st.sampled_from(PARTITIONS))) if isinstance(ask.request, SyncGroupRequest) else ()
-        self.world.answer(ticket, self.world.good(ask, leads=leads, given=given))
+        send_request = self.world.asks[ticket]
+        given = (
+            data.draw(st.sets(st.sampled_from(PARTITIONS)))
+            if isinstance(send_request.request, SyncGroupRequest)
+            else ()
+        )
+        self.world.answer(ticket, self.world.good(send_request, leads=leads, given=given))
 
     @precondition(lambda self: self.world.asks)
     @rule(data=st.data(), code=CODES)
@@ -131,7 +135,11 @@ class Memberships(RuleBasedStateMachine):
     @precondition(lambda self: self.world.asks)
     @rule(data=st.data())
     def the_leader_sends_rubbish(self, data: st.DataObject) -> None:
-        syncs = [ticket for ticket, ask in self.world.asks.items() if isinstance(ask.request, SyncGroupRequest)]
+        syncs = [
+            ticket
+            for ticket, send_request in self.world.asks.items()
+            if isinstance(send_request.request, SyncGroupRequest)
+        ]
         if syncs:
             self.world.answer(syncs[0], SyncGroupResponse(assignment=b"\0"))
 

@@ -279,7 +279,7 @@ class World:
             self.say(f"{count} partitions")
             line = await Line.open(self.address)
             wanted = CreatePartitionsTopic(name=self.topic, count=count)
-            answer = await line.ask(CreatePartitionsRequest(topics=(wanted,), timeout_ms=1_000), 1)
+            answer = await line.send_request(CreatePartitionsRequest(topics=(wanted,), timeout_ms=1_000), 1)
             await line.close()
             assert not answer.results[0].error_code
             self.partitions.append(TopicPartition(self.topic, count - 1))

@@ -42,12 +42,12 @@ class Administrator:
     async def create(self) -> None:
         name = self.random.choice(NAMES)
         topic = CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=REPLICAS)
-        await self._ask(f"create {name}", CreateTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS), 7)
+        await self._send_request(f"create {name}", CreateTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS), 7)
 
     async def delete(self) -> None:
         name = self.random.choice(NAMES)
         topics = (DeleteTopicState(name=name, topic_id=UUID_ZERO),)
-        await self._ask(f"delete {name}", DeleteTopicsRequest(topics=topics, timeout_ms=TIMEOUT_MS), 6)
+        await self._send_request(f"delete {name}", DeleteTopicsRequest(topics=topics, timeout_ms=TIMEOUT_MS), 6)
 
     async def reassign(self) -> None:
         """Other replicas for one partition, more of them or fewer; or the end of such a reassignment."""
@@ -58,22 +58,22 @@ class Administrator:
         partitions = (ReassignablePartition(partition_index=index, replicas=replicas),)
         topics = (ReassignableTopic(name=name, partitions=partitions),)
         request = AlterPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=topics)
-        await self._ask(f"move {name}-{index} to {replicas}", request, 1)
+        await self._send_request(f"move {name}-{index} to {replicas}", request, 1)
 
-    async def _ask(self, what: str, request: Any, version: int) -> None:
+    async def _send_request(self, what: str, request: Any, version: int) -> None:
         up = [process for process in self.world.brokers.values() if process.is_up]
         if not up:
             return
-        await self.ask_broker(self.random.choice(up), what, request, version)
+        await self.send_request_to(self.random.choice(up), what, request, version)
 
-    async def ask_broker(self, process: BrokerProcess, what: str, request: Any, version: int) -> None:
+    async def send_request_to(self, process: BrokerProcess, what: str, request: Any, version: int) -> None:
         """Ask this broker; return when it has answered, or has not in time."""
         self.world.say(f"broker {process.broker_id} is asked to {what}")
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(TIMEOUT_MS / 1000):  # a broker that died silently never closes a connection
                 line = await Line.open(f"{process.host}:{process.port}")
                 try:
-                    await line.ask(request, version)
+                    await line.send_request(request, version)
                     self.answers += 1
                 finally:
                     line.abort()

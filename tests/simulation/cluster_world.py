@@ -240,7 +240,9 @@ class ClusterWorld(World):
     async def _create_topic(self) -> None:
         line = await Line.open(f"{self.brokers[1].host}:{PORT}")
         topic = CreatableTopic(name=self.topic, num_partitions=len(self.partitions), replication_factor=3)
-        while (await line.ask(CreateTopicsRequest(topics=(topic,), timeout_ms=10_000), 7)).topics[0].error_code:
+        while (
+            (await line.send_request(CreateTopicsRequest(topics=(topic,), timeout_ms=10_000), 7)).topics[0].error_code
+        ):
             await asyncio.sleep(0.1)  # not all brokers are known yet
         await line.close()
 

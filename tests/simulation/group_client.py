@@ -41,7 +41,7 @@ class GroupClient:
             try:
                 line = await self._connect()
                 request = self.member.fetch(self._now_ms())
-                answer = await self._ask(line, request, 7)
+                answer = await self._send_request(line, request, 7)
                 await line.close()
             except (OSError, TimeoutError):
                 answer = None
@@ -57,7 +57,7 @@ class GroupClient:
         try:
             while not self.world.is_over:
                 request, version = self.member.next(self._now_ms())
-                answer = await self._ask(line, request, version)
+                answer = await self._send_request(line, request, version)
                 if answer is None or _error(answer) in MOVED:
                     await asyncio.sleep(0.05)
                     return
@@ -66,7 +66,7 @@ class GroupClient:
         finally:
             await line.close()
 
-    async def _ask(self, line: Line, request: Any, version: int) -> Any:
+    async def _send_request(self, line: Line, request: Any, version: int) -> Any:
         """The answer; None when the connection broke, or it took too long."""
         try:
             answer = await asyncio.wait_for(line.send(request, version), PATIENCE_S)

@@ -91,9 +91,9 @@ class GroupClient:
         if self.member.state == "left":
             self.member.state, self.member.member_id = "outside", ""
         request, version = self.member.next(self.world.heap.now_ms)
-        self.ask(coordinator, request, version, partial(self._heard, request))
+        self.send_request(coordinator, request, version, partial(self._heard, request))
 
-    def ask(self, coordinator: int, request: Any, version: int, heard: Any) -> None:
+    def send_request(self, coordinator: int, request: Any, version: int, heard: Any) -> None:
         self.world.request(
             CLIENT,
             coordinator,

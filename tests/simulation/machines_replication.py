@@ -89,7 +89,7 @@ class Replication:
     async def _follow(self, name: str, leader: int, epoch: int, token: object) -> None:
         partition = self.life.partitions[name]
         while self._follows(name, token):
-            response = await self._ask(leader, name, self._position(partition))
+            response = await self._send_request(leader, name, self._position(partition))
             if not self._follows(name, token):
                 return
             if response is None:
@@ -123,7 +123,7 @@ class Replication:
     async def _look_up_bounds(
         self, partition: Partition, leader: int, token: object, truncations: list[StartedTruncation]
     ) -> None:
-        bounds = await self.life.world.ask(
+        bounds = await self.life.world.send_request(
             self.life, leader, lambda of, reply: reply(of.replication.bounds(partition.topic, partition.leader_epoch))
         )
         if bounds is None or not self._follows(partition.topic, token):
@@ -145,9 +145,9 @@ class Replication:
 
         return Wait(begin)
 
-    def _ask(self, leader: int, name: str, position: FetchPartition) -> Wait:
+    def _send_request(self, leader: int, name: str, position: FetchPartition) -> Wait:
         replica, epoch = self.life.broker_id, self.life.image.own_epoch
-        return self.life.world.ask(
+        return self.life.world.send_request(
             self.life,
             leader,
             lambda of, reply: of.replication.serve(name, position, replica, epoch, reply),

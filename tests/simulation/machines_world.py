@@ -141,7 +141,7 @@ class MachinesWorld:
             if not read[0]:
                 self.heap.after(200, lambda: self._read_offsets(read))
 
-        reader.ask(self.find(CONSUMER_OFFSETS)[0], request, 7, heard)
+        reader.send_request(self.find(CONSUMER_OFFSETS)[0], request, 7, heard)
 
     def is_settled(self) -> bool:
         if len(self.up()) < len(BROKERS) or any(producer.in_flight for producer in self.producers):
@@ -240,7 +240,7 @@ class MachinesWorld:
         elif (source, to) not in self.network.blocked:
             hang_up()
 
-    def ask(
+    def send_request(
         self,
         life: Life,
         to: int,

@@ -96,7 +96,7 @@ class StorageWorld(ClusterWorld):
         config = (CreatableTopicConfig(name="unclean.leader.election.enable", value="true"),)
         topic = CreatableTopic(name=UNCLEAN, num_partitions=1, replication_factor=3, configs=config)
         line = await Line.open(f"{self.brokers[1].host}:{self.brokers[1].port}")
-        answer = await line.ask(CreateTopicsRequest(topics=(topic,), timeout_ms=10_000), 7)
+        answer = await line.send_request(CreateTopicsRequest(topics=(topic,), timeout_ms=10_000), 7)
         assert answer.topics[0].error_code == 0, answer
         await line.close()
 
@@ -197,11 +197,11 @@ class StorageWorld(ClusterWorld):
         count = self.random.randint(1, 3)
         self.say(f"the session of broker {process.broker_id} ends after {count} commits")
         session.expire_after(count)
-        await self._ask_for_large(process)
+        await self._produce_large(process)
         self.expired += session.expired_within
         session.expire_after(None)
 
-    async def _ask_for_large(self, process: BrokerProcess) -> None:
+    async def _produce_large(self, process: BrokerProcess) -> None:
         exists = znodes.topic_path(LARGE) in self.shared.tree.nodes and self.random.random() < 0.5
         create = CreatableTopic(name=LARGE, num_partitions=LARGE_PARTITIONS, replication_factor=2)
         delete = DeleteTopicState(name=LARGE, topic_id=UUID_ZERO)
@@ -210,7 +210,9 @@ class StorageWorld(ClusterWorld):
             if exists
             else CreateTopicsRequest(topics=(create,), timeout_ms=3_000)
         )
-        await self.admin.ask_broker(process, f"{'delete' if exists else 'create'} {LARGE}", request, 6 if exists else 7)
+        await self.admin.send_request_to(
+            process, f"{'delete' if exists else 'create'} {LARGE}", request, 6 if exists else 7
+        )
 
     async def _write_unclean(self) -> None:
         """Records that may be lost, acks=1."""
@@ -236,7 +238,7 @@ class StorageWorld(ClusterWorld):
         ends = self.loop.time() + HEALING_S
         while not any(name == LARGE for name, _ in self.named_states()):
             assert self.loop.time() < ends, "TW1: a topic cannot be created over what is left of it"
-            await self._ask_for_large(self.brokers[1])
+            await self._produce_large(self.brokers[1])
             await asyncio.sleep(1.0)
         assert sum(name == LARGE for name, _ in self.named_states()) == LARGE_PARTITIONS, "TW1: a part of the topic"
         await super()._caught_up()

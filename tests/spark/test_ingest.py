@@ -59,12 +59,12 @@ def ids(spark: SparkSession, output: Path) -> list[int]:
 
 
 def committed(address: str, group: str, topic: str) -> tuple[int | None, int | None]:
-    async def ask() -> tuple[int | None, int | None]:
+    async def send_request() -> tuple[int | None, int | None]:
         async with Admin(AdminConfig(bootstrap_servers=address)) as admin:
             found = (await admin.group_lag(group))[TopicPartition(topic, 0)]
         return found.committed, found.lag
 
-    return asyncio.run(ask())
+    return asyncio.run(send_request())
 
 
 def test_json_becomes_a_table_and_what_is_not_becomes_dead_letters(

@@ -229,7 +229,7 @@ def run_grants_scenario(bootstrap: str, is_played: Callable[[str, str, int], boo
             session.grant(granted)
             for step, version, request in steps:
                 if is_played(chapter, step, version):
-                    errors = errors_of(session.ask_as_client(request(ids), version))
+                    errors = errors_of(session.send_request_as_client(request(ids), version))
                     yield {"chapter": chapter, "step": step, "version": version, "answer": errors}
     finally:
         session.end()

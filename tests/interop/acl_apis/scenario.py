@@ -98,65 +98,67 @@ class Session:
         self.admin.close()
         self.client.close()
 
-    def ask_as_client(self, request: Any, version: int) -> Any:
+    def send_request_as_client(self, request: Any, version: int) -> Any:
         """The answer as JSON values, or `hangs up`."""
         try:
-            return plain(self.client.ask(request, version))
+            return plain(self.client.send_request(request, version))
         except ConnectionError:
             self.client = Wire(self._bootstrap, "acl-client", CLIENT)
             return "hangs up"
 
-    def ask(self, request: Any) -> Any:
+    def send_request(self, request: Any) -> Any:
         """The administrator's answer as JSON values. What DescribeAcls shows has all changes before it."""
         if request.KEY == DescribeAclsRequest.KEY:
             self.grant(())
-        return plain(self.admin.ask(request, 3))
+        return plain(self.admin.send_request(request, 3))
 
     def grant(self, creations: Sequence[AclCreation]) -> None:
         """Replace the client's permissions. Kafka's brokers and its controller take over changes later, in order."""
         self._grants += 1
-        self.admin.ask(DeleteAclsRequest(filters=(DeleteAclsFilter(**selection(host_filter=CLIENT)),)), 3)
+        self.admin.send_request(DeleteAclsRequest(filters=(DeleteAclsFilter(**selection(host_filter=CLIENT)),)), 3)
         marker = creation(TOPICS, f"marker-{self._grants}", CREATE)
-        self.admin.ask(CreateAclsRequest(creations=(*creations, marker)), 3)
+        self.admin.send_request(CreateAclsRequest(creations=(*creations, marker)), 3)
         until(lambda: self._shows(marker.resource_name) and self._may_create(marker.resource_name), "the ACLs")
 
     def _shows(self, name: str) -> bool:
         """Whether the broker has the ACL of a name."""
-        return bool(self.admin.ask(DescribeAclsRequest(**selection(resource_name_filter=name)), 3).resources)
+        return bool(self.admin.send_request(DescribeAclsRequest(**selection(resource_name_filter=name)), 3).resources)
 
     def _may_create(self, name: str) -> bool:
         """Whether the controller, which decides about new topics, lets the client create this one."""
         topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
         request = CreateTopicsRequest(topics=(topic,), timeout_ms=10_000, validate_only=True)
-        (result,) = self.client.ask(request, 7).topics
+        (result,) = self.client.send_request(request, 7).topics
         return result.error_code == ErrorCode.NONE
 
     def begin(self) -> None:
         """Only the administrator's address is allowed anything. There are the topics and the group."""
-        self.admin.ask(DeleteAclsRequest(filters=(DeleteAclsFilter(**selection()),)), 3)
+        self.admin.send_request(DeleteAclsRequest(filters=(DeleteAclsFilter(**selection()),)), 3)
         allowed = tuple(creation(kind, name, ALL, host=ADMIN) for kind, name in EVERYTHING)
-        self.admin.ask(CreateAclsRequest(creations=allowed), 3)
+        self.admin.send_request(CreateAclsRequest(creations=allowed), 3)
         topics = tuple(CreatableTopic(name=n, num_partitions=1, replication_factor=1) for n in (TOPIC, VISIBLE))
-        self.admin.ask(CreateTopicsRequest(topics=topics, timeout_ms=10_000), 7)
+        self.admin.send_request(CreateTopicsRequest(topics=topics, timeout_ms=10_000), 7)
         until(self._commits, "a committed offset")
 
     def topic_ids(self) -> dict[str, bytes]:
         """The ids of the topics by name."""
         topics = tuple(MetadataRequestTopic(name=name) for name in (TOPIC, VISIBLE))
-        return {topic.name: topic.topic_id for topic in self.admin.ask(MetadataRequest(topics=topics), 12).topics}
+        return {
+            topic.name: topic.topic_id for topic in self.admin.send_request(MetadataRequest(topics=topics), 12).topics
+        }
 
     def _commits(self) -> bool:
         partitions = (OffsetCommitRequestPartition(partition_index=0, committed_offset=1),)
         topics = tuple(OffsetCommitRequestTopic(name=name, partitions=partitions) for name in (TOPIC, VISIBLE))
-        self.admin.ask(_coordinator(), 4)
-        answer = self.admin.ask(OffsetCommitRequest(group_id=GROUP, topics=topics), 8)
+        self.admin.send_request(_coordinator(), 4)
+        answer = self.admin.send_request(OffsetCommitRequest(group_id=GROUP, topics=topics), 8)
         return not any(each.error_code for topic in answer.topics for each in topic.partitions)
 
     def end(self) -> None:
         """Delete every ACL: everybody may do everything again. The topics and the group go, too."""
-        self.admin.ask(DeleteAclsRequest(filters=(DeleteAclsFilter(**selection()),)), 3)
-        self.admin.ask(DeleteGroupsRequest(groups_names=(GROUP,)), 2)
-        self.admin.ask(DeleteTopicsRequest(topic_names=(TOPIC, VISIBLE), timeout_ms=10_000), 5)
+        self.admin.send_request(DeleteAclsRequest(filters=(DeleteAclsFilter(**selection()),)), 3)
+        self.admin.send_request(DeleteGroupsRequest(groups_names=(GROUP,)), 2)
+        self.admin.send_request(DeleteTopicsRequest(topic_names=(TOPIC, VISIBLE), timeout_ms=10_000), 5)
 
 
 # Quotas and SCRAM credentials: for all users Kafka never answers DescribeUserScramCredentials without permission
@@ -177,13 +179,13 @@ def run_scenario(bootstrap: str) -> Iterator[Line]:
     try:
         session.begin()
         for name, request in admin_steps():
-            yield {"chapter": "administration", "step": name, "answer": session.ask(request)}
+            yield {"chapter": "administration", "step": name, "answer": session.send_request(request)}
         for chapter, granted, requests in chapters():
             session.grant(granted)
             for name, version, request in requests:
                 if request.KEY in NOT_RECORDED:
                     continue
-                yield {"chapter": chapter, "step": name, "answer": session.ask_as_client(request, version)}
+                yield {"chapter": chapter, "step": name, "answer": session.send_request_as_client(request, version)}
     finally:
         session.end()
         session.close()

@@ -34,7 +34,7 @@ def test_acls_are_added_listed_and_removed(secured: str) -> None:
 
     def code() -> int:
         request = MetadataRequest(topics=(MetadataRequestTopic(name="orders"),), allow_auto_topic_creation=False)
-        error: int = client.ask(request, 9).topics[0].error_code
+        error: int = client.send_request(request, 9).topics[0].error_code
         return error
 
     assert code() == 0  # no ACL is found: everybody may

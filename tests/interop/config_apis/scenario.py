@@ -72,15 +72,15 @@ def run_scenario(bootstrap: str) -> Iterator[Line]:
     wire = Wire(bootstrap, "config-story")
     try:
         topic = CreatableTopic(name=TOPIC_NAME, num_partitions=1, replication_factor=1)
-        wire.ask(CreateTopicsRequest(topics=(topic,), timeout_ms=10_000), 7)
+        wire.send_request(CreateTopicsRequest(topics=(topic,), timeout_ms=10_000), 7)
         for request in CLEANING:
-            wire.ask(request, VERSIONS[request.KEY])
+            wire.send_request(request, VERSIONS[request.KEY])
         for chapter, steps in STEPS.items():
             for name, request, *shown in steps:
                 yield {"chapter": chapter, "step": name, "answer": _answer(wire, request, shown)}
     finally:
         for request in CLEANING:
-            wire.ask(request, VERSIONS[request.KEY])
+            wire.send_request(request, VERSIONS[request.KEY])
         wire.close()
 
 
@@ -89,7 +89,7 @@ def _answer(wire: Wire, request: Any, shown: list[Any]) -> Any:
     answers: list[Any] = []
 
     def is_shown() -> bool:
-        answers.append(plain(wire.ask(request, VERSIONS[request.KEY])))
+        answers.append(plain(wire.send_request(request, VERSIONS[request.KEY])))
         answer = json.dumps(answers[-1])
         return all((text[1:] not in answer) if text.startswith("!") else (text in answer) for text in shown)
 

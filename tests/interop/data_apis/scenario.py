@@ -52,11 +52,11 @@ class Notice:
                 CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()
             ),
         )
-        (made,) = self.wire.ask(CreateTopicsRequest(topics=(requests,), timeout_ms=10_000), 7).topics
+        (made,) = self.wire.send_request(CreateTopicsRequest(topics=(requests,), timeout_ms=10_000), 7).topics
         assert made.error_code == ErrorCode.NONE, made
         self.ids[name] = made.topic_id
 
-    def ask(self, step: str, request: Any, version: int) -> Line:
+    def send_request(self, step: str, request: Any, version: int) -> Line:
         """The answer, or how the connection ended."""
         try:
             self.wire.send(request, version)
@@ -77,7 +77,7 @@ class Notice:
         """A new topic has no leader for a moment."""
         deadline = time.monotonic() + READY_S
         while time.monotonic() < deadline:
-            text = json.dumps(self._plain(self.wire.ask(request, version)))
+            text = json.dumps(self._plain(self.wire.send_request(request, version)))
             if '"error_code": 0' in text and not re.search(r'"error_code": [^0]', text):
                 return
             time.sleep(0.05)
@@ -129,7 +129,7 @@ def run_scenario(bootstrap: str) -> Iterator[Line]:
     reply = Notice(bootstrap)
     # a Kafka that has just started has no block of producer ids yet
     first_id = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-    until(lambda: reply.wire.ask(first_id, 4).error_code == ErrorCode.NONE, "a producer id")
+    until(lambda: reply.wire.send_request(first_id, 4).error_code == ErrorCode.NONE, "a producer id")
     try:
         for name, chapter in CHAPTERS.items():
             for line in chapter(reply):

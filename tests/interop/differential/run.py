@@ -92,7 +92,7 @@ class Run:
             kind = "join"
         if kind in BY_VISITOR or slot is None:
             built = self._by_visitor(die, circle, kind)
-            return self._done(circle, None, kind, built, circle.visitor.ask(*built))
+            return self._done(circle, None, kind, built, circle.visitor.send_request(*built))
         if kind == "advance":
             kind = {"out": "join", "joined": "sync", "in": "heartbeat"}[slot.phase]
         built = self._by_slot(die, circle, slot, kind)
@@ -198,7 +198,7 @@ class Run:
     def _state(self, circle: Circle) -> str:
         """The group's state, asked for through every control connection."""
         request = DescribeGroupsRequest(groups=(circle.group_id,))
-        return [wire.ask(request, 5) for wire in self._controls][-1].groups[0].group_state
+        return [wire.send_request(request, 5) for wire in self._controls][-1].groups[0].group_state
 
     # -- what the runner remembers
 
@@ -264,7 +264,7 @@ class Run:
         request = FindCoordinatorRequest(coordinator_keys=(self.circles[0].group_id,))
 
         def ready() -> bool:
-            found = self._controls[0].ask(request, 4).coordinators[0]
+            found = self._controls[0].send_request(request, 4).coordinators[0]
             return found.error_code == 0 and bool(self._state(self.circles[0]))
 
         until(ready, "a coordinator")
@@ -273,12 +273,12 @@ class Run:
         """Create two topics of four partitions; their ids by name."""
         names = [f"{self.name}a", f"{self.name}b"]
         wanted = tuple(CreatableTopic(name=name, num_partitions=4, replication_factor=1) for name in names)
-        created = self._controls[0].ask(CreateTopicsRequest(topics=wanted, timeout_ms=10_000), 7)
+        created = self._controls[0].send_request(CreateTopicsRequest(topics=wanted, timeout_ms=10_000), 7)
         assert all(topic.error_code == 0 for topic in created.topics), created
         metadata_request = MetadataRequest(topics=tuple(MetadataRequestTopic(name=name) for name in names))
 
         def known() -> dict[str, bytes]:
-            topics = self._controls[0].ask(metadata_request, 12).topics
+            topics = self._controls[0].send_request(metadata_request, 12).topics
             led = all(len(topic.partitions) == 4 and topic.error_code == 0 for topic in topics)
             return {topic.name: topic.topic_id for topic in topics} if led else {}
 

@@ -55,7 +55,7 @@ class Wire:
             self._received += more
         return self._decoded()
 
-    def ask(self, request: Any, version: int) -> Any:
+    def send_request(self, request: Any, version: int) -> Any:
         """Send and wait for the answer; TimeoutError when none comes."""
         self.send(request, version)
         answer = self.answer(ANSWER_S_MAX)

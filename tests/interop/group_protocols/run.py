@@ -120,18 +120,18 @@ class Run:
         if self.seen.get("kind") != "consumer":
             return self._turn_of_classic_group(die, slot)
         kinds = {"out": OUT, "consumer": CONSUMER, "classic": CLASSIC}[slot.mode]
-        return self._ask(die, slot, die.choices(list(kinds), list(kinds.values()))[0])
+        return self._send_request(die, slot, die.choices(list(kinds), list(kinds.values()))[0])
 
     def _turn_of_classic_group(self, die: Random, slot: Slot) -> Line:
         kind = die.choices(list(IN_CLASSIC_GROUP), list(IN_CLASSIC_GROUP.values()))[0]
         if kind == "round" or (slot.mode == "out" and kind != "join_consumer" and die.random() < 0.7):
             return self._round(die, slot)
-        return self._ask(die, slot, "rejoin" if kind == "join_consumer" and slot.mode == "classic" else kind)
+        return self._send_request(die, slot, "rejoin" if kind == "join_consumer" and slot.mode == "classic" else kind)
 
-    def _ask(self, die: Random, slot: Slot, kind: str) -> Line:
+    def _send_request(self, die: Random, slot: Slot, kind: str) -> Line:
         before = self.seen
         built = self._built(die, slot, kind)
-        answer = slot.wire.ask(*built)
+        answer = slot.wire.send_request(*built)
         self._name(slot, answer)
         line: Line = {"kind": kind, "slot": slot.number, "asked": self.names.canonical(built[0])}
         if kind != "lost":
@@ -170,7 +170,7 @@ class Run:
             return {"kind": "new group"}
         is_new = newcomer not in inside and newcomer.instance not in self.seen["instances"]
         if not is_new and self.seen["state"] != "PreparingRebalance":
-            return self._ask(die, newcomer, "heartbeat")
+            return self._send_request(die, newcomer, "heartbeat")
         joiners = [newcomer, *inside] if is_new else inside
         if is_new:
             newcomer.new_id()
@@ -271,7 +271,9 @@ class Run:
 
     def _see(self) -> dict[str, Any]:
         """The group as it is described now."""
-        described = self.control.ask(ConsumerGroupDescribeRequest(group_ids=(self.group.group_id,)), 1).groups[0]
+        described = self.control.send_request(ConsumerGroupDescribeRequest(group_ids=(self.group.group_id,)), 1).groups[
+            0
+        ]
         if described.error_code == 0:
             members = described.members
             for member in members:
@@ -288,7 +290,7 @@ class Run:
                 "shown": self.names.canonical(described),
             }
             return self.seen
-        classic = self.control.ask(DescribeGroupsRequest(groups=(self.group.group_id,)), 5).groups[0]
+        classic = self.control.send_request(DescribeGroupsRequest(groups=(self.group.group_id,)), 5).groups[0]
         self.seen = {
             "kind": "classic",
             "state": classic.group_state,
@@ -322,14 +324,14 @@ class Run:
 
     def _find(self) -> int:
         request = FindCoordinatorRequest(coordinator_keys=(self.group.group_id,))
-        code: int = self.control.ask(request, 4).coordinators[0].error_code
+        code: int = self.control.send_request(request, 4).coordinators[0].error_code
         return code
 
     def _topics(self) -> dict[str, bytes]:
         wanted = tuple(
             CreatableTopic(name=name, num_partitions=4, replication_factor=1) for name in sorted(self.partitions)
         )
-        created = self.control.ask(CreateTopicsRequest(topics=wanted, timeout_ms=10_000), 7)
+        created = self.control.send_request(CreateTopicsRequest(topics=wanted, timeout_ms=10_000), 7)
         assert all(topic.error_code == 0 for topic in created.topics), created
         return {topic.name: topic.topic_id for topic in created.topics}
 
@@ -341,7 +343,7 @@ class Run:
         self._probe()
         self.partitions[name] += 1
         topic = CreatePartitionsTopic(name=name, count=self.partitions[name], assignments=None)
-        answer = self.control.ask(CreatePartitionsRequest(topics=(topic,), timeout_ms=10_000), 3)
+        answer = self.control.send_request(CreatePartitionsRequest(topics=(topic,), timeout_ms=10_000), 3)
         assert answer.results[0].error_code == 0, answer
         until(lambda: self._probe() == sum(self.partitions.values()), "the new partition")
 
@@ -352,7 +354,7 @@ class Run:
         request = ConsumerGroupHeartbeatRequest(
             group_id=f"{self.name}probe", member_id="probe", member_epoch=epoch, topic_partitions=owned, **joins
         )
-        answer = self.control.ask(request, 1)
+        answer = self.control.send_request(request, 1)
         if answer.error_code in LOADING:
             return -1
         assert answer.error_code == 0, answer
@@ -369,7 +371,7 @@ class Run:
         """Let targets be computed at once, and wait until two joins get two targets; or undo that."""
         config = AlterableConfig(name=INTERVAL, config_operation=operation, value="0" if operation == SET else None)
         resource = AlterConfigsResource(resource_type=BROKER_CONFIG, resource_name="", configs=(config,))
-        answer = self.control.ask(IncrementalAlterConfigsRequest(resources=(resource,)), 1)
+        answer = self.control.send_request(IncrementalAlterConfigsRequest(resources=(resource,)), 1)
         assert answer.responses[0].error_code == 0, answer
         if operation == SET:
             until(self._computes_at_once, "an assignment interval of 0")
@@ -384,6 +386,6 @@ class Run:
             subscribed_topic_names=tuple(sorted(self.partitions)),
             topic_partitions=(),
         )
-        self.control.ask(request, 1)
-        second = self.control.ask(replace(request, member_id="b"), 1)
+        self.control.send_request(request, 1)
+        second = self.control.send_request(replace(request, member_id="b"), 1)
         return bool(second.member_epoch == 3)

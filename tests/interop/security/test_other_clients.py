@@ -151,7 +151,7 @@ def limit_user(broker: SecureRota, user: str) -> None:
     wire = Wire(broker.address("PLAINTEXT"), "admin")
     op = OpData(key="producer_byte_rate", value=1.5 * VALUE_BYTES / BURST_WINDOWS)
     entry = EntryData(entity=(EntityData(entity_type="user", entity_name=user),), ops=(op,))
-    assert wire.ask(AlterClientQuotasRequest(entries=(entry,)), 1).entries[0].error_code == 0
+    assert wire.send_request(AlterClientQuotasRequest(entries=(entry,)), 1).entries[0].error_code == 0
     wire.close()
 
 

@@ -31,7 +31,9 @@ class Partitions:
         t.renamed[self.topic] = "marked"
         topics = (TopicRequest(name=self.topic, partition_indexes=tuple(range(PARTITIONS))),)
         request = DescribeProducersRequest(topics=topics)
-        until(lambda: not any(each.error_code for each in t.wire.ask(request, 0).topics[0].partitions), "leaders")
+        until(
+            lambda: not any(each.error_code for each in t.wire.send_request(request, 0).topics[0].partitions), "leaders"
+        )
 
     def marker(
         self,
@@ -69,7 +71,7 @@ class Partitions:
             is_transactional=True,
         )
         request = produce_request(records, self.topic, index, transactional_id=self.t.named(name))
-        answer = self.t.wire.ask(request, version)
+        answer = self.t.wire.send_request(request, version)
         assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE, answer
 
     def producers(self, step: str, index: int) -> Line:

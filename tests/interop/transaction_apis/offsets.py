@@ -28,7 +28,7 @@ MEMBERS_SINCE, ADDS_SINCE = 3, 5
 def commit_offsets(t: ScenarioClient) -> Iterator[Line]:
     """The conversation."""
     find = FindCoordinatorRequest(key=t.named(GROUP), key_type=0)
-    until(lambda: t.wire.ask(find, 2).error_code == ErrorCode.NONE, "a coordinator of groups")
+    until(lambda: t.wire.send_request(find, 2).error_code == ErrorCode.NONE, "a coordinator of groups")
     until(lambda: _fetch(t, "ready", stable=False)["answer"]["groups"][0]["error_code"] == 0, "its groups")
     for version in range(6):
         yield from _transaction(t, version)

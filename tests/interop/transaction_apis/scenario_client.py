@@ -51,15 +51,15 @@ class ScenarioClient:
         self.suffix = unique("")
         self.ids: dict[int, str] = {}  # transactional id by producer id
         find = FindCoordinatorRequest(key=self.named("any"), key_type=1)
-        until(lambda: self.wire.ask(find, 2).error_code == ErrorCode.NONE, "a coordinator")
+        until(lambda: self.wire.send_request(find, 2).error_code == ErrorCode.NONE, "a coordinator")
         first = InitProducerIdRequest(transactional_id=self.named("first"), transaction_timeout_ms=60_000)
-        until(lambda: self.wire.ask(first, 4).error_code == ErrorCode.NONE, "a producer id")
+        until(lambda: self.wire.send_request(first, 4).error_code == ErrorCode.NONE, "a producer id")
 
     def named(self, name: str) -> str:
         return name + self.suffix if name else ""
 
     def line(self, step: str, request: Any, version: int) -> Line:
-        answer = self.wire.ask(request, version)
+        answer = self.wire.send_request(request, version)
         return {"step": step, "version": version, "answer": self._plain(answer)}
 
     def _plain(self, value: Any, field: str = "") -> Any:
@@ -97,7 +97,7 @@ class ScenarioClient:
     def new(self, name: str) -> Producer:
         """The producer of a transactional id of its own."""
         request = InitProducerIdRequest(transactional_id=self.named(name), transaction_timeout_ms=60_000)
-        answer = self.wire.ask(request, 4)
+        answer = self.wire.send_request(request, 4)
         assert answer.error_code == ErrorCode.NONE
         self.ids[answer.producer_id] = name
         return answer.producer_id, answer.producer_epoch
@@ -170,7 +170,7 @@ class ScenarioClient:
         request = DescribeTransactionsRequest(transactional_ids=(self.named(name),))
 
         def is_settled() -> bool:
-            (state,) = self.wire.ask(request, 0).transaction_states
+            (state,) = self.wire.send_request(request, 0).transaction_states
             return not state.transaction_state.startswith("Prepare")
 
         until(is_settled, "the markers")

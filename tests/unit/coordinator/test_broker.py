@@ -81,7 +81,7 @@ async def connect() -> AsyncIterator[Connect]:
     async def opened(broker: Broker) -> Line:
         host, port = broker.address
         lines.append(await Line.open(f"{host}:{port}"))
-        assert (await lines[-1].ask(FindCoordinatorRequest(key="g"), 2)).error_code == ErrorCode.NONE
+        assert (await lines[-1].send_request(FindCoordinatorRequest(key="g"), 2)).error_code == ErrorCode.NONE
         return lines[-1]
 
     yield opened
@@ -90,7 +90,7 @@ async def connect() -> AsyncIterator[Connect]:
 
 
 async def metadata(line: Line) -> Any:
-    return await line.ask(MetadataRequest(topics=None), 10)
+    return await line.send_request(MetadataRequest(topics=None), 10)
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -108,8 +108,8 @@ async def test_in_memory_it_serves_and_forgets(config: Config, connect: Connect,
             line = await connect(broker)
             assert await committed(line, "g", 0) == (-1, "")
             await create_topic(line)
-            assert produced(await line.ask(produce(0, batch(b"a")), 9)) == (ErrorCode.NONE, 0)
-            await line.ask(commit("g", 0, 5), 8)
+            assert produced(await line.send_request(produce(0, batch(b"a")), 9)) == (ErrorCode.NONE, 0)
+            await line.send_request(commit("g", 0, 5), 8)
             assert await committed(line, "g", 0) == (5, "")
     assert list(tmp_path.iterdir()) == []
 
@@ -118,8 +118,8 @@ async def test_on_disk_records_offsets_and_metadata_survive_a_restart(config: Co
     async with Broker(config()) as broker:
         line = await connect(broker)
         topic_id = await create_topic(line)
-        await line.ask(produce(0, batch(b"a", b"b")), 9)
-        await line.ask(commit("g", 0, 5, "note"), 8)
+        await line.send_request(produce(0, batch(b"a", b"b")), 9)
+        await line.send_request(commit("g", 0, 5, "note"), 8)
         first, before = await producer_id(line), await metadata(line)
     async with Broker(config()) as broker:
         line = await connect(broker)
@@ -165,7 +165,7 @@ async def test_an_offsets_partition_that_cannot_be_opened_does_not_affect_the_ot
     async with Broker(config()) as broker:
         line = await connect(broker)
         await create_topic(line)
-        await line.ask(commit("g", 0, 5), 8)
+        await line.send_request(commit("g", 0, 5), 8)
         home = broker.groups.ready("g")
     assert not isinstance(home, ErrorCode)
     folder = tmp_path / "data" / f"{CONSUMER_OFFSETS}-{(home.index + 1) % 4}"
@@ -317,7 +317,7 @@ async def test_an_existing_group_follows_changed_settings(config: Config, connec
     async with Broker(config(), memory=True) as broker:
         line = await connect(broker)
         await create_topic(line, "t", 1)
-        await line.ask(commit("g", 0, 1), 8)
+        await line.send_request(commit("g", 0, 1), 8)
         (group,) = (each for shard in broker.groups.shards for each in shard.machines.values())
         await broker.topics.configs.update(ConfigKind.BROKERS, DEFAULT_NAME, lambda _: {"message.max.bytes": "5000"})
         assert group.config.record_bytes_max == 5000

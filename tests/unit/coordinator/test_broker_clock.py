@@ -42,7 +42,7 @@ class World:
     async def open(self) -> None:
         host, port = await self.broker.start()
         self.line = await Line.open(f"{host}:{port}")
-        assert not (await self.line.ask(FindCoordinatorRequest(key="g"), 2)).error_code
+        assert not (await self.line.send_request(FindCoordinatorRequest(key="g"), 2)).error_code
         await create_topic(self.line)
 
     async def close(self) -> None:
@@ -61,7 +61,7 @@ class World:
     async def produce(self, at_s: float) -> ErrorCode:
         """The code of a record with that create time."""
         batch = write_batch([Record(0, int(at_s * 1000), None, b"v", ())])
-        return produced(await self.line.ask(produce(0, batch), 9))[0]
+        return produced(await self.line.send_request(produce(0, batch), 9))[0]
 
     async def join(self) -> JoinGroupResponse:
         """A group of one that has its assignment."""
@@ -81,7 +81,7 @@ class World:
         joined: JoinGroupResponse = waiting.result()
         assert not joined.error_code
         shares = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"all"),)
-        synced = await self.line.ask(
+        synced = await self.line.send_request(
             SyncGroupRequest(
                 group_id="g", generation_id=joined.generation_id, member_id=joined.member_id, assignments=shares
             ),
@@ -92,7 +92,7 @@ class World:
 
     async def beat(self, member: JoinGroupResponse) -> ErrorCode:
         request = HeartbeatRequest(group_id="g", generation_id=member.generation_id, member_id=member.member_id)
-        return ErrorCode((await self.line.ask(request, 3)).error_code)
+        return ErrorCode((await self.line.send_request(request, 3)).error_code)
 
 
 @pytest.fixture
@@ -125,13 +125,13 @@ async def test_a_step_of_the_wall_clock_neither_ends_a_session_nor_keeps_it(worl
 async def test_commits_are_stamped_with_the_time_of_day(world: World) -> None:
     for offset, step_s in enumerate((0, DAY_S, -2 * DAY_S)):
         world.step(step_s)
-        await world.line.ask(commit("s", 0, offset), 8)
+        await world.line.send_request(commit("s", 0, offset), 8)
         (group,) = [group for group in world.broker.groups.machines() if group.group_id == "s"]
         assert group.offsets["t", 0].commit_ms == int(world.wall_s * 1000)
 
 
 async def test_offsets_expire_by_the_time_of_day(world: World) -> None:
-    await world.line.ask(commit("s", 0, 1), 8)
+    await world.line.send_request(commit("s", 0, 1), 8)
     retention_ms = world.broker.config.offsets_retention_minutes * 60_000
     world.step(retention_ms / 1000 - 1)
     world.after(world.broker.config.offsets_retention_check_interval_ms)

@@ -82,12 +82,12 @@ class World:
     async def open(self) -> None:
         self.host, self.port = await self.broker.start()
         self.line = await Line.open(f"{self.host}:{self.port}")
-        await self.line.ask(FindCoordinatorRequest(key="g"), 2)
+        await self.line.send_request(FindCoordinatorRequest(key="g"), 2)
         await create_topic(self.line)
 
     async def fill(self, batches: int = BATCHES) -> None:
         for _ in range(batches):
-            await self.line.ask(produce(0, write_batch([Record(0, 0, None, bytes(BATCH_BYTES), ())])), 9)
+            await self.line.send_request(produce(0, write_batch([Record(0, 0, None, bytes(BATCH_BYTES), ())])), 9)
 
     async def close(self) -> None:
         for reader in self.readers:
@@ -118,7 +118,7 @@ class World:
 
     async def beat(self) -> None:
         """A heartbeat is answered."""
-        await self.line.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
+        await self.line.send_request(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
 
     async def turns(self, count: int = 100) -> None:
         """Let the broker work; what is held stays below the limit all the time."""

@@ -32,7 +32,7 @@ def create(*names: str) -> CreateTopicsRequest:
 
 
 async def topic_names(line: Line) -> set[str]:
-    answer = await line.ask(MetadataRequest(topics=None), 10)
+    answer = await line.send_request(MetadataRequest(topics=None), 10)
     return {topic.name for topic in answer.topics}
 
 
@@ -47,7 +47,7 @@ async def test_a_slow_journal_holds_up_topics_and_no_heartbeat(tmp_path: Path, m
     async with broker_on(tmp_path / "data") as broker:
         host, port = broker.address
         admin, member = await Line.open(f"{host}:{port}"), await Line.open(f"{host}:{port}")
-        await member.ask(FindCoordinatorRequest(key="g"), 2)
+        await member.send_request(FindCoordinatorRequest(key="g"), 2)
         monkeypatch.setattr(os, "fdatasync", slow)
         creating = [admin.send(create("t"), 7)]
         while not syncs:
@@ -55,7 +55,7 @@ async def test_a_slow_journal_holds_up_topics_and_no_heartbeat(tmp_path: Path, m
         others = [await Line.open(f"{host}:{port}") for _ in range(3)]
         creating += [line.send(create(f"t{number}", f"u{number}"), 7) for number, line in enumerate(others)]
         for _ in range(20):
-            beat = await member.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
+            beat = await member.send_request(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
             assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
         assert await topic_names(member) == {"__consumer_offsets"}
         assert not any(task.done() for task in creating)
@@ -77,12 +77,12 @@ async def test_after_a_failed_fsync_changes_are_refused_and_the_stop_is_not_clea
     broker = broker_on(tmp_path / "data")
     host, port = await broker.start()
     line = await Line.open(f"{host}:{port}")
-    await line.ask(create("kept"), 7)
+    await line.send_request(create("kept"), 7)
     with monkeypatch.context() as broken:
         broken.setattr(os, "fdatasync", fails)
-        answer = await line.ask(create("lost"), 7)
+        answer = await line.send_request(create("lost"), 7)
     assert answer.topics[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    answer = await line.ask(create("later"), 7)
+    answer = await line.send_request(create("later"), 7)
     assert "out of use until the broker has read it again" in answer.topics[0].error_message
     await line.close()
     with pytest.raises(StoreFailed, match="out of use"):
@@ -92,7 +92,7 @@ async def test_after_a_failed_fsync_changes_are_refused_and_the_stop_is_not_clea
         assert again.topics.names() == ["kept"]
         host, port = again.address
         line = await Line.open(f"{host}:{port}")
-        assert (await line.ask(create("later"), 7)).topics[0].error_code == ErrorCode.NONE
+        assert (await line.send_request(create("later"), 7)).topics[0].error_code == ErrorCode.NONE
         await line.close()
 
 
@@ -100,7 +100,7 @@ async def test_concurrent_requests_create_the_offsets_topic_once(tmp_path: Path)
     async with broker_on(tmp_path / "data") as broker:
         host, port = broker.address
         lines = [await Line.open(f"{host}:{port}") for _ in range(5)]
-        answers = await asyncio.gather(*(line.ask(FindCoordinatorRequest(key="g"), 2) for line in lines))
+        answers = await asyncio.gather(*(line.send_request(FindCoordinatorRequest(key="g"), 2) for line in lines))
         assert [answer.error_code for answer in answers] == [ErrorCode.NONE] * 5
         for line in lines:
             await line.close()

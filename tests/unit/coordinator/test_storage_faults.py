@@ -284,7 +284,7 @@ async def test_a_slow_checkpoint_delays_deleted_records_and_no_heartbeat(tmp_pat
     async with world(tmp_path) as node, lines(node.broker, 3) as (member, *admins):
         await node.create()
         assert all(node.produce(b"%d" % number) for number in range(5))
-        await member.ask(FindCoordinatorRequest(key="g"), 2)
+        await member.send_request(FindCoordinatorRequest(key="g"), 2)
         is_free = threading.Event()
         failsafe = threading.Timer(PATIENCE_S, is_free.set)  # ends a broker whose loop waits for the file
         failsafe.start()
@@ -294,7 +294,7 @@ async def test_a_slow_checkpoint_delays_deleted_records_and_no_heartbeat(tmp_pat
         second = admins[1].send(delete_records(4), 2)
         await node.until(lambda: node.partition().log_start_offset == 4)
         for _ in range(20):
-            beat = await member.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
+            beat = await member.send_request(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
             assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
         assert not is_free.is_set()
         assert not first.done()
@@ -311,11 +311,11 @@ async def test_a_log_start_that_can_not_be_written_is_an_error_of_its_partition(
         await node.create()
         assert all(node.produce(b"%d" % number) for number in range(5))
         node.system.fail("fsync", LOG_STARTS, errno.EIO)
-        answer = await admin.ask(delete_records(3, 9), 2)
+        answer = await admin.send_request(delete_records(3, 9), 2)
         assert deleted(answer) == [(ErrorCode.KAFKA_STORAGE_ERROR, -1), (ErrorCode.OFFSET_OUT_OF_RANGE, -1)]
         node.system.clear()
         await node.online()
-        assert deleted(await admin.ask(delete_records(3), 2)) == [(0, 3)]
+        assert deleted(await admin.send_request(delete_records(3), 2)) == [(0, 3)]
         assert "t 0 3" in (node.path / LOG_STARTS).read_text()
 
 
@@ -399,7 +399,7 @@ async def consumed(line: Line) -> dict[int, bytes]:
     """Every record of `t-0` below its high watermark, as a consumer fetches them."""
     found, offset = dict[int, bytes](), 0
     while True:
-        answer = (await line.ask(fetch_request(("t", 0, offset)), 12)).responses[0].partitions[0]
+        answer = (await line.send_request(fetch_request(("t", 0, offset)), 12)).responses[0].partitions[0]
         assert answer.error_code == ErrorCode.NONE
         records = list(read_all(answer.records or b""))
         if not records:
@@ -442,7 +442,7 @@ async def test_a_slow_fsync_delays_acknowledgements_and_readers_of_its_records_a
         waits = producing.send(b"slow")
         await node.until(lambda: fault.hits > 0)
         for _ in range(20):
-            beat = await other.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
+            beat = await other.send_request(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
             assert beat.error_code == ErrorCode.NOT_COORDINATOR
         assert await consumed(other) == {0: b"before"}
         assert not is_free.is_set()

@@ -48,7 +48,7 @@ async def over(connection: Connection) -> None:
 async def test_handshake_and_authentication_are_sent_before_other_requests() -> None:
     async with sasl_broker() as broker:
         connection = await dialled(broker)
-        await connection.ask(MetadataRequest(topics=()), 10)
+        await connection.send_request(MetadataRequest(topics=()), 10)
         assert [type(request) for request in broker.requests] == [
             ApiVersionsRequest, SaslHandshakeRequest, SaslAuthenticateRequest, MetadataRequest,
         ]  # fmt: skip
@@ -145,7 +145,9 @@ async def test_sessions_are_renewed_while_requests_go_on() -> None:
         connection = await dialled(broker)
         answers = 0
         while broker.counted()[SaslAuthenticateRequest] < 5:
-            answers += len(await asyncio.gather(*(connection.ask(MetadataRequest(topics=()), 10) for _ in range(20))))
+            answers += len(
+                await asyncio.gather(*(connection.send_request(MetadataRequest(topics=()), 10) for _ in range(20)))
+            )
         assert answers
         kinds = [type(request) for request in broker.requests]
         for at, kind in enumerate(kinds[:-1]):
@@ -165,9 +167,9 @@ async def test_a_reauthentication_waits_for_pending_responses_and_is_sent_before
     async with sasl_broker(lifetime_ms=40) as broker:
         connection = await dialled(broker)
         broker.on(MetadataRequest, late)
-        slow = asyncio.create_task(connection.ask(MetadataRequest(topics=()), 10))
+        slow = asyncio.create_task(connection.send_request(MetadataRequest(topics=()), 10))
         await eventually(lambda: connection._is_held)
-        held = [asyncio.create_task(connection.ask(MetadataRequest(topics=()), 10)) for _ in range(3)]
+        held = [asyncio.create_task(connection.send_request(MetadataRequest(topics=()), 10)) for _ in range(3)]
         await asyncio.sleep(0)
         release.set()
         await asyncio.gather(slow, *held)
@@ -186,7 +188,7 @@ async def test_a_renewal_that_is_refused_ends_the_connection_with_its_reason() -
         await connection.closed()
         assert isinstance(connection.failure, AuthenticationFailed)
         with pytest.raises(AuthenticationFailed, match="revoked"):
-            await connection.ask(MetadataRequest(topics=()), 10)
+            await connection.send_request(MetadataRequest(topics=()), 10)
 
 
 async def test_a_provider_that_fails_until_the_session_is_over() -> None:
@@ -218,7 +220,7 @@ async def test_no_lifetime_makes_a_storm_of_renewals(lifetime_ms: int) -> None:
         began = asyncio.get_running_loop().time()
         connection = await dialled(broker)
         for _ in range(50):
-            await connection.ask(MetadataRequest(topics=()), 10)
+            await connection.send_request(MetadataRequest(topics=()), 10)
         renewals_max = (asyncio.get_running_loop().time() - began) / RENEWAL_SECONDS_MIN
         assert broker.counted()[SaslAuthenticateRequest] <= 1 + renewals_max
         await over(connection)

@@ -40,7 +40,7 @@ async def test_a_request_returns_its_response() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: ANSWER)
         connection = await dialled(broker)
-        assert await connection.ask(BEAT, SECONDS) == ANSWER
+        assert await connection.send_request(BEAT, SECONDS) == ANSWER
         assert broker.requests[-1] == BEAT
         assert broker.headers[-1].client_id == "me"
         assert (connection.is_open, connection.in_flight) == (True, 0)
@@ -62,7 +62,7 @@ async def test_requests_are_sent_in_order_and_matched_to_their_responses() -> No
         broker.on(HeartbeatRequest, lambda request: HeartbeatResponse(error_code=request.generation_id))
         connection = await dialled(broker)
         requests = [HeartbeatRequest(group_id="g", generation_id=n, member_id="m") for n in range(300)]
-        answers = await asyncio.gather(*(connection.ask(item, SECONDS) for item in requests))
+        answers = await asyncio.gather(*(connection.send_request(item, SECONDS) for item in requests))
         assert [item.error_code for item in answers] == list(range(300))
         assert broker.requests[1:] == requests
         await closed(connection)
@@ -72,12 +72,12 @@ async def test_the_version_is_the_newest_that_both_know_and_the_caller_wants() -
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: ANSWER)
         connection = await dialled(broker)
-        await connection.ask(BEAT, SECONDS)
-        await connection.ask(BEAT, SECONDS, 0, 2)
+        await connection.send_request(BEAT, SECONDS)
+        await connection.send_request(BEAT, SECONDS, 0, 2)
         assert [item.api_version for item in broker.headers[1:]] == [4, 2]
         assert connection.version(12) == 4
         with pytest.raises(Unsupported, match="broker 7"):
-            await connection.ask(BEAT, SECONDS, 5)
+            await connection.send_request(BEAT, SECONDS, 5)
         await closed(connection)
 
 
@@ -85,14 +85,14 @@ async def test_a_request_timeout_fails_all_pending_requests() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: None)
         connection = await dialled(broker)
-        patient = asyncio.create_task(connection.ask(BEAT, SECONDS))
+        patient = asyncio.create_task(connection.send_request(BEAT, SECONDS))
         with pytest.raises(TimedOut, match=r"7 \(scripted\) did not answer within 50 ms \(request_timeout_ms\)"):
-            await connection.ask(BEAT, 0.05)
+            await connection.send_request(BEAT, 0.05)
         with pytest.raises(TimedOut):
             await patient
         assert not connection.is_open
         with pytest.raises(TimedOut):
-            await connection.ask(BEAT, SECONDS)
+            await connection.send_request(BEAT, SECONDS)
         await connection.closed()
 
 
@@ -100,7 +100,7 @@ async def test_the_timeout_of_a_cancelled_request_closes_the_connection() -> Non
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: None)
         connection = await dialled(broker)
-        asking = asyncio.create_task(connection.ask(BEAT, 0.05))
+        asking = asyncio.create_task(connection.send_request(BEAT, 0.05))
         await eventually(lambda: connection.in_flight)
         asking.cancel()
         await eventually(lambda: not connection.is_open)
@@ -119,13 +119,13 @@ async def test_each_request_has_its_own_deadline() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, slow)
         connection = await dialled(broker)
-        first = asyncio.create_task(connection.ask(BEAT, 0.3))
-        second = asyncio.create_task(connection.ask(BEAT, SECONDS))
+        first = asyncio.create_task(connection.send_request(BEAT, 0.3))
+        second = asyncio.create_task(connection.send_request(BEAT, SECONDS))
         gate.set()
         assert await first == await second == ANSWER
         await eventually(lambda: asyncio.get_running_loop().time() > connection.used_at + 0.31)
         assert connection.is_open
-        assert await connection.ask(BEAT, SECONDS) == ANSWER
+        assert await connection.send_request(BEAT, SECONDS) == ANSWER
         await closed(connection)
 
 
@@ -140,7 +140,7 @@ async def test_cancelling_one_request_does_not_affect_the_others() -> None:
         broker.on(HeartbeatRequest, slow)
         connection = await dialled(broker)
         requests = [HeartbeatRequest(group_id="g", generation_id=n, member_id="m") for n in range(5)]
-        asking = [asyncio.create_task(connection.ask(item, SECONDS)) for item in requests]
+        asking = [asyncio.create_task(connection.send_request(item, SECONDS)) for item in requests]
         await eventually(lambda: connection.in_flight == 5)
         for cancelled in (0, 2, 4):
             asking[cancelled].cancel()
@@ -148,7 +148,7 @@ async def test_cancelling_one_request_does_not_affect_the_others() -> None:
         answers = await asyncio.gather(*asking, return_exceptions=True)
         assert [type(item) is asyncio.CancelledError for item in answers] == [True, False, True, False, True]
         assert [answers[item].error_code for item in (1, 3)] == [1, 3]  # type: ignore[union-attr]
-        assert (await connection.ask(requests[4], SECONDS)).error_code == 4
+        assert (await connection.send_request(requests[4], SECONDS)).error_code == 4
         await closed(connection)
 
 
@@ -157,7 +157,7 @@ async def test_pending_requests_fail_when_the_broker_closes_the_connection() -> 
         broker.on(HeartbeatRequest, lambda _: None)
         ended: list[Connection] = []
         connection = await dialled(broker, ended.append)
-        asking = [asyncio.create_task(connection.ask(BEAT, SECONDS)) for _ in range(3)]
+        asking = [asyncio.create_task(connection.send_request(BEAT, SECONDS)) for _ in range(3)]
         await eventually(lambda: len(broker.requests) == 4)
         broker.drop()
         failures = await asyncio.gather(*asking, return_exceptions=True)
@@ -191,10 +191,10 @@ async def test_nonsense_ends_the_connection(answer: Any, reply: str) -> None:
         broker.on(HeartbeatRequest, answer(broker))
         connection = await dialled(broker)
         with pytest.raises(Unreachable, match=reply):
-            await connection.ask(BEAT, SECONDS)
+            await connection.send_request(BEAT, SECONDS)
         await connection.closed()
         with pytest.raises(Unreachable, match=reply):
-            await connection.ask(BEAT, SECONDS)
+            await connection.send_request(BEAT, SECONDS)
 
 
 async def test_a_connection_closed_inside_a_response_fails_the_request() -> None:
@@ -209,7 +209,7 @@ async def test_a_connection_closed_inside_a_response_fails_the_request() -> None
         broker.on(HeartbeatRequest, half)
         connection = await dialled(broker)
         with pytest.raises(Unreachable, match="closed the connection"):
-            await connection.ask(BEAT, SECONDS)
+            await connection.send_request(BEAT, SECONDS)
         await connection.closed()
 
 
@@ -224,7 +224,7 @@ async def test_an_answer_in_single_bytes_is_an_answer() -> None:
 
         broker.on(HeartbeatRequest, drip)
         connection = await dialled(broker)
-        assert await connection.ask(BEAT, SECONDS) == ANSWER
+        assert await connection.send_request(BEAT, SECONDS) == ANSWER
         await closed(connection)
 
 
@@ -238,7 +238,7 @@ async def test_answers_out_of_order_end_the_connection() -> None:
 
         broker.on(HeartbeatRequest, swapped)
         connection = await dialled(broker)
-        asking = [connection.ask(BEAT, SECONDS) for _ in range(2)]
+        asking = [connection.send_request(BEAT, SECONDS) for _ in range(2)]
         failures = await asyncio.gather(*asking, return_exceptions=True)
         assert ["was next" in str(item) for item in failures] == [True, True]
         await connection.closed()
@@ -248,9 +248,9 @@ async def test_an_unexpected_response_closes_the_connection() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: framed(broker.headers[-1], ANSWER) * 2)
         connection = await dialled(broker)
-        await connection.ask(BEAT, SECONDS)
+        await connection.send_request(BEAT, SECONDS)
         await eventually(lambda: not connection.is_open)
-        assert "nobody asked for" in str(connection.failure)
+        assert "without a request" in str(connection.failure)
         await connection.closed()
 
 
@@ -267,7 +267,7 @@ async def test_large_requests_wait_for_room_and_keep_their_order() -> None:
         connection = await dialled(broker)
         telling = [asyncio.create_task(connection.send_without_response(big_produce(2 << 20))) for _ in range(16)]
         await eventually(lambda: connection._writable is not None)
-        asking = asyncio.create_task(connection.ask(BEAT, SECONDS))
+        asking = asyncio.create_task(connection.send_request(BEAT, SECONDS))
         await eventually(lambda: connection.in_flight)
         assert not all(task.done() for task in telling)
         gate.set()
@@ -288,7 +288,7 @@ async def test_a_writer_blocked_by_back_pressure_fails_when_the_connection_close
         connection = await dialled(broker)
         telling = [asyncio.create_task(connection.send_without_response(big_produce(2 << 20))) for _ in range(16)]
         await eventually(lambda: connection._writable is not None)
-        asking = asyncio.create_task(connection.ask(BEAT, SECONDS))
+        asking = asyncio.create_task(connection.send_request(BEAT, SECONDS))
         await eventually(lambda: connection.in_flight)
         connection.end(Unreachable("enough"))
         failures = await asyncio.gather(*telling, asking, return_exceptions=True)
@@ -311,8 +311,8 @@ async def test_a_broker_that_wants_to_be_left_alone_is() -> None:
         broker.on(HeartbeatRequest, throttled)
         connection = await dialled(broker)
         requests = [HeartbeatRequest(group_id="g", generation_id=n, member_id="m") for n in range(4)]
-        await connection.ask(requests[0], SECONDS)
-        await asyncio.gather(*(connection.ask(item, 0.39) for item in requests[1:]))
+        await connection.send_request(requests[0], SECONDS)
+        await asyncio.gather(*(connection.send_request(item, 0.39) for item in requests[1:]))
         assert broker.requests[1:] == requests
         assert came[1] >= connection._throttled_until
         await closed(connection)
@@ -322,7 +322,7 @@ async def test_the_throttle_time_is_limited() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: HeartbeatResponse(throttle_time_ms=2**31 - 1))
         connection = await dialled(broker)
-        await connection.ask(BEAT, SECONDS)
+        await connection.send_request(BEAT, SECONDS)
         assert 0 < connection._throttled_until - asyncio.get_running_loop().time() <= THROTTLE_SECONDS_MAX
         await closed(connection)
 
@@ -332,7 +332,7 @@ async def test_a_megabyte_of_answer_is_read_whole() -> None:
     async with Scripted() as broker:
         broker.on(ListGroupsRequest, lambda _: ListGroupsResponse(groups=groups))
         connection = await dialled(broker)
-        assert (await connection.ask(ListGroupsRequest(), SECONDS)).groups == groups
+        assert (await connection.send_request(ListGroupsRequest(), SECONDS)).groups == groups
         await closed(connection)
 
 
@@ -346,5 +346,5 @@ async def test_tags_of_the_future_in_a_header_are_skipped() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, tagged)
         connection = await dialled(broker)
-        assert await connection.ask(BEAT, SECONDS) == ANSWER
+        assert await connection.send_request(BEAT, SECONDS) == ANSWER
         await closed(connection)

@@ -41,9 +41,9 @@ def asked_in_authentications(broker: Scripted) -> set[type]:
     return {after for kind, after in pairwise(kinds) if kind is SaslHandshakeRequest}
 
 
-async def ask(connection: Connection) -> MetadataResponse:
+async def send_request(connection: Connection) -> MetadataResponse:
     async with asyncio.timeout(TEN_S):
-        response: MetadataResponse = await connection.ask(MetadataRequest(topics=()), TEN_S)
+        response: MetadataResponse = await connection.send_request(MetadataRequest(topics=()), TEN_S)
     return response
 
 
@@ -78,7 +78,7 @@ async def test_a_connection_whose_renewal_is_cancelled_ends_with_the_reason(mech
                 with suppress(Unreachable):
                     async with asyncio.timeout(TEN_S):
                         while reached or broker.counted()[SaslAuthenticateRequest] < 4:
-                            await asyncio.gather(*(ask(connection) for _ in range(3)))
+                            await asyncio.gather(*(send_request(connection) for _ in range(3)))
             if not reached:
                 await over(connection)
                 break
@@ -88,7 +88,7 @@ async def test_a_connection_whose_renewal_is_cancelled_ends_with_the_reason(mech
             assert asked_in_authentications(broker) <= {SaslAuthenticateRequest}
             await ended(before, broker)
             again = await dialled(broker, LOGINS[mechanism]())
-            await ask(again)
+            await send_request(again)
             await over(again)
     assert suspension > 3
 
@@ -124,10 +124,10 @@ async def test_a_request_that_is_cancelled_while_it_waits_for_a_renewal_delays_n
             before = tasks_of_ours()
             connection = await dialled(broker)
             await eventually(lambda: broker.counted()[SaslAuthenticateRequest] > 1)
-            others = [asyncio.create_task(ask(connection)) for _ in range(2)]
+            others = [asyncio.create_task(send_request(connection)) for _ in range(2)]
             asyncio.get_running_loop().call_later(0.002, release.set)
-            reached, _ = await cancel(ask(connection), suspension)
-            responses = await asyncio.gather(*others, ask(connection))
+            reached, _ = await cancel(send_request(connection), suspension)
+            responses = await asyncio.gather(*others, send_request(connection))
             assert len(responses) == 3
             assert connection.is_open
             assert asked_in_authentications(broker) == {SaslAuthenticateRequest}
@@ -148,7 +148,7 @@ async def test_an_attempt_to_connect_that_is_cancelled_leaves_no_socket_and_no_r
                 await over(connection)
             await ended(before, broker)
             again = await dialled(broker, login)
-            await ask(again)
+            await send_request(again)
             await over(again)
         if not reached:
             break

@@ -221,7 +221,7 @@ TASKS = [
     "Fetcher._fetch",
     "OffsetResolver._find",
     "CommitQueue._do",
-    "Membership._ask",
+    "Membership._send_request",
     "Membership._find",
     "Membership._refresh",
     "MetadataUpdater.run",

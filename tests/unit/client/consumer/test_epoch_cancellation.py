@@ -172,7 +172,7 @@ async def test_a_member_whose_polls_are_cancelled_reads_each_record_once(times: 
 
 
 CANCELLED_TASKS = [
-    *(("Membership._ask", nth) for nth in range(4)),
+    *(("Membership._send_request", nth) for nth in range(4)),
     *(("Membership._run", nth) for nth in range(3)),
     ("Membership._find", 0),
     ("Membership._refresh", 0),

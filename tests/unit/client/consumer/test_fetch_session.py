@@ -29,71 +29,76 @@ def answer(asking: SessionRequest) -> tuple[int, int, dict[int, int], list[int]]
 
 def begun() -> FetchSession:
     session = FetchSession()
-    session.ask({P0: requested(), P1: requested(5)}, by_id=True)
+    session.next_request({P0: requested(), P1: requested(5)}, by_id=True)
     assert session.answered(0, 77)
     return session
 
 
 def test_the_first_request_is_full_and_begins_a_session() -> None:
-    assert answer(FetchSession().ask({P0: requested(), P1: requested(5)}, by_id=True)) == (0, 0, {0: 0, 1: 5}, [])
+    assert answer(FetchSession().next_request({P0: requested(), P1: requested(5)}, by_id=True)) == (
+        0,
+        0,
+        {0: 0, 1: 5},
+        [],
+    )
 
 
 def test_later_requests_contain_only_changes() -> None:
     session = begun()
-    assert answer(session.ask({P0: requested(), P1: requested(6)}, by_id=True)) == (77, 1, {1: 6}, [])
+    assert answer(session.next_request({P0: requested(), P1: requested(6)}, by_id=True)) == (77, 1, {1: 6}, [])
     assert session.answered(0, 77)
-    assert answer(session.ask({P1: requested(6)}, by_id=True)) == (77, 2, {}, [0])
+    assert answer(session.next_request({P1: requested(6)}, by_id=True)) == (77, 2, {}, [0])
     assert session.answered(0, 77)
-    assert answer(session.ask({P0: requested(3), P1: requested(6)}, by_id=True)) == (77, 3, {0: 3}, [])
+    assert answer(session.next_request({P0: requested(3), P1: requested(6)}, by_id=True)) == (77, 3, {0: 3}, [])
 
 
 def test_a_new_turn_at_the_same_offset_is_no_news_for_the_broker() -> None:
     session = begun()
-    assert answer(session.ask({P0: requested(position_epoch=9), P1: requested(5)}, by_id=True))[2] == {}
+    assert answer(session.next_request({P0: requested(position_epoch=9), P1: requested(5)}, by_id=True))[2] == {}
     assert session.answered(0, 77)
-    assert answer(session.ask({P0: requested(leader_epoch=4), P1: requested(5)}, by_id=True))[2] == {0: 0}
+    assert answer(session.next_request({P0: requested(leader_epoch=4), P1: requested(5)}, by_id=True))[2] == {0: 0}
 
 
 def test_without_a_session_every_request_is_full() -> None:
     session = FetchSession()
     for _ in range(2):
-        assert answer(session.ask({P0: requested()}, by_id=True)) == (0, 0, {0: 0}, [])
+        assert answer(session.next_request({P0: requested()}, by_id=True)) == (0, 0, {0: 0}, [])
         assert session.answered(0, 0)
 
 
 def test_an_evicted_session_is_replaced_by_a_full_request() -> None:
     session = begun()
-    session.ask({P0: requested()}, by_id=True)
+    session.next_request({P0: requested()}, by_id=True)
     assert not session.answered(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0)
-    assert answer(session.ask({P0: requested()}, by_id=True)) == (0, 0, {0: 0}, [])
+    assert answer(session.next_request({P0: requested()}, by_id=True)) == (0, 0, {0: 0}, [])
 
 
 def test_a_session_at_another_epoch_is_closed_by_the_one_that_follows() -> None:
     session = begun()
-    session.ask({P0: requested()}, by_id=True)
+    session.next_request({P0: requested()}, by_id=True)
     assert not session.answered(ErrorCode.INVALID_FETCH_SESSION_EPOCH, 77)
-    assert answer(session.ask({P0: requested()}, by_id=True)) == (77, 0, {0: 0}, [])
+    assert answer(session.next_request({P0: requested()}, by_id=True)) == (77, 0, {0: 0}, [])
     assert session.answered(0, 78)
-    assert answer(session.ask({P0: requested()}, by_id=True)) == (78, 1, {}, [])
+    assert answer(session.next_request({P0: requested()}, by_id=True)) == (78, 1, {}, [])
 
 
 def test_an_answer_that_was_lost_leaves_nothing_to_build_on() -> None:
     session = begun()
-    session.ask({P0: requested(1)}, by_id=True)
+    session.next_request({P0: requested(1)}, by_id=True)
     session.failed()
-    assert answer(session.ask({P0: requested(1), P1: requested(5)}, by_id=True)) == (77, 0, {0: 1, 1: 5}, [])
+    assert answer(session.next_request({P0: requested(1), P1: requested(5)}, by_id=True)) == (77, 0, {0: 1, 1: 5}, [])
 
 
 def test_names_instead_of_ids_are_another_session() -> None:
     session = begun()
-    asking = session.ask({P0: requested(topic_id=UUID_ZERO)}, by_id=False)
+    asking = session.next_request({P0: requested(topic_id=UUID_ZERO)}, by_id=False)
     assert answer(asking) == (77, 0, {0: 0}, [])
     assert asking.topics[0].topic == TOPIC
 
 
 def test_a_topic_of_the_same_name_is_another_topic() -> None:
     session = begun()
-    asking = session.ask({P0: requested(topic_id=OTHER_ID), P1: requested(5, topic_id=OTHER_ID)}, by_id=True)
+    asking = session.next_request({P0: requested(topic_id=OTHER_ID), P1: requested(5, topic_id=OTHER_ID)}, by_id=True)
     assert [topic.topic_id for topic in asking.topics] == [OTHER_ID]
     assert [topic.topic_id for topic in asking.forgotten] == [TOPIC_ID]
     assert answer(asking)[2:] == ({0: 0, 1: 5}, [0, 1])
@@ -102,9 +107,9 @@ def test_a_topic_of_the_same_name_is_another_topic() -> None:
 def test_the_session_epoch_wraps_to_1() -> None:
     session = begun()
     session._epoch = EPOCH_MAX
-    session.ask({P0: requested()}, by_id=True)
+    session.next_request({P0: requested()}, by_id=True)
     assert session.answered(0, 77)
-    assert answer(session.ask({P0: requested()}, by_id=True))[1] == 1
+    assert answer(session.next_request({P0: requested()}, by_id=True))[1] == 1
 
 
 WANTS = st.dictionaries(
@@ -123,7 +128,7 @@ def test_the_session_of_the_broker_equals_the_requested_partitions(
     """Whatever is lost on the way: a request that is answered was about exactly what it was to be about."""
     session, broker = FetchSession(), FetchSessions()
     for to_fetch, fate in steps:
-        asking = session.ask(to_fetch, by_id=True)
+        asking = session.next_request(to_fetch, by_id=True)
         if fate == "never came":
             session.failed()
             continue

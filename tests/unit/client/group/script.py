@@ -191,7 +191,10 @@ class Script:
                 self.hook_ends_ms = None
                 return None
             case out.CancelRequest(ticket):
-                return ("drop", next(kind for kind, ask in self.requests.items() if ask.ticket == ticket))
+                return (
+                    "drop",
+                    next(kind for kind, send_request in self.requests.items() if send_request.ticket == ticket),
+                )
         return shown(effect)
 
     def _nothing_left(self) -> None:

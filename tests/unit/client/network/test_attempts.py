@@ -29,7 +29,7 @@ async def test_refresh_reads_metadata_before_the_next_try() -> None:
     async with scripted() as brokers:
         brokers[0].on(FetchRequest, says(6, 0, answer=FetchResponse))
         async with client(*brokers) as cluster:
-            await cluster.ask_until(Node(0), FETCH, code, what="reading")
+            await cluster.send_request_until(Node(0), FETCH, code, what="reading")
             requests = [type(item) for item in brokers[0].requests[2:]]
             assert requests == [FetchRequest, MetadataRequest, FetchRequest]
 
@@ -41,7 +41,7 @@ async def test_retries_wait_with_growing_backoff() -> None:
         async with client(*brokers) as cluster:
             loop = asyncio.get_running_loop()
             begun = loop.time()
-            await cluster.ask_until(Node(0), BEAT, code, what="beating")
+            await cluster.send_request_until(Node(0), BEAT, code, what="beating")
             assert (loop.time() - begun) * 1000 >= 0.8 * (1 + 2 + 4 + 6 * 5)
 
 
@@ -52,14 +52,14 @@ async def test_a_timeout_error_of_the_request_factory_is_raised_unchanged() -> N
             raise TimeoutError("somebody else's")
 
         with pytest.raises(TimeoutError, match="somebody else's"):
-            await cluster.ask_until(Node(0), broken, code, what="beating")
+            await cluster.send_request_until(Node(0), broken, code, what="beating")
 
 
 async def test_a_cancelled_call_is_over() -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, says(14))
         async with client(*brokers) as cluster:
-            asking = asyncio.create_task(cluster.ask_until(Node(0), BEAT, code, what="beating"))
+            asking = asyncio.create_task(cluster.send_request_until(Node(0), BEAT, code, what="beating"))
             await asyncio.sleep(0)
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -71,7 +71,7 @@ async def test_closing_ends_a_retry_loop_at_once() -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, lambda _: None)
         async with client(*brokers) as cluster:
-            asking = asyncio.create_task(cluster.ask_until(Node(0), BEAT, code, what="beating"))
+            asking = asyncio.create_task(cluster.send_request_until(Node(0), BEAT, code, what="beating"))
             looking = asyncio.create_task(cluster.until(lambda _: None, what="looking"))
             await eventually(lambda: brokers[0].counted()[HeartbeatRequest])
         async with asyncio.timeout(5):

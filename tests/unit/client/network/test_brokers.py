@@ -86,10 +86,10 @@ async def test_ask_any_uses_the_least_loaded_broker(world: World) -> None:
         item.on(HeartbeatRequest, lambda _: None)
     brokers = world.client(reconnect_backoff_max_ms=60_000)
     connections = [await brokers.open(node) for node in (0, 1)]
-    asking = [asyncio.create_task(connections[0].ask(BEAT, 10))]
+    asking = [asyncio.create_task(connections[0].send_request(BEAT, 10))]
     await eventually(lambda: connections[0].in_flight)
     assert {brokers.least_busy() for _ in range(9)} == {1}, "connected, and nothing under way"
-    asking += [asyncio.create_task(connections[1].ask(BEAT, 10)) for _ in range(2)]
+    asking += [asyncio.create_task(connections[1].send_request(BEAT, 10)) for _ in range(2)]
     await eventually(lambda: connections[1].in_flight == 2)
     assert {brokers.least_busy() for _ in range(9)} == {0}, "a busy one before one that is not connected"
     await brokers.close()
@@ -112,7 +112,7 @@ async def test_ask_any_tries_all_brokers(world: World) -> None:
     brokers = world.client()
     await world.brokers[1].stop()
     for _ in range(5):
-        assert await brokers.ask_any(ASK) == ListGroupsResponse()
+        assert await brokers.send_request_to_any(ASK) == ListGroupsResponse()
     await brokers.close()
 
 
@@ -122,12 +122,12 @@ async def test_the_bootstrap_addresses_are_the_last_resort(world: World) -> None
     await world.brokers[1].stop()
     await world.brokers[2].stop()
     brokers = world.client()
-    assert await brokers.ask_any(ASK) == ListGroupsResponse()
+    assert await brokers.send_request_to_any(ASK) == ListGroupsResponse()
     assert world.brokers[0].connections == 1
     await brokers.close()
     brokers = world.client(metadata_recovery_strategy="none")
     with pytest.raises(Unreachable) as failed:
-        await brokers.ask_any(ASK)
+        await brokers.send_request_to_any(ASK)
     assert [str(failed.value).count(f"broker {node} ") for node in (1, 2)] == [1, 1], "every address is told"
     assert world.brokers[0].connections == 1
     await brokers.close()
@@ -137,15 +137,15 @@ async def test_an_answer_may_be_refused(world: World) -> None:
     world.tell(1, 2)
     brokers = world.client()
     answers = iter(["not from you", None])
-    assert await brokers.ask_any(ASK, lambda _: next(answers)) == ListGroupsResponse()
+    assert await brokers.send_request_to_any(ASK, lambda _: next(answers)) == ListGroupsResponse()
     with pytest.raises(Unreachable, match=r"broker .* said no; broker"):
-        await brokers.ask_any(ASK, lambda _: "no")
+        await brokers.send_request_to_any(ASK, lambda _: "no")
     await brokers.close()
 
 
 async def test_a_bootstrap_connection_becomes_that_of_its_broker(world: World) -> None:
     brokers = world.client()
-    await brokers.ask_any(ASK)
+    await brokers.send_request_to_any(ASK)
     world.tell(0, 1)
     brokers.adopt_bootstrap()
     connection = brokers.ready(0, "")
@@ -158,7 +158,7 @@ async def test_a_bootstrap_connection_becomes_that_of_its_broker(world: World) -
 
 async def test_an_unused_bootstrap_connection_is_closed(world: World) -> None:
     brokers = world.client()
-    await brokers.ask_any(ASK)
+    await brokers.send_request_to_any(ASK)
     world.tell(1)
     brokers.adopt_bootstrap()
     await eventually(lambda: not world.brokers[0]._writers)
@@ -177,7 +177,7 @@ async def test_describe_failures_names_each_broker_and_its_failure(world: World)
     connection = await brokers.open(2)
     assert "connection refused" in brokers.describe_failures()
     assert "broker 2 (127.0.0.1:" in brokers.describe_failures(), "it has not answered anything yet"
-    await connection.ask(ASK, 10)
+    await connection.send_request(ASK, 10)
     assert "broker 2" not in brokers.describe_failures()
     await brokers.close()
     with pytest.raises(Unreachable, match="the client is closed"):

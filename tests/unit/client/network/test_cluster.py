@@ -126,7 +126,7 @@ async def test_it_is_started_first_and_once() -> None:
     cluster.request_refresh()
     assert cluster.metadata.brokers == {}
     with pytest.raises(IllegalUse, match="was not started"):
-        await cluster.ask(0, BEAT)
+        await cluster.send_request(0, BEAT)
     with pytest.raises(IllegalUse, match="was not started"):
         await cluster.refresh()
     await cluster.close()
@@ -139,14 +139,14 @@ async def test_closing_fails_all_pending_calls() -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, lambda _: None)
         async with client(*brokers) as cluster:
-            asking = [asyncio.create_task(cluster.ask(0, BEAT, lane=lane)) for lane in ("", "group")]
+            asking = [asyncio.create_task(cluster.send_request(0, BEAT, lane=lane)) for lane in ("", "group")]
             finding = asyncio.create_task(cluster.until(lambda _: None, what="waiting"))
             await eventually(lambda: brokers[0].counted()[HeartbeatRequest] == 2)
             finding.cancel()
         failures = await asyncio.gather(*asking, return_exceptions=True)
         assert [type(item) for item in failures] == [Unreachable] * 2
         with pytest.raises(Unreachable):
-            await cluster.ask(0, BEAT)
+            await cluster.send_request(0, BEAT)
 
 
 async def test_background_work_ends_with_the_cluster(caplog: pytest.LogCaptureFixture) -> None:
@@ -178,20 +178,20 @@ async def test_asking_in_a_version() -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, says(0))
         async with client(*brokers) as cluster:
-            assert await cluster.ask(0, BEAT, version_max=3) == HeartbeatResponse()
+            assert await cluster.send_request(0, BEAT, version_max=3) == HeartbeatResponse()
             assert brokers[0].headers[-1].api_version == 3
             assert await cluster.version(0, 12) == 4
             with pytest.raises(Unsupported):
-                await cluster.ask(0, BEAT, version_min=5)
+                await cluster.send_request(0, BEAT, version_min=5)
             with pytest.raises(Unreachable, match="no broker 9 is known"):
-                await cluster.ask(9, BEAT)
+                await cluster.send_request(9, BEAT)
 
 
 async def test_the_bootstrap_connection_is_used_on() -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, says(0))
         async with client(*brokers) as cluster:
-            await cluster.ask(0, BEAT)
+            await cluster.send_request(0, BEAT)
             await cluster.version(0, 1)
             assert brokers[0].connections == 1
 
@@ -200,7 +200,7 @@ async def test_a_broker_that_does_not_serve_an_api() -> None:
     versions = tuple(ApiVersion(api_key=key, min_version=0, max_version=9) for key in (3, 18))
     async with Scripted(versions=versions) as broker, client(broker) as cluster:
         with pytest.raises(Unsupported, match="does not serve Heartbeat"):
-            await cluster.ask(0, BEAT)
+            await cluster.send_request(0, BEAT)
 
 
 async def test_lanes_do_not_hold_each_other_up() -> None:
@@ -208,9 +208,9 @@ async def test_lanes_do_not_hold_each_other_up() -> None:
         brokers[0].on(HeartbeatRequest, lambda request: HeartbeatResponse() if request.member_id == "m" else None)
         stuck = HeartbeatRequest(group_id="g", generation_id=1, member_id="stuck")
         async with client(*brokers) as cluster:
-            waiting = asyncio.create_task(cluster.ask(0, stuck, lane="fetch"))
+            waiting = asyncio.create_task(cluster.send_request(0, stuck, lane="fetch"))
             await eventually(lambda: stuck in brokers[0].requests)
-            assert await cluster.ask(0, BEAT, lane="group") == HeartbeatResponse()
+            assert await cluster.send_request(0, BEAT, lane="group") == HeartbeatResponse()
             waiting.cancel()
 
 
@@ -219,9 +219,9 @@ async def test_late_is_late_and_the_next_connection_is_a_new_one() -> None:
         brokers[0].on(HeartbeatRequest, lambda _: None)
         async with client(*brokers) as cluster:
             with pytest.raises(TimedOut, match=r"broker 0 \(127.0.0.1:\d+\) did not answer within \d+ ms"):
-                await cluster.ask(0, BEAT, timeout_ms=300, lane="group")
+                await cluster.send_request(0, BEAT, timeout_ms=300, lane="group")
             brokers[0].on(HeartbeatRequest, says(0))
-            assert await cluster.ask(0, BEAT, lane="group") == HeartbeatResponse()
+            assert await cluster.send_request(0, BEAT, lane="group") == HeartbeatResponse()
             assert brokers[0].connections == 3
 
 
@@ -232,16 +232,16 @@ async def test_a_dial_counts_for_the_time_of_a_request() -> None:
     ):
         await brokers[1].stop()
         with pytest.raises(Unreachable):
-            await cluster.ask(1, BEAT)
+            await cluster.send_request(1, BEAT)
         with pytest.raises(TimedOut, match="no connection to broker 1 within 20 ms"):
-            await cluster.ask(1, BEAT, timeout_ms=20)
+            await cluster.send_request(1, BEAT, timeout_ms=20)
 
 
 async def test_a_request_without_a_response_returns_none() -> None:
     async with scripted() as brokers:
         brokers[0].on(ProduceRequest, lambda _: None)
         async with client(*brokers) as cluster:
-            assert await cluster.ask(0, ProduceRequest(acks=0, timeout_ms=1)) is None
+            assert await cluster.send_request(0, ProduceRequest(acks=0, timeout_ms=1)) is None
             await eventually(lambda: brokers[0].counted()[ProduceRequest])
 
 
@@ -252,7 +252,7 @@ async def test_codes_that_pass_are_not_seen() -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, says(14, 14, 0))
         async with client(*brokers) as cluster:
-            answer = await cluster.ask_until(Node(0), BEAT, code, what="beating")
+            answer = await cluster.send_request_until(Node(0), BEAT, code, what="beating")
             assert answer.error_code == 0
             assert brokers[0].counted()[HeartbeatRequest] == 3
 
@@ -262,7 +262,7 @@ async def test_fatal_error_codes_are_returned_at_once(fatal: int) -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, says(fatal))
         async with client(*brokers) as cluster:
-            answer = await cluster.ask_until(Node(0), BEAT, lambda item: [14, item.error_code], what="beating")
+            answer = await cluster.send_request_until(Node(0), BEAT, lambda item: [14, item.error_code], what="beating")
             assert answer.error_code == fatal
             assert brokers[0].counted()[HeartbeatRequest] == 1
 
@@ -271,7 +271,9 @@ async def test_at_the_timeout_the_last_error_code_is_returned() -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, says(14))
         async with client(*brokers) as cluster:
-            assert (await cluster.ask_until(Node(0), BEAT, code, what="beating", timeout_ms=200)).error_code == 14
+            assert (
+                await cluster.send_request_until(Node(0), BEAT, code, what="beating", timeout_ms=200)
+            ).error_code == 14
 
 
 async def test_at_the_timeout_the_last_failure_is_in_the_error() -> None:
@@ -279,11 +281,11 @@ async def test_at_the_timeout_the_last_failure_is_in_the_error() -> None:
         brokers[0].on(HeartbeatRequest, lambda _: CLOSE)
         async with client(*brokers) as cluster:
             with pytest.raises(TimedOut, match=r"beating did not succeed within 300 ms; .* broker 0 .* closed") as late:
-                await cluster.ask_until(Node(0), BEAT, code, what="beating", timeout_ms=300)
+                await cluster.send_request_until(Node(0), BEAT, code, what="beating", timeout_ms=300)
             assert isinstance(late.value.__cause__, Unreachable)
             brokers[0].on(HeartbeatRequest, lambda _: None)
             with pytest.raises(TimedOut, match="beating did not succeed within 40 ms"):
-                await cluster.ask_until(Node(0), BEAT, code, what="beating", timeout_ms=40)
+                await cluster.send_request_until(Node(0), BEAT, code, what="beating", timeout_ms=40)
 
 
 async def test_a_timeout_of_one_caller_keeps_the_connection_open() -> None:
@@ -296,9 +298,9 @@ async def test_a_timeout_of_one_caller_keeps_the_connection_open() -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, slow)
         async with client(*brokers) as cluster:
-            patient = asyncio.create_task(cluster.ask(0, BEAT))
+            patient = asyncio.create_task(cluster.send_request(0, BEAT))
             with pytest.raises(TimedOut):
-                await cluster.ask_until(Node(0), BEAT, code, what="beating", timeout_ms=20)
+                await cluster.send_request_until(Node(0), BEAT, code, what="beating", timeout_ms=20)
             gate.set()
             assert await patient == HeartbeatResponse()
 
@@ -313,7 +315,7 @@ async def test_a_fresh_request_for_each_node() -> None:
                 requests.append(node)
                 return HeartbeatRequest(group_id="g", generation_id=len(requests), member_id="m")
 
-            await cluster.ask_until(Node(0), made, code, what="beating")
+            await cluster.send_request_until(Node(0), made, code, what="beating")
             assert requests == [0, 0]
             assert [item.generation_id for item in brokers[0].requests if isinstance(item, HeartbeatRequest)] == [1, 2]
 
@@ -324,7 +326,7 @@ async def test_any_node_avoids_an_unreachable_broker() -> None:
             item.on(HeartbeatRequest, says(0))
         await brokers[1].stop()
         for _ in range(5):
-            await cluster.ask_until(AnyNode(), BEAT, code, what="beating")
+            await cluster.send_request_until(AnyNode(), BEAT, code, what="beating")
         assert brokers[0].counted()[HeartbeatRequest] == 5, "one connection is enough for whom it does not matter"
 
 
@@ -338,7 +340,7 @@ async def test_the_controller_is_followed() -> None:
             other.on(ElectLeadersRequest, says(0, answer=ElectLeadersResponse))
             for item in brokers:
                 item.on(MetadataRequest, lambda _: other.metadata())
-            assert (await cluster.ask_until(Controller(), ELECT, code, what="creating")).error_code == 0
+            assert (await cluster.send_request_until(Controller(), ELECT, code, what="creating")).error_code == 0
             assert cluster.metadata.controller == other.node
 
 
@@ -352,7 +354,7 @@ async def test_a_leader_is_found_followed_and_forgotten() -> None:
         brokers[0].on(FetchRequest, says(6, answer=FetchResponse))
         brokers[1].on(FetchRequest, says(0, answer=FetchResponse))
         async with client(brokers[0]) as cluster:
-            await cluster.ask_until(Leader(P0), FETCH, code, what="reading")
+            await cluster.send_request_until(Leader(P0), FETCH, code, what="reading")
             assert brokers[0].counted()[FetchRequest] == brokers[1].counted()[FetchRequest] == 1
             for item in brokers:
                 item.on(
@@ -368,7 +370,7 @@ async def test_a_leader_lookup_timeout_names_the_reason() -> None:
         )
         async with client(*brokers) as cluster:
             with pytest.raises(TimedOut, match="reading did not succeed within 200 ms: t: UNKNOWN_TOPIC_OR_PARTITION"):
-                await cluster.ask_until(Leader(P0), FETCH, code, what="reading", timeout_ms=200)
+                await cluster.send_request_until(Leader(P0), FETCH, code, what="reading", timeout_ms=200)
 
 
 async def test_a_coordinator_is_found_and_followed() -> None:
@@ -377,7 +379,7 @@ async def test_a_coordinator_is_found_and_followed() -> None:
         brokers[0].on(HeartbeatRequest, says(16))
         brokers[1].on(HeartbeatRequest, says(0))
         async with client(brokers[0]) as cluster:
-            await cluster.ask_until(Coordinator("g"), BEAT, code, what="beating", lane="group")
+            await cluster.send_request_until(Coordinator("g"), BEAT, code, what="beating", lane="group")
             assert await cluster.coordinator("g") == 1
 
 
@@ -388,7 +390,7 @@ async def test_a_moved_coordinator_is_looked_up_again() -> None:
         async with client(brokers[0]) as cluster:
             assert await cluster.coordinator("g") == 1
             await brokers[1].stop()
-            await cluster.ask_until(Coordinator("g"), BEAT, code, what="beating")
+            await cluster.send_request_until(Coordinator("g"), BEAT, code, what="beating")
             assert await cluster.coordinator("g") == 0
 
 
@@ -398,7 +400,7 @@ async def test_a_coordinator_missing_from_metadata_can_be_used() -> None:
         coordinated(brokers, 1)
         brokers[1].on(HeartbeatRequest, says(0))
         async with client(brokers[0]) as cluster:
-            assert (await cluster.ask_until(Coordinator("g"), BEAT, code, what="beating")).error_code == 0
+            assert (await cluster.send_request_until(Coordinator("g"), BEAT, code, what="beating")).error_code == 0
 
 
 async def test_a_coordinator_lookup_times_out() -> None:
@@ -503,4 +505,4 @@ async def test_a_leader_named_in_an_error_is_used() -> None:
             cluster.take_leader_hint(P0, 1, 2)
             assert cluster.metadata.leader(P0) == 1
             assert reply == [0, 1]
-            assert await cluster.ask(1, BEAT) == HeartbeatResponse()
+            assert await cluster.send_request(1, BEAT) == HeartbeatResponse()

@@ -23,7 +23,7 @@ class Paper:
         self.failure: Exception | None = None
         self.controller = 0
 
-    async def ask(self, request: MetadataRequest) -> MetadataResponse:
+    async def send_request(self, request: MetadataRequest) -> MetadataResponse:
         self.requests.append(request)
         self.at.append(asyncio.get_running_loop().time())
         controller = self.controller
@@ -48,7 +48,7 @@ async def start(paper: Paper) -> AsyncIterator[Start]:
 
     def started(auto_create: bool = False, **settings: Any) -> MetadataUpdater:
         config = ClientConfig(bootstrap_servers="h:1", **{"retry_backoff_ms": 5, **settings})
-        updater = MetadataUpdater(config, paper.ask, auto_create)
+        updater = MetadataUpdater(config, paper.send_request, auto_create)
         running.append((updater, asyncio.create_task(updater.run())))
         return updater
 
@@ -214,7 +214,7 @@ async def test_closing_fails_waiting_refreshes(start: Start, paper: Paper) -> No
 async def test_cancelling_the_updater_fails_waiting_refreshes() -> None:
     paper = Paper()
     paper.gate.clear()
-    updater = MetadataUpdater(ClientConfig(bootstrap_servers="h:1"), paper.ask, False)
+    updater = MetadataUpdater(ClientConfig(bootstrap_servers="h:1"), paper.send_request, False)
     running = asyncio.create_task(updater.run())
     waiting = asyncio.create_task(updater.refresh())
     await eventually(lambda: paper.requests)

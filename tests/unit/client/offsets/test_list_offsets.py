@@ -49,7 +49,7 @@ class Scripted(Cluster):
     def stale(self) -> None:
         pass
 
-    async def ask(self, node: int, request: Any, **_: Any) -> Any:
+    async def send_request(self, node: int, request: Any, **_: Any) -> Any:
         if request.KEY != ListOffsetsRequest.KEY:
             raise AssertionError(request)
         partitions = [item.partition_index for topic in request.topics for item in topic.partitions]
@@ -61,7 +61,7 @@ class Scripted(Cluster):
         )
         return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name="orders", partitions=said),))
 
-    async def ask_until(self, target: Any, request: Any, codes: Any, **_: Any) -> Any:
+    async def send_request_until(self, target: Any, request: Any, codes: Any, **_: Any) -> Any:
         several = tuple(
             MetadataResponsePartition(partition_index=item.partition, leader_id=node)
             for item, node in self.leaders.items()
@@ -114,7 +114,7 @@ async def test_a_fatal_error_is_raised_at_once() -> None:
 
 async def test_the_timeout_names_the_last_failure() -> None:
     class Gone(Scripted):
-        async def ask(self, node: int, request: Any, **_: Any) -> Any:
+        async def send_request(self, node: int, request: Any, **_: Any) -> Any:
             await asyncio.sleep(0)
             raise Unreachable("gone")
 
@@ -127,7 +127,7 @@ class Unanswered(Scripted):
 
     under_way = 0
 
-    async def ask(self, node: int, request: Any, **_: Any) -> Any:
+    async def send_request(self, node: int, request: Any, **_: Any) -> Any:
         self.under_way += 1
         try:
             await asyncio.Event().wait()

@@ -29,7 +29,7 @@ def rota(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
             process.kill()
 
 
-def ask_versions(address: str) -> bytes:
+def request_versions(address: str) -> bytes:
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port))) as peer:
         message = struct.pack(">hhih", 18, 0, 7, 1) + b"x"
@@ -41,7 +41,7 @@ def ask_versions(address: str) -> bytes:
 
 def test_it_serves_until_sigterm_and_leaves_with_0() -> None:
     with rota("--memory", "--preset", "dev") as (process, address):
-        answer = ask_versions(address)
+        answer = request_versions(address)
         assert struct.unpack_from(">ihi", answer)[:2] == (7, 0)
         process.send_signal(signal.SIGTERM)
         _, log = process.communicate()

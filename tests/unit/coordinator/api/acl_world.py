@@ -26,13 +26,13 @@ class AclWorld(World):
         super().__init__(ON if properties is None else properties, store=store)
         self.node.authorizer = open_authorizer(self.node.config, self.node.topics)
 
-    def ask(self, api: Any, request: Any) -> Any:
+    def send_request(self, api: Any, request: Any) -> Any:
         reply = self.serve(api, request, 3)
         return reply.result() if isinstance(reply, DelayedReply) else reply
 
     def create(self, *creations: AclCreation) -> list[tuple[int, str | None]]:
         """The (error code, message) of each."""
-        response = self.ask(create_acls, CreateAclsRequest(creations=creations))
+        response = self.send_request(create_acls, CreateAclsRequest(creations=creations))
         return [(result.error_code, result.error_message) for result in response.results]
 
 

@@ -94,7 +94,7 @@ class World:
             verify_transaction=Verification(
                 transactions,
                 broker_id=config.node_id,
-                ask=self._ask_broker,
+                send_request=self._send_request_to,
                 timers=timers,
                 now_ms=lambda: self.now_ms,
             ).verify,
@@ -132,7 +132,7 @@ class World:
                 topics,
                 broker_id=topics.broker_id,
                 write=lambda request: write_markers(self.node, request),
-                ask=self._ask_broker,
+                send_request=self._send_request_to,
                 timers=timers,
                 now_ms=lambda: self.now_ms,
                 tick_queue=self.tick_queue.append,
@@ -142,7 +142,7 @@ class World:
         topics.on_change(self.transaction_topic.changed)
         return coordinator
 
-    async def _ask_broker(self, broker: int, request: Any) -> Any:
+    async def _send_request_to(self, broker: int, request: Any) -> Any:
         raise Unreachable(f"{broker} is not of this world")
 
     def end_turn(self) -> None:

@@ -64,7 +64,7 @@ class GroupWorld(World):
         self.node.timers.fire()
         self.end_turn()
 
-    def ask(self, api: Callable[..., Any], request: Any, version: int) -> Any:
+    def send_request(self, api: Callable[..., Any], request: Any, version: int) -> Any:
         """The answer after as many turns as it takes; a Parked that nobody answers is an error of the test."""
         reply = self.serve(api, request, version)
         for _ in range(4):
@@ -76,7 +76,7 @@ class GroupWorld(World):
 
     def open(self) -> GroupWorld:
         """The offsets topic is there, and a topic "t" of three partitions."""
-        self.ask(find_coordinator, FindCoordinatorRequest(key="g"), 2)
+        self.send_request(find_coordinator, FindCoordinatorRequest(key="g"), 2)
         self.topic("t", 3)
         self.turn()
         return self
@@ -86,7 +86,7 @@ class GroupWorld(World):
 
     def member(self, group_id: str = "g") -> JoinGroupResponse:
         """A group of one, Stable, whose member owns b"all"."""
-        joined: JoinGroupResponse = self.ask(join_group, join_request(group_id), 3)
+        joined: JoinGroupResponse = self.send_request(join_group, join_request(group_id), 3)
         share = SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"all")
         request = SyncGroupRequest(
             group_id=group_id,
@@ -94,11 +94,11 @@ class GroupWorld(World):
             member_id=joined.member_id,
             assignments=(share,),
         )
-        assert not self.ask(sync_group, request, 3).error_code
+        assert not self.send_request(sync_group, request, 3).error_code
         return joined
 
     def commit(self, offset: int, group_id: str = "g", partition: int = 0, metadata: str = "") -> None:
-        answer = self.ask(offset_commit, commit_request(offset, group_id, partition, metadata), 8)
+        answer = self.send_request(offset_commit, commit_request(offset, group_id, partition, metadata), 8)
         assert not answer.topics[0].partitions[0].error_code
 
 

@@ -11,7 +11,7 @@ TOPIC, BROKER = 2, 4
 Resource = tuple[int, str, tuple[tuple[str, str | None], ...]]
 
 
-def ask(world: World, *resources: Resource, validate_only: bool = False) -> list[tuple[str, int, str | None]]:
+def send_request(world: World, *resources: Resource, validate_only: bool = False) -> list[tuple[str, int, str | None]]:
     resources = tuple(
         AlterConfigsResource(
             resource_type=kind,
@@ -40,17 +40,20 @@ def world() -> World:
 
 
 def test_a_config_that_is_not_named_returns_to_its_default(world: World) -> None:
-    assert ask(world, (TOPIC, "t", (("retention.ms", "5"),))) == [("t", 0, None)]
+    assert send_request(world, (TOPIC, "t", (("retention.ms", "5"),))) == [("t", 0, None)]
     assert configs(world) == {"retention.ms": "5"}
     assert world.partition().log.config.retention_ms == 5
     assert not world.partition().log.config.compact
-    assert ask(world, (TOPIC, "t", ())) == [("t", 0, None)]
+    assert send_request(world, (TOPIC, "t", ())) == [("t", 0, None)]
     assert configs(world) == {}
 
 
 def test_validation_alone_changes_nothing(world: World) -> None:
-    assert ask(world, (TOPIC, "t", (("retention.ms", "5"),)), validate_only=True) == [("t", 0, None)]
-    assert ask(world, (TOPIC, "t", (("retention.ms", "x"),)), validate_only=True)[0][1] == ErrorCode.INVALID_CONFIG
+    assert send_request(world, (TOPIC, "t", (("retention.ms", "5"),)), validate_only=True) == [("t", 0, None)]
+    assert (
+        send_request(world, (TOPIC, "t", (("retention.ms", "x"),)), validate_only=True)[0][1]
+        == ErrorCode.INVALID_CONFIG
+    )
     assert configs(world) == {"cleanup.policy": "compact"}
 
 
@@ -72,7 +75,7 @@ def test_validation_alone_changes_nothing(world: World) -> None:
     ],
 )
 def test_invalid_requests_are_refused(world: World, resource: Resource, code: ErrorCode) -> None:
-    ((name, refused, why),) = ask(world, resource)
+    ((name, refused, why),) = send_request(world, resource)
     assert (name, refused) == (resource[1], code)
     assert why
     assert configs(world) == {"cleanup.policy": "compact"}
@@ -81,7 +84,7 @@ def test_invalid_requests_are_refused(world: World, resource: Resource, code: Er
 def test_a_resource_twice_changes_nothing_and_others_go_on(world: World) -> None:
     world.topic("u")
     twice = (TOPIC, "t", (("retention.ms", "5"),))
-    results = ask(world, twice, (TOPIC, "u", (("retention.ms", "6"),)), twice)
+    results = send_request(world, twice, (TOPIC, "u", (("retention.ms", "6"),)), twice)
     assert [code for _, code, _ in results] == [ErrorCode.INVALID_REQUEST, 0, ErrorCode.INVALID_REQUEST]
     assert configs(world) == {"cleanup.policy": "compact"}
     assert configs(world, "u") == {"retention.ms": "6"}

@@ -24,7 +24,7 @@ def world() -> World:
     return world
 
 
-def ask(world: World, name: str, index: int, replicas: tuple[int, ...] | None) -> tuple[int, str | None]:
+def send_request(world: World, name: str, index: int, replicas: tuple[int, ...] | None) -> tuple[int, str | None]:
     partition = ReassignablePartition(partition_index=index, replicas=replicas)
     topic = ReassignableTopic(name=name, partitions=(partition,))
     request = AlterPartitionReassignmentsRequest(topics=(topic,), allow_replication_factor_change=False)
@@ -36,7 +36,7 @@ def ask(world: World, name: str, index: int, replicas: tuple[int, ...] | None) -
 
 
 def test_a_partition_may_stay_where_it_is(world: World) -> None:
-    assert ask(world, "t", 1, (0,)) == (0, None)
+    assert send_request(world, "t", 1, (0,)) == (0, None)
 
 
 @pytest.mark.parametrize(
@@ -55,22 +55,22 @@ def test_a_partition_may_stay_where_it_is(world: World) -> None:
 def test_invalid_requests_are_refused(
     world: World, name: str, index: int, replicas: tuple[int, ...] | None, code: ErrorCode
 ) -> None:
-    refused, why = ask(world, name, index, replicas)
+    refused, why = send_request(world, name, index, replicas)
     assert refused == code
     assert why
 
 
 def test_a_reassignment_begins_is_listed_and_is_cancelled(world: World) -> None:
     world.register(0, 1, 2)
-    assert ask(world, "t", 1, (2, 0))[0] == ErrorCode.INVALID_REPLICATION_FACTOR
-    assert ask(world, "t", 1, (2,)) == (0, None)
-    assert ask(world, "t", 0, (1,)) == (0, None)
+    assert send_request(world, "t", 1, (2, 0))[0] == ErrorCode.INVALID_REPLICATION_FACTOR
+    assert send_request(world, "t", 1, (2,)) == (0, None)
+    assert send_request(world, "t", 0, (1,)) == (0, None)
     assert listed(world) == [("t", 0, (1, 0), (1,), (0,)), ("t", 1, (2, 0), (2,), (0,))]
     assert listed(world, ListPartitionReassignmentsTopics(name="t", partition_indexes=(1, 7))) == [
         ("t", 1, (2, 0), (2,), (0,))
     ]
-    assert ask(world, "t", 0, None) == (0, None)
-    assert ask(world, "t", 0, None)[0] == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+    assert send_request(world, "t", 0, None) == (0, None)
+    assert send_request(world, "t", 0, None)[0] == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
     assert [entry[1] for entry in listed(world)] == [1]
 
 

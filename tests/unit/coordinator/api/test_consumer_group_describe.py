@@ -14,7 +14,7 @@ from rota.protocol.messages.consumer_group_describe import ConsumerGroupDescribe
 
 def describe(world: GroupWorld, group_id: str = "g", version: int = 1) -> DescribedGroup:
     request = ConsumerGroupDescribeRequest(group_ids=(group_id,), include_authorized_operations=True)
-    (group,) = world.ask(consumer_group_describe, request, version).groups
+    (group,) = world.send_request(consumer_group_describe, request, version).groups
     assert isinstance(group, DescribedGroup)
     return group
 

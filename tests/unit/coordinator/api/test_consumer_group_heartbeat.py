@@ -39,7 +39,7 @@ def joins(**more: Any) -> ConsumerGroupHeartbeatRequest:
 
 
 def beat(world: GroupWorld, request: ConsumerGroupHeartbeatRequest, version: int = 1) -> ConsumerGroupHeartbeatResponse:
-    response = world.ask(consumer_group_heartbeat, request, version)
+    response = world.send_request(consumer_group_heartbeat, request, version)
     assert isinstance(response, ConsumerGroupHeartbeatResponse)
     return response
 
@@ -141,14 +141,14 @@ def test_a_broker_that_is_not_the_coordinator_says_so() -> None:
 
 def test_lists_and_descriptions_know_the_type() -> None:
     world = world_with_member()
-    listed = world.ask(list_groups, ListGroupsRequest(types_filter=("Consumer",)), 5).groups
+    listed = world.send_request(list_groups, ListGroupsRequest(types_filter=("Consumer",)), 5).groups
     assert [(each.group_id, each.group_type, each.protocol_type, each.group_state) for each in listed] == [
         ("g", "consumer", "consumer", "Stable")
     ]
-    assert not world.ask(list_groups, ListGroupsRequest(types_filter=("classic",)), 5).groups
-    (old,) = world.ask(describe_groups, DescribeGroupsRequest(groups=("g",)), 5).groups
+    assert not world.send_request(list_groups, ListGroupsRequest(types_filter=("classic",)), 5).groups
+    (old,) = world.send_request(describe_groups, DescribeGroupsRequest(groups=("g",)), 5).groups
     assert (old.group_state, old.error_code) == ("Dead", ErrorCode.NONE)
-    (new,) = world.ask(describe_groups, DescribeGroupsRequest(groups=("g",)), 6).groups
+    (new,) = world.send_request(describe_groups, DescribeGroupsRequest(groups=("g",)), 6).groups
     assert (new.error_code, new.error_message) == (ErrorCode.GROUP_ID_NOT_FOUND, "Group g is not a classic group.")
 
 
@@ -159,7 +159,7 @@ def test_lists_and_descriptions_know_the_type() -> None:
 def test_offsets_are_committed_with_the_member_epoch(version: int, epoch: int, code: ErrorCode) -> None:
     world = world_with_member()
     request = commit_request(7, member_id="m", generation_id_or_member_epoch=epoch)
-    response = world.ask(offset_commit, request, version)
+    response = world.send_request(offset_commit, request, version)
     assert response.topics[0].partitions[0].error_code == code
 
 
@@ -167,7 +167,7 @@ def test_offsets_are_fetched_with_the_member_epoch() -> None:
     world = world_with_member()
     for member_id, epoch, code in (("m", 2, 0), ("m", 1, 113), ("x", 2, 25), (None, -1, 0)):
         group = OffsetFetchRequestGroup(group_id="g", member_id=member_id, member_epoch=epoch, topics=None)
-        response = world.ask(offset_fetch, OffsetFetchRequest(groups=(group,)), 9)
+        response = world.send_request(offset_fetch, OffsetFetchRequest(groups=(group,)), 9)
         assert response.groups[0].error_code == code
 
 

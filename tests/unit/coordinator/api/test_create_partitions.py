@@ -18,7 +18,9 @@ def more(name: str, count: int, *assignment: tuple[int, ...]) -> CreatePartition
     return CreatePartitionsTopic(name=name, count=count, assignments=placed)
 
 
-def ask(world: World, *topics: CreatePartitionsTopic, validate_only: bool = False) -> list[tuple[str, int, str | None]]:
+def send_request(
+    world: World, *topics: CreatePartitionsTopic, validate_only: bool = False
+) -> list[tuple[str, int, str | None]]:
     request = CreatePartitionsRequest(topics=topics, timeout_ms=1, validate_only=validate_only)
     results = answered(world.serve(create_partitions, request, 3)).results
     return [(result.name, result.error_code, result.error_message) for result in results]
@@ -32,17 +34,17 @@ def world() -> World:
 
 
 def test_a_topic_grows_and_is_in_the_answer(world: World) -> None:
-    assert ask(world, more("t", 4)) == [("t", 0, None)]
+    assert send_request(world, more("t", 4)) == [("t", 0, None)]
     assert world.partition("t", 3).high_watermark == 0
 
 
 def test_by_hand(world: World) -> None:
-    assert ask(world, more("t", 4, (0,), (0,))) == [("t", 0, None)]
+    assert send_request(world, more("t", 4, (0,), (0,))) == [("t", 0, None)]
 
 
 def test_validation_alone_adds_nothing(world: World) -> None:
-    assert ask(world, more("t", 4), validate_only=True) == [("t", 0, None)]
-    assert ask(world, more("t", 2), validate_only=True)[0][1] == ErrorCode.INVALID_PARTITIONS
+    assert send_request(world, more("t", 4), validate_only=True) == [("t", 0, None)]
+    assert send_request(world, more("t", 2), validate_only=True)[0][1] == ErrorCode.INVALID_PARTITIONS
     assert world.node.partitions.get("t", 2) is None
 
 
@@ -69,12 +71,12 @@ def test_validation_alone_adds_nothing(world: World) -> None:
     ],
 )
 def test_invalid_requests_are_refused(world: World, topic: CreatePartitionsTopic, code: ErrorCode, why: str) -> None:
-    assert ask(world, topic) == [(topic.name, code, why)]
+    assert send_request(world, topic) == [(topic.name, code, why)]
 
 
 def test_an_invalid_topic_does_not_affect_the_others(world: World) -> None:
     world.topic("u", 1)
-    results = ask(world, more("nope", 1), more("t", 3), more("u", 2), more("u", 3))
+    results = send_request(world, more("nope", 1), more("t", 3), more("u", 2), more("u", 3))
     assert [(name, code) for name, code, _ in results] == [
         ("u", ErrorCode.INVALID_REQUEST),
         ("nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
@@ -84,5 +86,5 @@ def test_an_invalid_topic_does_not_affect_the_others(world: World) -> None:
 
 def test_the_offsets_topic_keeps_its_count() -> None:
     world = GroupWorld().open()
-    ((_, code, _),) = ask(world, more("__consumer_offsets", 60))
+    ((_, code, _),) = send_request(world, more("__consumer_offsets", 60))
     assert code == ErrorCode.INVALID_REQUEST

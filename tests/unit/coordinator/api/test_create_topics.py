@@ -30,7 +30,7 @@ def creatable_topic(
     )
 
 
-def ask(world: World, *topics: CreatableTopic, validate_only: bool = False) -> list[CreatableTopicResult]:
+def send_request(world: World, *topics: CreatableTopic, validate_only: bool = False) -> list[CreatableTopicResult]:
     request = CreateTopicsRequest(topics=topics, timeout_ms=1000, validate_only=validate_only)
     return list(answered(world.serve(create_topics, request, 7)).topics)
 
@@ -41,7 +41,7 @@ def world() -> World:
 
 
 def test_a_topic_with_its_configs(world: World) -> None:
-    (made,) = ask(world, creatable_topic("t", 2, retention_ms="5", cleanup_policy="compact"))
+    (made,) = send_request(world, creatable_topic("t", 2, retention_ms="5", cleanup_policy="compact"))
     topic = world.node.topics.get("t")
     assert topic is not None
     assert (made.error_code, made.error_message, made.topic_id) == (0, None, topic.topic_id)
@@ -56,19 +56,19 @@ def test_a_topic_with_its_configs(world: World) -> None:
 
 
 def test_defaults_of_the_broker(world: World) -> None:
-    (made,) = ask(world, creatable_topic("t", -1, -1))
+    (made,) = send_request(world, creatable_topic("t", -1, -1))
     assert (made.num_partitions, made.replication_factor) == (4, 1)
 
 
 def test_validation_alone_creates_nothing(world: World) -> None:
-    (made, wrong) = ask(world, creatable_topic("t", 2), creatable_topic("u", 0), validate_only=True)
+    (made, wrong) = send_request(world, creatable_topic("t", 2), creatable_topic("u", 0), validate_only=True)
     assert (made.error_code, made.num_partitions) == (0, 2)
     assert wrong.error_code == ErrorCode.INVALID_PARTITIONS
     assert world.node.topics.names() == []
 
 
 def test_valid_and_invalid_topics_mixed(world: World) -> None:
-    results = ask(
+    results = send_request(
         world,
         creatable_topic("a b"),
         creatable_topic("good"),
@@ -89,13 +89,13 @@ def test_valid_and_invalid_topics_mixed(world: World) -> None:
 
 
 def test_an_existing_topic_is_refused(world: World) -> None:
-    ask(world, creatable_topic("t"))
-    (again,) = ask(world, creatable_topic("t"))
+    send_request(world, creatable_topic("t"))
+    (again,) = send_request(world, creatable_topic("t"))
     assert (again.error_code, again.error_message) == (ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 't' already exists.")
 
 
 def test_a_name_twice_in_one_request_is_answered_once(world: World) -> None:
-    results = ask(world, creatable_topic("twice"), creatable_topic("twice"), creatable_topic("once"))
+    results = send_request(world, creatable_topic("twice"), creatable_topic("twice"), creatable_topic("once"))
     assert [(result.name, result.error_code) for result in results] == [
         ("once", 0),
         ("twice", ErrorCode.INVALID_REQUEST),
@@ -104,7 +104,7 @@ def test_a_name_twice_in_one_request_is_answered_once(world: World) -> None:
 
 
 def test_an_assignment_by_hand(world: World) -> None:
-    (made,) = ask(world, creatable_topic("t", -1, -1, ((1, (0,)), (0, (0,)))))
+    (made,) = send_request(world, creatable_topic("t", -1, -1, ((1, (0,)), (0, (0,)))))
     assert (made.error_code, made.num_partitions, made.replication_factor) == (0, 2, 1)
 
 
@@ -130,13 +130,13 @@ def test_an_assignment_by_hand(world: World) -> None:
     ],
 )
 def test_invalid_requests_are_refused(world: World, topic: CreatableTopic, code: ErrorCode) -> None:
-    (refused,) = ask(world, topic)
+    (refused,) = send_request(world, topic)
     assert refused.error_code == code
     assert refused.error_message
     assert world.node.topics.names() == []
 
 
 def test_too_many_partitions_in_one_request_refuse_all(world: World) -> None:
-    results = ask(world, creatable_topic("a", 6_000), creatable_topic("b", 6_000))
+    results = send_request(world, creatable_topic("a", 6_000), creatable_topic("b", 6_000))
     assert [result.error_code for result in results] == [ErrorCode.POLICY_VIOLATION] * 2
     assert world.node.topics.names() == []

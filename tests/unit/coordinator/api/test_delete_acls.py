@@ -24,8 +24,8 @@ def selection(**fields: Any) -> DeleteAclsFilter:
     return DeleteAclsFilter(**{**everything, **fields})
 
 
-def ask(world: AclWorld, *filters: DeleteAclsFilter) -> tuple[DeleteAclsFilterResult, ...]:
-    results: tuple[DeleteAclsFilterResult, ...] = world.ask(
+def send_request(world: AclWorld, *filters: DeleteAclsFilter) -> tuple[DeleteAclsFilterResult, ...]:
+    results: tuple[DeleteAclsFilterResult, ...] = world.send_request(
         delete_acls, DeleteAclsRequest(filters=filters)
     ).filter_results
     return results
@@ -39,7 +39,7 @@ def left(world: AclWorld) -> list[str]:
 def test_each_filter_deletes_and_returns_its_matching_acls() -> None:
     world = AclWorld()
     world.create(creation(), creation(operation=WRITE), creation("ord", resource_pattern_type=PREFIXED), creation("b"))
-    first, second, third = ask(
+    first, second, third = send_request(
         world,
         selection(resource_type_filter=TOPIC, resource_name_filter="orders", pattern_type_filter=LITERAL),
         selection(resource_name_filter="orders", pattern_type_filter=MATCH),
@@ -54,11 +54,11 @@ def test_each_filter_deletes_and_returns_its_matching_acls() -> None:
 def test_an_unknown_code_is_refused_and_deletes_nothing() -> None:
     world = AclWorld()
     world.create(creation())
-    refused, none = ask(world, selection(operation=0), selection(operation=WRITE))
+    refused, none = send_request(world, selection(operation=0), selection(operation=WRITE))
     assert (refused.error_code, none.matching_acls) == (ErrorCode.INVALID_REQUEST, ())
     assert left(world) == ["TOPIC:LITERAL:orders"]
 
 
 def test_without_an_authorizer_security_is_disabled() -> None:
-    (result,) = ask(AclWorld({}), selection())
+    (result,) = send_request(AclWorld({}), selection())
     assert (result.error_code, result.error_message) == (54, "No Authorizer is configured.")

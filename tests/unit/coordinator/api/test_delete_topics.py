@@ -22,7 +22,7 @@ def by_id(topic_id: bytes) -> DeleteTopicState:
     return DeleteTopicState(name=None, topic_id=topic_id)
 
 
-def ask(world: World, *topics: DeleteTopicState) -> list[DeletableTopicResult]:
+def send_request(world: World, *topics: DeleteTopicState) -> list[DeletableTopicResult]:
     return list(answered(world.serve(delete_topics, DeleteTopicsRequest(topics=topics, timeout_ms=1), 6)).responses)
 
 
@@ -41,7 +41,7 @@ def world() -> World:
 def test_by_name_and_by_id(world: World) -> None:
     topic = world.node.topics.get("b")
     assert topic is not None
-    results = ask(world, by_name("a"), by_id(topic.topic_id), by_name("nope"), by_id(UNKNOWN_ID))
+    results = send_request(world, by_name("a"), by_id(topic.topic_id), by_name("nope"), by_id(UNKNOWN_ID))
     assert codes(results) == [
         ("a", 0),
         ("b", 0),
@@ -64,7 +64,7 @@ def test_both_or_neither_is_no_way_to_name_a_topic(world: World) -> None:
     topic = world.node.topics.get("a")
     assert topic is not None
     both = DeleteTopicState(name="a", topic_id=topic.topic_id)
-    assert codes(ask(world, both, by_id(UUID_ZERO))) == [
+    assert codes(send_request(world, both, by_id(UUID_ZERO))) == [
         ("a", ErrorCode.INVALID_REQUEST),
         (None, ErrorCode.INVALID_REQUEST),
     ]
@@ -74,15 +74,17 @@ def test_both_or_neither_is_no_way_to_name_a_topic(world: World) -> None:
 def test_a_topic_named_twice_stays(world: World) -> None:
     topic = world.node.topics.get("b")
     assert topic is not None
-    assert codes(ask(world, by_name("a"), by_name("a"))) == [("a", ErrorCode.INVALID_REQUEST)]
-    (once,) = ask(world, by_name("b"), by_id(topic.topic_id))
+    assert codes(send_request(world, by_name("a"), by_name("a"))) == [("a", ErrorCode.INVALID_REQUEST)]
+    (once,) = send_request(world, by_name("b"), by_id(topic.topic_id))
     assert (once.name, once.topic_id, once.error_code) == ("b", topic.topic_id, ErrorCode.INVALID_REQUEST)
     assert world.node.topics.names() == ["a", "b", "c"]
 
 
 def test_topics_of_the_system_stay() -> None:
     world = GroupWorld().open()
-    assert codes(ask(world, by_name("__consumer_offsets"))) == [("__consumer_offsets", ErrorCode.INVALID_REQUEST)]
+    assert codes(send_request(world, by_name("__consumer_offsets"))) == [
+        ("__consumer_offsets", ErrorCode.INVALID_REQUEST)
+    ]
     assert "__consumer_offsets" in world.node.topics
 
 
@@ -103,6 +105,6 @@ def test_a_recreated_topic_is_not_deleted_by_its_old_id(world: World) -> None:
     eager_tasks.run_eagerly(other.load())
     eager_tasks.run_eagerly(other.delete("a"))
     eager_tasks.run_eagerly(other.create("a"))
-    assert codes(ask(world, by_id(old.topic_id))) == [(None, ErrorCode.UNKNOWN_TOPIC_ID)]
+    assert codes(send_request(world, by_id(old.topic_id))) == [(None, ErrorCode.UNKNOWN_TOPIC_ID)]
     eager_tasks.run_eagerly(other.refresh("a"))
     assert other.names() == ["a", "b", "c"]

@@ -12,7 +12,7 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
 
-def ask(world: AclWorld, **fields: Any) -> DescribeAclsResponse:
+def send_request(world: AclWorld, **fields: Any) -> DescribeAclsResponse:
     everything: dict[str, Any] = {
         "resource_type_filter": ANY,
         "resource_name_filter": None,
@@ -22,7 +22,7 @@ def ask(world: AclWorld, **fields: Any) -> DescribeAclsResponse:
         "operation": ANY,
         "permission_type": ANY,
     }
-    response = world.ask(describe_acls, DescribeAclsRequest(**{**everything, **fields}))
+    response = world.send_request(describe_acls, DescribeAclsRequest(**{**everything, **fields}))
     assert isinstance(response, DescribeAclsResponse)
     return response
 
@@ -44,7 +44,7 @@ def world() -> AclWorld:
 
 
 def test_all_acls(world: AclWorld) -> None:
-    assert shown(ask(world)) == [
+    assert shown(send_request(world)) == [
         ("orders", [("User:alice", 3), ("User:alice", 4)]),
         ("ord", [("User:bob", 3)]),
         ("g", [("User:alice", 3)]),
@@ -52,17 +52,17 @@ def test_all_acls(world: AclWorld) -> None:
 
 
 def test_a_filter_selects(world: AclWorld) -> None:
-    matching = ask(world, resource_type_filter=TOPIC, resource_name_filter="orders", pattern_type_filter=MATCH)
+    matching = send_request(world, resource_type_filter=TOPIC, resource_name_filter="orders", pattern_type_filter=MATCH)
     assert [name for name, _ in shown(matching)] == ["orders", "ord"]
-    assert shown(ask(world, operation=WRITE)) == [("orders", [("User:alice", 4)])]
-    assert shown(ask(world, principal_filter="User:carol")) == []
+    assert shown(send_request(world, operation=WRITE)) == [("orders", [("User:alice", 4)])]
+    assert shown(send_request(world, principal_filter="User:carol")) == []
 
 
 @pytest.mark.parametrize("code", [0, 99])
 def test_an_unknown_code_is_refused(world: AclWorld, code: int) -> None:
-    assert ask(world, operation=code).error_code == ErrorCode.INVALID_REQUEST
+    assert send_request(world, operation=code).error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_without_an_authorizer_security_is_disabled() -> None:
-    response = ask(AclWorld({}))
+    response = send_request(AclWorld({}))
     assert (response.error_code, response.error_message) == (54, "No Authorizer is configured.")

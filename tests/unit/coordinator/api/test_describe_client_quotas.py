@@ -19,7 +19,7 @@ UC, U_ANY = {"client-id": "c", "user": "u"}, {"client-id": None, "user": "u"}
 ADDRESS = {"ip": "127.0.0.1"}
 
 
-def ask(world: World, *components: Component, strict: bool = False) -> DescribeClientQuotasResponse:
+def send_request(world: World, *components: Component, strict: bool = False) -> DescribeClientQuotasResponse:
     request = DescribeClientQuotasRequest(
         components=tuple(ComponentData(entity_type=kind, match_type=how, match=name) for kind, how, name in components),
         strict=strict,
@@ -56,13 +56,13 @@ def test_a_filter(components: tuple[Component, ...], strict: bool, expected: lis
     for names in (DEFAULT_USER, U, C, U_ANY, UC):
         alter(world, entry(names, (RATE, 5)))  # type: ignore[arg-type]
     alter(world, entry(ADDRESS, ("connection_creation_rate", 5)))
-    assert found(ask(world, *components, strict=strict)) == expected
+    assert found(send_request(world, *components, strict=strict)) == expected
 
 
 def test_the_quotas_of_an_entity() -> None:
     world = World()
     alter(world, entry(U, ("request_percentage", 1.5), (RATE, 5)))
-    (entity,) = ask(world).entries or ()
+    (entity,) = send_request(world).entries or ()
     assert [(value.key, value.value) for value in entity.values] == [(RATE, 5.0), ("request_percentage", 1.5)]
 
 
@@ -87,5 +87,5 @@ def test_the_quotas_of_an_entity() -> None:
     ],
 )
 def test_an_invalid_filter_is_refused(components: tuple[Component, ...], code: int, message: str) -> None:
-    response = ask(World(), *components)
+    response = send_request(World(), *components)
     assert (response.error_code, response.error_message, response.entries) == (code, message, None)

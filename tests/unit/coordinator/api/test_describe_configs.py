@@ -15,7 +15,9 @@ from rota.protocol.messages.describe_configs import (
 TOPIC, BROKER, LOGGER = 2, 4, 8
 
 
-def ask(world: World, kind: int, name: str, keys: tuple[str, ...] | None = None, **how: bool) -> DescribeConfigsResult:
+def send_request(
+    world: World, kind: int, name: str, keys: tuple[str, ...] | None = None, **how: bool
+) -> DescribeConfigsResult:
     resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
     reply = world.serve(describe_configs, DescribeConfigsRequest(resources=(resource,), **how), 4)
     (result,) = reply.results
@@ -36,7 +38,7 @@ def world() -> World:
 
 
 def test_every_config_of_a_topic_with_value_and_source(world: World) -> None:
-    configs = by_name(ask(world, TOPIC, "t"))
+    configs = by_name(send_request(world, TOPIC, "t"))
     assert len(configs) >= 30
     assert (configs["cleanup.policy"].value, configs["cleanup.policy"].config_source) == ("compact", 1)
     assert (configs["retention.ms"].value, configs["retention.ms"].config_source) == ("9000", 4)
@@ -46,12 +48,12 @@ def test_every_config_of_a_topic_with_value_and_source(world: World) -> None:
 
 
 def test_keys_choose_and_unknown_ones_are_left_out(world: World) -> None:
-    assert set(by_name(ask(world, TOPIC, "t", ("retention.ms", "nope")))) == {"retention.ms"}
-    assert by_name(ask(world, TOPIC, "t", ())) == by_name(ask(world, TOPIC, "t"))
+    assert set(by_name(send_request(world, TOPIC, "t", ("retention.ms", "nope")))) == {"retention.ms"}
+    assert by_name(send_request(world, TOPIC, "t", ())) == by_name(send_request(world, TOPIC, "t"))
 
 
 def test_synonyms_are_listed_strongest_first(world: World) -> None:
-    config = by_name(ask(world, TOPIC, "t", ("cleanup.policy",), include_synonyms=True))["cleanup.policy"]
+    config = by_name(send_request(world, TOPIC, "t", ("cleanup.policy",), include_synonyms=True))["cleanup.policy"]
     assert [(synonym.name, synonym.value, synonym.source) for synonym in config.synonyms] == [
         ("cleanup.policy", "compact", 1),
         ("log.cleanup.policy", "delete", 5),
@@ -59,17 +61,17 @@ def test_synonyms_are_listed_strongest_first(world: World) -> None:
 
 
 def test_types_and_documentation(world: World) -> None:
-    config = by_name(ask(world, TOPIC, "t", ("retention.ms",), include_documentation=True))["retention.ms"]
+    config = by_name(send_request(world, TOPIC, "t", ("retention.ms",), include_documentation=True))["retention.ms"]
     assert config.config_type == 5
     assert config.documentation
 
 
 def test_a_brokers_configs(world: World) -> None:
-    configs = by_name(ask(world, BROKER, "3"))
+    configs = by_name(send_request(world, BROKER, "3"))
     assert (configs["node.id"].value, configs["node.id"].read_only) == ("3", True)
     assert (configs["log.retention.ms"].value, configs["log.retention.ms"].config_source) == ("9000", 4)
     assert len(configs) > 150
-    assert ask(world, BROKER, "").configs == ()
+    assert send_request(world, BROKER, "").configs == ()
 
 
 @pytest.mark.parametrize(
@@ -90,23 +92,23 @@ def test_a_brokers_configs(world: World) -> None:
     ],
 )
 def test_invalid_requests_are_refused(world: World, kind: int, name: str, code: ErrorCode) -> None:
-    result = ask(world, kind, name)
+    result = send_request(world, kind, name)
     assert (result.error_code, result.configs) == (code, ())
     assert result.error_message
 
 
 def test_advertised_listeners_default_to_the_address_that_the_client_used(world: World) -> None:
     key = ("advertised.listeners",)
-    (reached,) = ask(world, BROKER, "3", key).configs
+    (reached,) = send_request(world, BROKER, "3", key).configs
     assert (reached.value, reached.config_source, reached.read_only) == ("PLAINTEXT://127.0.0.1:9092", 4, True)
     advertised = World({"node.id": "3", "advertised.listeners": "PLAINTEXT://kafka.example:9094"})
-    (configured,) = ask(advertised, BROKER, "3", key).configs
+    (configured,) = send_request(advertised, BROKER, "3", key).configs
     assert (configured.value, configured.config_source) == ("PLAINTEXT://kafka.example:9094", 4)
 
 
 @pytest.mark.parametrize("name", ["9" * 5000, "2147483648", "-2147483648000", "--3", "\u0663"])
 @pytest.mark.parametrize("kind", [BROKER, LOGGER])
 def test_a_broker_id_that_is_no_integer_of_32_bits(world: World, kind: int, name: str) -> None:
-    result = ask(world, kind, name)
+    result = send_request(world, kind, name)
     assert result.error_code == ErrorCode.INVALID_REQUEST
     assert result.error_message == f"Broker id must be an integer, but it is: {name}"

@@ -14,7 +14,7 @@ from rota.protocol.messages.describe_groups import DescribeGroupsRequest
 def test_a_stable_group_shows_its_members(version: int) -> None:
     world = GroupWorld().open()
     member = world.member()
-    (group,) = world.ask(describe_groups, DescribeGroupsRequest(groups=("g",)), version).groups
+    (group,) = world.send_request(describe_groups, DescribeGroupsRequest(groups=("g",)), version).groups
     assert (group.error_code, group.group_state) == (0, "Stable")
     assert (group.protocol_type, group.protocol_data) == ("consumer", "range")
     (member,) = group.members
@@ -25,13 +25,13 @@ def test_a_stable_group_shows_its_members(version: int) -> None:
 @pytest.mark.parametrize("version", [0, 5])
 def test_an_unknown_group_is_dead_and_no_error(version: int) -> None:
     world = GroupWorld().open()
-    (group,) = world.ask(describe_groups, DescribeGroupsRequest(groups=("none",)), version).groups
+    (group,) = world.send_request(describe_groups, DescribeGroupsRequest(groups=("none",)), version).groups
     assert (group.error_code, group.group_state, group.members) == (0, "Dead", ())
 
 
 def test_from_version_6_on_an_unknown_group_is_an_error() -> None:
     world = GroupWorld().open()
-    (group,) = world.ask(describe_groups, DescribeGroupsRequest(groups=("none",)), 6).groups
+    (group,) = world.send_request(describe_groups, DescribeGroupsRequest(groups=("none",)), 6).groups
     assert (group.error_code, group.group_state) == (ErrorCode.GROUP_ID_NOT_FOUND, "Dead")
     assert "none" in group.error_message
 
@@ -39,7 +39,7 @@ def test_from_version_6_on_an_unknown_group_is_an_error() -> None:
 def test_each_group_is_answered_for_itself() -> None:
     world = GroupWorld().open()
     world.commit(7, "simple")
-    groups = world.ask(describe_groups, DescribeGroupsRequest(groups=("simple", "", "none")), 5).groups
+    groups = world.send_request(describe_groups, DescribeGroupsRequest(groups=("simple", "", "none")), 5).groups
     assert [(group.group_id, group.error_code, group.group_state) for group in groups] == [
         ("simple", 0, "Empty"),
         ("", ErrorCode.INVALID_GROUP_ID, ""),
@@ -51,9 +51,9 @@ def test_authorized_operations_are_returned_on_request_only() -> None:
     world = GroupWorld().open()
     world.member()
     request = DescribeGroupsRequest(groups=("g",), include_authorized_operations=True)
-    assert world.ask(describe_groups, request, 5).groups[0].authorized_operations == 3400
+    assert world.send_request(describe_groups, request, 5).groups[0].authorized_operations == 3400
     unasked = DescribeGroupsRequest(groups=("g",))
-    assert world.ask(describe_groups, unasked, 5).groups[0].authorized_operations == NOT_REQUESTED
+    assert world.send_request(describe_groups, unasked, 5).groups[0].authorized_operations == NOT_REQUESTED
 
 
 def test_a_description_waits_for_the_records_that_it_shows() -> None:

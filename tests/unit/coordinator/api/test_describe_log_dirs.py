@@ -23,7 +23,7 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def ask(world: World, *topics: tuple[str, tuple[int, ...]], everything: bool = False) -> DescribeLogDirsResult:
+def send_request(world: World, *topics: tuple[str, tuple[int, ...]], everything: bool = False) -> DescribeLogDirsResult:
     named = tuple(DescribableLogDirTopic(topic=name, partitions=partitions) for name, partitions in topics)
     response: Any = world.serve(describe_log_dirs, DescribeLogDirsRequest(topics=None if everything else named), 4)
     (result,) = response.results
@@ -41,22 +41,22 @@ def sizes(result: DescribeLogDirsResult) -> dict[tuple[str, int], int]:
 
 
 def test_everything(world: World, tmp_path: Path) -> None:
-    result = ask(world, everything=True)
+    result = send_request(world, everything=True)
     assert sizes(result) == {("t", 0): world.partition().log.size_bytes, ("t", 1): 0, ("u", 0): 0}
     assert result.log_dir == str(tmp_path)
     assert 0 < result.usable_bytes <= result.total_bytes
 
 
 def test_only_requested_partitions_that_exist_are_described(world: World) -> None:
-    assert set(sizes(ask(world, ("t", (1, 9)), ("nope", (0,)), ("u", ())))) == {("t", 1)}
-    assert ask(world).topics == ()
+    assert set(sizes(send_request(world, ("t", (1, 9)), ("nope", (0,)), ("u", ())))) == {("t", 1)}
+    assert send_request(world).topics == ()
 
 
 def test_a_partition_that_is_offline_is_left_out(world: World) -> None:
     world.partition("u").fail("the disk is gone")
-    assert set(sizes(ask(world, everything=True))) == {("t", 0), ("t", 1)}
+    assert set(sizes(send_request(world, everything=True))) == {("t", 0), ("t", 1)}
 
 
 def test_memory_has_no_volume(tmp_path: Path) -> None:
-    result = ask(World({"log.dirs": str(tmp_path / "none")}))
+    result = send_request(World({"log.dirs": str(tmp_path / "none")}))
     assert (result.total_bytes, result.usable_bytes) == (-1, -1)

@@ -9,7 +9,7 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_producers import DescribeProducersRequest, PartitionResponse, TopicRequest
 
 
-def ask(world: World, name: str = "t", index: int = 0) -> PartitionResponse:
+def send_request(world: World, name: str = "t", index: int = 0) -> PartitionResponse:
     request = DescribeProducersRequest(topics=(TopicRequest(name=name, partition_indexes=(index,)),))
     response: Any = world.serve(describe_producers, request, 0)
     (topic,) = response.topics
@@ -22,10 +22,10 @@ def test_an_idempotent_producer_is_known_by_its_last_batch() -> None:
     world = World()
     world.topic()
     world.append(b"from nobody in particular")
-    assert ask(world).active_producers == ()
+    assert send_request(world).active_producers == ()
     sent = batch(b"a", b"b", producer_id=7, producer_epoch=2, base_sequence=0)
     world.partition().append(sent, world.now_ms)
-    (state,) = ask(world).active_producers
+    (state,) = send_request(world).active_producers
     assert (state.producer_id, state.producer_epoch) == (7, 2)
     assert (state.last_sequence, state.last_timestamp) == (1, NOW_MS)
     assert (state.coordinator_epoch, state.current_txn_start_offset) == (-1, -1)
@@ -34,13 +34,13 @@ def test_an_idempotent_producer_is_known_by_its_last_batch() -> None:
 def test_partitions_that_are_not_here() -> None:
     world = World()
     world.topic()
-    assert ask(world, index=7).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert ask(world, "nope").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    wrong = ask(world, "bad name!")
+    assert send_request(world, index=7).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert send_request(world, "nope").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    wrong = send_request(world, "bad name!")
     assert wrong.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert wrong.error_message == (
         "Topic name is invalid: 'bad name!' contains one or more characters other than ASCII alphanumerics, "
         "'.', '_' and '-'"
     )
     world.partition().fail("the disk is gone")
-    assert ask(world).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert send_request(world).error_code == ErrorCode.KAFKA_STORAGE_ERROR

@@ -12,7 +12,7 @@ from rota.protocol.messages.describe_quorum import (
 )
 
 
-def ask(world: World, name: str = "__cluster_metadata", index: int = 0) -> DescribeQuorumResponse:
+def send_request(world: World, name: str = "__cluster_metadata", index: int = 0) -> DescribeQuorumResponse:
     topic = QuorumTopic(topic_name=name, partitions=(QuorumPartition(partition_index=index),))
     reply = world.serve(describe_quorum, DescribeQuorumRequest(topics=(topic,)), 2)
     assert isinstance(reply, DescribeQuorumResponse)
@@ -21,7 +21,7 @@ def ask(world: World, name: str = "__cluster_metadata", index: int = 0) -> Descr
 
 def test_a_lone_broker_is_a_quorum_of_one() -> None:
     world = World({"node.id": "3"})
-    reply = ask(world)
+    reply = send_request(world)
     partition = reply.topics[0].partitions[0]
     (voter,) = partition.current_voters
     assert (partition.error_code, partition.leader_id, voter.replica_id, partition.observers) == (0, 3, 3, ())
@@ -33,13 +33,13 @@ def test_a_lone_broker_is_a_quorum_of_one() -> None:
 
 def test_its_end_moves_with_the_metadata() -> None:
     world = World()
-    before = ask(world).topics[0].partitions[0].high_watermark
+    before = send_request(world).topics[0].partitions[0].high_watermark
     world.topic("t")
-    assert ask(world).topics[0].partitions[0].high_watermark == before + 1
+    assert send_request(world).topics[0].partitions[0].high_watermark == before + 1
 
 
 def test_other_partitions_are_unknown() -> None:
     for name, index in (("t", 0), ("__cluster_metadata", 1)):
-        partition = ask(World(), name, index).topics[0].partitions[0]
+        partition = send_request(World(), name, index).topics[0].partitions[0]
         assert (partition.error_code, partition.current_voters) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ())
-    assert ask(World(), "t").nodes == ()
+    assert send_request(World(), "t").nodes == ()

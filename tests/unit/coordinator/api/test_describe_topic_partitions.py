@@ -20,7 +20,7 @@ from rota.protocol.messages.describe_topic_partitions import (
 Seen = list[tuple[str | None, int, list[int]]]
 
 
-def ask(
+def send_request(
     world: World, names: tuple[str, ...], limit: int = 2000, cursor: tuple[str, int] | None = None
 ) -> DescribeTopicPartitionsResponse:
     request = DescribeTopicPartitionsRequest(
@@ -80,7 +80,7 @@ def test_pages_and_cursors_are_those_of_kafka(
     page: Seen,
     next_cursor: tuple[str, int] | None,
 ) -> None:
-    reply = ask(world, names, limit, cursor)
+    reply = send_request(world, names, limit, cursor)
     assert seen(reply) == page
     assert cursor_of(reply) == next_cursor
     assert all(topic.topic_authorized_operations == 3576 for topic in reply.topics)
@@ -88,7 +88,7 @@ def test_pages_and_cursors_are_those_of_kafka(
 
 @pytest.mark.parametrize("cursor", [("zzz", 0), ("d", -1), ("dd", 2)])
 def test_a_wrong_cursor_refuses_all(world: World, cursor: tuple[str, int]) -> None:
-    reply = ask(world, ("d", "e"), 5, cursor)
+    reply = send_request(world, ("d", "e"), 5, cursor)
     assert seen(reply) == [("d", ErrorCode.INVALID_REQUEST, []), ("e", ErrorCode.INVALID_REQUEST, [])]
     assert all(topic.topic_authorized_operations == -2147483648 for topic in reply.topics)
 
@@ -101,7 +101,7 @@ def test_following_the_cursors_returns_every_partition_once(limit: int, counts: 
     shown: list[tuple[str | None, int]] = []
     cursor: tuple[str, int] | None = None
     while True:
-        reply = ask(world, (), limit, cursor)
+        reply = send_request(world, (), limit, cursor)
         page = [(topic.name, p.partition_index) for topic in reply.topics for p in topic.partitions]
         assert len(page) <= limit
         shown += page
@@ -114,7 +114,7 @@ def test_following_the_cursors_returns_every_partition_once(limit: int, counts: 
 def test_a_partition_whose_disk_failed_has_no_leader(world: World) -> None:
     with capture_logs():
         world.partition("d", 1).fail("disk")
-    partition = ask(world, ("d",)).topics[0].partitions[1]
+    partition = send_request(world, ("d",)).topics[0].partitions[1]
     me = world.node.config.node_id
     assert (partition.error_code, partition.leader_id, partition.offline_replicas) == (
         ErrorCode.LEADER_NOT_AVAILABLE,
@@ -138,5 +138,5 @@ def test_a_partition_shows_its_eligible_leader_replicas(world: World) -> None:
     topic = world.topic("f")
     state = replace(topic.partitions[0], elr=(2, 3), version=topic.partitions[0].version + 1)
     world.node.topics.apply_states(topic.topic_id, [state])
-    partition = ask(world, ("f",)).topics[0].partitions[0]
+    partition = send_request(world, ("f",)).topics[0].partitions[0]
     assert (partition.eligible_leader_replicas, partition.last_known_elr) == ((2, 3), ())

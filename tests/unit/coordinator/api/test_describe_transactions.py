@@ -12,7 +12,7 @@ from rota.protocol.messages.init_producer_id import InitProducerIdRequest
 
 
 def describe(world: TransactionWorld, *ids: str) -> tuple[TransactionState, ...]:
-    states: tuple[TransactionState, ...] = world.ask(
+    states: tuple[TransactionState, ...] = world.send_request(
         describe_transactions, DescribeTransactionsRequest(transactional_ids=ids), 0
     ).transaction_states
     return states

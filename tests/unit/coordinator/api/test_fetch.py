@@ -201,20 +201,20 @@ class TestEpochs:
 
 
 class TestWaiting:
-    def ask(self, world: World, *partitions: tuple[str, int, int], **how: Any) -> DelayedReply[FetchResponse]:
+    def send_request(self, world: World, *partitions: tuple[str, int, int], **how: Any) -> DelayedReply[FetchResponse]:
         reply = world.serve(fetch, fetch_request(*(partitions or (("t", 2, 0),)), **{"max_wait_ms": 500, **how}), 12)
         assert isinstance(reply, DelayedReply)
         return reply
 
     async def test_for_the_next_record(self, world: World) -> None:
-        reply = self.ask(world)
+        reply = self.send_request(world)
         assert not reply.answered
         records = world.append(b"new", index=2)
         await asyncio.sleep(0)
         assert [partition.records for partition in parts(answered(reply))] == [records]
 
     async def test_for_min_bytes(self, world: World) -> None:
-        reply = self.ask(world, min_bytes=150)
+        reply = self.send_request(world, min_bytes=150)
         world.append(b"a", b"b", index=2)
         await asyncio.sleep(0)
         assert not reply.answered
@@ -223,7 +223,7 @@ class TestWaiting:
         assert sizes(parts(answered(reply)))[0] >= 150
 
     def test_until_the_deadline(self, world: World) -> None:
-        reply = self.ask(world, ("t", 0, 0), min_bytes=1_000_000)
+        reply = self.send_request(world, ("t", 0, 0), min_bytes=1_000_000)
         world.after(499)
         assert not reply.answered
         world.after(1)
@@ -237,20 +237,20 @@ class TestWaiting:
         assert sizes(get(world, ("t", 2, 0), **{"max_wait_ms": 500, **how})) == [0]
 
     async def test_until_the_topic_is_deleted(self, world: World) -> None:
-        reply = self.ask(world)
+        reply = self.send_request(world)
         eager_tasks.run_eagerly(world.node.topics.delete("t"))
         await asyncio.sleep(0)
         assert parts(answered(reply))[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     async def test_and_does_not_go_on_in_a_new_topic_of_that_name(self, world: World) -> None:
-        reply = self.ask(world)
+        reply = self.send_request(world)
         eager_tasks.run_eagerly(world.node.topics.delete("t"))
         world.topic("t", partitions=3)
         await asyncio.sleep(0)
         assert parts(answered(reply))[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def test_an_abandoned_fetch_leaves_no_timer_and_no_watch(self, world: World) -> None:
-        self.ask(world).abandon()
+        self.send_request(world).abandon()
         assert len(world.node.timers) == 0
         assert world.partition(index=2)._watches == {}
 
@@ -398,7 +398,9 @@ class TestFlushedMessages:
 class TestSessions:
     """The requests that were sent to Apache Kafka, answer by answer."""
 
-    def ask(self, world: World, session: int, epoch: int, *partitions: tuple[str, int, int], **how: Any) -> Any:
+    def send_request(
+        self, world: World, session: int, epoch: int, *partitions: tuple[str, int, int], **how: Any
+    ) -> Any:
         request = fetch_request(*partitions, session_id=session, session_epoch=epoch, **how)
         return world.serve(fetch, request, how.get("version", 12))
 
@@ -410,23 +412,23 @@ class TestSessions:
         ]
 
     def test_a_conversation(self, world: World) -> None:
-        first = self.ask(world, 0, 0, ("t", 0, 0), ("t", 1, 0), ("t", 2, 0))
+        first = self.send_request(world, 0, 0, ("t", 0, 0), ("t", 1, 0), ("t", 2, 0))
         assert self.partition_answers(first) == [("t", 0, 0, True), ("t", 1, 0, True), ("t", 2, 0, False)]
         session = first.session_id
         assert session > 0
-        again = self.ask(world, session, 1)
+        again = self.send_request(world, session, 1)
         assert (again.session_id, self.partition_answers(again)) == (session, [("t", 0, 0, True), ("t", 1, 0, True)])
-        assert self.partition_answers(self.ask(world, session, 2, ("t", 0, 10), ("t", 1, 2))) == []
+        assert self.partition_answers(self.send_request(world, session, 2, ("t", 0, 10), ("t", 1, 2))) == []
         world.append(b"a", index=2)
-        assert self.partition_answers(self.ask(world, session, 3, max_wait_ms=500)) == [("t", 2, 0, True)]
-        lost = self.ask(world, session, 4, ("u", 0, 2), ("t", 0, 99), forgotten=[("t", 2)])
+        assert self.partition_answers(self.send_request(world, session, 3, max_wait_ms=500)) == [("t", 2, 0, True)]
+        lost = self.send_request(world, session, 4, ("u", 0, 2), ("t", 0, 99), forgotten=[("t", 2)])
         assert self.partition_answers(lost) == [("t", 0, ErrorCode.OFFSET_OUT_OF_RANGE, False), ("u", 0, 0, False)]
-        found = self.ask(world, session, 5, ("t", 0, 10))
+        found = self.send_request(world, session, 5, ("t", 0, 10))
         assert self.partition_answers(found) == [("t", 0, 0, False)]
 
     def test_an_incremental_fetch_waits_for_news(self, world: World) -> None:
-        session = self.ask(world, 0, 0, ("t", 2, 0)).session_id
-        reply = self.ask(world, session, 1, max_wait_ms=500)
+        session = self.send_request(world, 0, 0, ("t", 2, 0)).session_id
+        reply = self.send_request(world, session, 1, max_wait_ms=500)
         world.after(500)
         response = answered(reply)
         assert (response.session_id, response.responses) == (session, ())
@@ -439,13 +441,13 @@ class TestSessions:
         ],
     )
     def test_session_errors(self, world: World, epoch: int, version: int, code: ErrorCode) -> None:
-        session = self.ask(world, 0, 0, ("t", 0, 0)).session_id
+        session = self.send_request(world, 0, 0, ("t", 0, 0)).session_id
         request = fetch_request(session_id=session, session_epoch=epoch, max_wait_ms=500)
         response = world.serve(fetch, request, version)
         assert (response.error_code, response.session_id, response.responses) == (code, 0, ())
 
     def test_an_unknown_session(self, world: World) -> None:
-        assert self.ask(world, 12345, 1, ("t", 0, 0)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        assert self.send_request(world, 12345, 1, ("t", 0, 0)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
     def test_ids_that_appear_later_are_found(self, world: World) -> None:
         coming = (99).to_bytes(16, "big")

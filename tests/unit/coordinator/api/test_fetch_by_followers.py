@@ -52,7 +52,7 @@ class Cluster(World):
     def produce(self, *values: bytes) -> None:
         self.partition().append(batch(*values), self.now_ms)
 
-    def ask(self, offset: int, follower: int = 1, broker_epoch: int | None = None, **how: Any) -> Any:
+    def send_request(self, offset: int, follower: int = 1, broker_epoch: int | None = None, **how: Any) -> Any:
         replica_epoch = 100 + follower if broker_epoch is None else broker_epoch
         replica = ReplicaState(replica_id=follower, replica_epoch=replica_epoch)
         how = {"current_leader_epoch": EPOCH, **how}
@@ -60,7 +60,7 @@ class Cluster(World):
         return self.serve(fetch, fetch_request((self.topic_id, 0, offset), replica_state=replica, **how), version)
 
     def follow(self, offset: int, follower: int = 1, **how: Any) -> PartitionData:
-        return only(self.ask(offset, follower, **how))
+        return only(self.send_request(offset, follower, **how))
 
 
 def only(response: FetchResponse) -> PartitionData:
@@ -197,7 +197,7 @@ class TestThrottle:
 
     async def test_appends_do_not_end_the_wait_of_a_throttled_follower(self) -> None:
         world = self.throttled(isr=(0,))
-        reply = world.ask(0, max_wait_ms=500, current_leader_epoch=EPOCH + 1)
+        reply = world.send_request(0, max_wait_ms=500, current_leader_epoch=EPOCH + 1)
         assert isinstance(reply, DelayedReply)
         world.produce(b"a")
         await asyncio.sleep(0)
@@ -210,7 +210,7 @@ class TestWaiting:
     def test_a_follower_waits_for_appends_and_not_for_commits(self) -> None:
         world = Cluster()
         world.produce(b"a")
-        reply = world.ask(1, max_wait_ms=500)
+        reply = world.send_request(1, max_wait_ms=500)
         assert isinstance(reply, DelayedReply)
         assert not reply.mutes
         world.follow(1, follower=2)
@@ -221,7 +221,7 @@ class TestWaiting:
 
     async def test_an_append_answers_it_in_the_next_tick(self) -> None:
         world = Cluster()
-        reply = world.ask(0, max_wait_ms=500)
+        reply = world.send_request(0, max_wait_ms=500)
         world.produce(b"a")
         assert not reply.answered
         await asyncio.sleep(0)
@@ -231,16 +231,16 @@ class TestWaiting:
         """KIP-1166."""
         world = Cluster()
         world.produce(b"a")
-        reply = world.ask(1, max_wait_ms=500, high_watermark=0)
+        reply = world.send_request(1, max_wait_ms=500, high_watermark=0)
         world.follow(1, follower=2)
         await asyncio.sleep(0)
         assert only(answered(reply)).high_watermark == 1
-        assert only(world.ask(1, max_wait_ms=500, high_watermark=0)).high_watermark == 1
-        assert isinstance(world.ask(1, max_wait_ms=500, high_watermark=1), DelayedReply)
+        assert only(world.send_request(1, max_wait_ms=500, high_watermark=0)).high_watermark == 1
+        assert isinstance(world.send_request(1, max_wait_ms=500, high_watermark=1), DelayedReply)
 
     async def test_a_replaced_leader_answers_delayed_fetches_with_fenced_leader_epoch(self) -> None:
         world = Cluster()
-        reply = world.ask(0, max_wait_ms=500)
+        reply = world.send_request(0, max_wait_ms=500)
         world.partition().apply(placed(leader=1, leader_epoch=EPOCH + 1), NOW_MS)
         await asyncio.sleep(0)
         assert only(answered(reply)).error_code == ErrorCode.FENCED_LEADER_EPOCH
@@ -248,11 +248,11 @@ class TestWaiting:
     async def test_the_next_request_of_the_session_ends_the_wait(self) -> None:
         """F14. A follower adds a partition while its leader has nothing for it."""
         world = Cluster()
-        session = world.ask(0, session_epoch=0).session_id
-        waiting = world.ask(0, max_wait_ms=500, session_id=session, session_epoch=1)
+        session = world.send_request(0, session_epoch=0).session_id
+        waiting = world.send_request(0, max_wait_ms=500, session_id=session, session_epoch=1)
         assert isinstance(waiting, DelayedReply)
         world.produce(b"a")
-        later = world.ask(0, max_wait_ms=500, session_id=session, session_epoch=2)
+        later = world.send_request(0, max_wait_ms=500, session_id=session, session_epoch=2)
         assert answered(waiting).error_code == ErrorCode.NONE
         assert later.error_code == ErrorCode.NONE
         assert only(later).records
@@ -260,7 +260,7 @@ class TestWaiting:
     def test_caught_up_time_is_that_of_the_request_not_of_the_response(self) -> None:
         """F12. A follower that falls silent while its fetch waits does not look caught up."""
         world = Cluster()
-        world.ask(0, max_wait_ms=20_000)
+        world.send_request(0, max_wait_ms=20_000)
         world.after(20_000)
         fetched = world.partition().state.fetch_state(1)
         assert fetched is not None

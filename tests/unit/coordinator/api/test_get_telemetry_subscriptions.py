@@ -13,7 +13,7 @@ from rota.protocol.messages.get_telemetry_subscriptions import (
 from rota.protocol.wire import UUID_ZERO
 
 
-def ask(world: World, instance_id: bytes = UUID_ZERO) -> GetTelemetrySubscriptionsResponse:
+def send_request(world: World, instance_id: bytes = UUID_ZERO) -> GetTelemetrySubscriptionsResponse:
     request = GetTelemetrySubscriptionsRequest(client_instance_id=instance_id)
     response = world.serve(get_telemetry_subscriptions, request, 0)
     assert isinstance(response, GetTelemetrySubscriptionsResponse)
@@ -24,16 +24,16 @@ def test_a_client_gets_an_instance_id_and_the_subscribed_metrics() -> None:
     world = World({"telemetry.max.bytes": "1000"})
     configs = {"metrics": "org.apache.kafka.,a.", "interval.ms": "100"}
     eager_tasks.run_eagerly(world.node.topics.configs.update(ConfigKind.CLIENT_METRICS, "m", lambda _: configs))
-    response = ask(world)
+    response = send_request(world)
     assert response.client_instance_id != UUID_ZERO
     assert response.requested_metrics == ("a.", "org.apache.kafka.")
     assert (response.push_interval_ms, response.telemetry_max_bytes, response.delta_temporality) == (100, 1000, True)
     assert response.accepted_compression_types == (4, 3, 1, 2)
-    assert ask(world, response.client_instance_id).error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert send_request(world, response.client_instance_id).error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 
 def test_without_a_subscription_no_metrics_are_requested_and_the_interval_is_five_minutes() -> None:
-    response = ask(World())
+    response = send_request(World())
     assert (response.error_code, response.requested_metrics, response.push_interval_ms) == (0, (), 300_000)
 
 
@@ -47,4 +47,4 @@ def test_a_stored_subscription_that_cannot_be_used_is_ignored() -> None:
     }.items():
         kind = ConfigKind.CLIENT_METRICS
         eager_tasks.run_eagerly(world.node.topics.configs.update(kind, name, lambda _, configs=configs: configs))  # type: ignore[misc]
-    assert ask(world).requested_metrics == ("a.",)
+    assert send_request(world).requested_metrics == ("a.",)

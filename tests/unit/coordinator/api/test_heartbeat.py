@@ -77,16 +77,16 @@ def test_a_classic_member_of_a_consumer_group_is_alive_and_told_to_join_again() 
         subscribed_topic_names=("t",),
         topic_partitions=(),
     )
-    world.ask(consumer_group_heartbeat, request, 1)
+    world.send_request(consumer_group_heartbeat, request, 1)
     protocols = (JoinGroupRequestProtocol(name="range", metadata=encode_subscription(Subscription(topics=("t",)))),)
-    joined = world.ask(join_group, join_request(protocols=protocols), 3)
+    joined = world.send_request(join_group, join_request(protocols=protocols), 3)
     assert joined.error_code is ErrorCode.NONE
 
     def answer(member_id: str) -> ErrorCode:
         heartbeat_request = HeartbeatRequest(group_id="g", generation_id=joined.generation_id, member_id=member_id)
-        return ErrorCode(world.ask(heartbeat, heartbeat_request, 4).error_code)
+        return ErrorCode(world.send_request(heartbeat, heartbeat_request, 4).error_code)
 
     assert answer(joined.member_id) is ErrorCode.NONE
     assert answer("a") is ErrorCode.UNKNOWN_MEMBER_ID
-    world.ask(consumer_group_heartbeat, replace(request, member_id="b"), 1)
+    world.send_request(consumer_group_heartbeat, replace(request, member_id="b"), 1)
     assert answer(joined.member_id) is ErrorCode.REBALANCE_IN_PROGRESS

@@ -22,7 +22,7 @@ TOPIC, BROKER = 2, 4
 Change = tuple[str, int, str | None]
 
 
-def ask(
+def send_request(
     world: World, *changes: Change, kind: int = TOPIC, name: str = "t", validate_only: bool = False
 ) -> tuple[int, str | None]:
     resource = AlterConfigsResource(
@@ -50,29 +50,29 @@ def world() -> World:
 
 
 def test_set_and_delete_change_only_the_named_configs(world: World) -> None:
-    assert ask(world, ("segment.bytes", SET, "2000000")) == (0, None)
+    assert send_request(world, ("segment.bytes", SET, "2000000")) == (0, None)
     assert configs(world) == {"retention.ms": "7", "segment.bytes": "2000000"}
-    assert ask(world, ("retention.ms", DELETE, None), ("retention.bytes", SET, "9")) == (0, None)
+    assert send_request(world, ("retention.ms", DELETE, None), ("retention.bytes", SET, "9")) == (0, None)
     assert configs(world) == {"segment.bytes": "2000000", "retention.bytes": "9"}
     assert world.partition().log.config.retention_bytes == 9
 
 
 def test_a_list_grows_from_its_default_and_shrinks(world: World) -> None:
-    assert ask(world, ("cleanup.policy", APPEND, "compact")) == (0, None)
+    assert send_request(world, ("cleanup.policy", APPEND, "compact")) == (0, None)
     assert configs(world)["cleanup.policy"] == "delete,compact"
-    assert ask(world, ("cleanup.policy", APPEND, "compact")) == (0, None)
+    assert send_request(world, ("cleanup.policy", APPEND, "compact")) == (0, None)
     assert configs(world)["cleanup.policy"] == "delete,compact"
-    assert ask(world, ("cleanup.policy", SUBTRACT, "delete")) == (0, None)
+    assert send_request(world, ("cleanup.policy", SUBTRACT, "delete")) == (0, None)
     assert configs(world)["cleanup.policy"] == "compact"
 
 
 def test_validation_alone_changes_nothing(world: World) -> None:
-    assert ask(world, ("retention.ms", SET, "8"), validate_only=True) == (0, None)
+    assert send_request(world, ("retention.ms", SET, "8"), validate_only=True) == (0, None)
     assert configs(world) == {"retention.ms": "7"}
 
 
 def test_deleting_a_config_that_is_not_set_succeeds(world: World) -> None:
-    assert ask(world, ("segment.bytes", DELETE, None), ("nope", DELETE, None)) == (0, None)
+    assert send_request(world, ("segment.bytes", DELETE, None), ("nope", DELETE, None)) == (0, None)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_deleting_a_config_that_is_not_set_succeeds(world: World) -> None:
     ],
 )
 def test_invalid_requests_are_refused(world: World, change: Change, code: ErrorCode, why: str) -> None:
-    refused, message = ask(world, ("segment.bytes", SET, "2000000"), change)
+    refused, message = send_request(world, ("segment.bytes", SET, "2000000"), change)
     assert refused == code
     assert message is not None
     assert why in message
@@ -101,7 +101,7 @@ def test_invalid_requests_are_refused(world: World, change: Change, code: ErrorC
 
 
 def test_a_running_broker_refuses_to_change_read_only_configs(world: World) -> None:
-    assert ask(world, ("num.partitions", SET, "3"), kind=BROKER, name="3") == (
+    assert send_request(world, ("num.partitions", SET, "3"), kind=BROKER, name="3") == (
         ErrorCode.INVALID_REQUEST,
         "Cannot update these configs dynamically: [num.partitions]",
     )
@@ -110,22 +110,25 @@ def test_a_running_broker_refuses_to_change_read_only_configs(world: World) -> N
 @pytest.mark.parametrize("name", ["3", ""])
 def test_deleting_a_dynamic_config_that_is_not_set_succeeds(world: World, name: str) -> None:
     throttle = "leader.replication.throttled.rate"
-    assert ask(world, (throttle, DELETE, None), ("num.partitions", DELETE, ""), kind=BROKER, name=name) == (0, None)
-    assert ask(world, kind=BROKER, name=name) == (0, None)
-    refused, why = ask(world, (throttle, DELETE, None), ("num.partitions", SET, "3"), kind=BROKER, name=name)
+    assert send_request(world, (throttle, DELETE, None), ("num.partitions", DELETE, ""), kind=BROKER, name=name) == (
+        0,
+        None,
+    )
+    assert send_request(world, kind=BROKER, name=name) == (0, None)
+    refused, why = send_request(world, (throttle, DELETE, None), ("num.partitions", SET, "3"), kind=BROKER, name=name)
     assert refused == ErrorCode.INVALID_REQUEST
     assert why == "Cannot update these configs dynamically: [num.partitions]"
-    assert ask(world, (throttle, DELETE, None), kind=BROKER, name="4")[0] == ErrorCode.INVALID_REQUEST
+    assert send_request(world, (throttle, DELETE, None), kind=BROKER, name="4")[0] == ErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.parametrize("name", ["3", ""])
 def test_throttles_of_replication_are_set_and_deleted(world: World, name: str) -> None:
     rates = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
     names = (*rates, "replica.alter.log.dirs.io.max.bytes.per.second")
-    assert ask(world, *((each, SET, "5") for each in names), kind=BROKER, name=name) == (0, None)
+    assert send_request(world, *((each, SET, "5") for each in names), kind=BROKER, name=name) == (0, None)
     config = world.node.config
     assert (config.leader_replication_throttled_rate, config.follower_replication_throttled_rate) == (5, 5)
     assert {entry.name for entry in describe_broker(config)} >= set(rates)
-    assert ask(world, *((each, DELETE, None) for each in names), kind=BROKER, name=name) == (0, None)
+    assert send_request(world, *((each, DELETE, None) for each in names), kind=BROKER, name=name) == (0, None)
     assert config.leader_replication_throttled_rate is None
     assert not {entry.name for entry in describe_broker(config)} & set(names)

@@ -13,7 +13,7 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 
-def ask(
+def send_request(
     world: World, transactional_id: str | None = None, timeout_ms: int = 60_000, had: tuple[int, int] = (-1, -1)
 ) -> InitProducerIdResponse:
     request = InitProducerIdRequest(
@@ -30,21 +30,21 @@ def ask(
 
 def test_each_producer_gets_an_id_of_its_own() -> None:
     world = World()
-    ids = [ask(world).producer_id for _ in range(2500)]
+    ids = [send_request(world).producer_id for _ in range(2500)]
     assert len(set(ids)) == len(ids)
-    assert {ask(world).producer_epoch for _ in range(3)} == {0}
+    assert {send_request(world).producer_epoch for _ in range(3)} == {0}
 
 
 @pytest.mark.parametrize("had", [(3, 0), (99999, 7), (3, 32767)])
 def test_a_producer_with_an_id_gets_a_new_one(had: tuple[int, int]) -> None:
-    response = ask(World(), had=had)
+    response = send_request(World(), had=had)
     assert (response.error_code, response.producer_epoch) == (0, 0)
     assert response.producer_id != had[0]
 
 
 @pytest.mark.parametrize("timeout_ms", [-1, 10**9])
 def test_the_timeout_of_no_transaction_does_not_matter(timeout_ms: int) -> None:
-    assert ask(World(), timeout_ms=timeout_ms).error_code == 0
+    assert send_request(World(), timeout_ms=timeout_ms).error_code == 0
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,13 @@ def test_the_timeout_of_no_transaction_does_not_matter(timeout_ms: int) -> None:
     ],
 )
 def test_refusals(how: dict[str, Any], code: ErrorCode) -> None:
-    response = ask(World(), **how)
+    response = send_request(World(), **how)
     assert (response.error_code, response.producer_id, response.producer_epoch) == (code, -1, -1)
 
 
 def test_without_the_metadata_store_a_producer_gets_a_retriable_error() -> None:
     world = World()
     eager_tasks.run_eagerly(world.node.topics.store.close())
-    response = ask(world)
+    response = send_request(world)
     assert response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert ErrorCode.of(response.error_code).retriable

@@ -11,7 +11,7 @@ from rota.protocol.messages.join_group import JoinGroupRequestProtocol
 
 @pytest.mark.parametrize("version", range(4))
 def test_a_member_without_an_id_gets_one_and_leads(version: int) -> None:
-    answer = GroupWorld().open().ask(join_group, join_request(), version)
+    answer = GroupWorld().open().send_request(join_group, join_request(), version)
     assert answer.error_code == 0
     assert answer.member_id.startswith("test-")
     assert answer.leader == answer.member_id
@@ -23,38 +23,38 @@ def test_a_member_without_an_id_gets_one_and_leads(version: int) -> None:
 @pytest.mark.parametrize("version", range(4, 10))
 def test_from_version_4_on_the_id_is_to_be_brought_back(version: int) -> None:
     world = GroupWorld().open()
-    first = world.ask(join_group, join_request(), version)
+    first = world.send_request(join_group, join_request(), version)
     assert first.error_code == ErrorCode.MEMBER_ID_REQUIRED
     assert (first.protocol_name, first.protocol_type) == ((None, None) if version >= 7 else ("", None))
-    second = world.ask(join_group, join_request(member_id=first.member_id), version)
+    second = world.send_request(join_group, join_request(member_id=first.member_id), version)
     assert (second.error_code, second.member_id) == (0, first.member_id)
 
 
 def test_a_static_member_is_named_after_its_instance() -> None:
-    answer = GroupWorld().open().ask(join_group, join_request(group_instance_id="rack-7"), 5)
+    answer = GroupWorld().open().send_request(join_group, join_request(group_instance_id="rack-7"), 5)
     assert answer.error_code == 0
     assert answer.member_id.startswith("rack-7-")
 
 
 def test_a_member_id_has_an_end_however_long_the_instances_is() -> None:
-    answer = GroupWorld().open().ask(join_group, join_request(group_instance_id="x" * 32_767), 5)
+    answer = GroupWorld().open().send_request(join_group, join_request(group_instance_id="x" * 32_767), 5)
     assert answer.error_code == 0
     assert len(answer.member_id) == PREFIX_CHARS_MAX + 37
 
 
 @pytest.mark.parametrize("session_ms", [0, 5_999, 1_800_001])
 def test_a_session_timeout_outside_the_bounds_is_refused(session_ms: int) -> None:
-    answer = GroupWorld().open().ask(join_group, join_request(session_timeout_ms=session_ms), 3)
+    answer = GroupWorld().open().send_request(join_group, join_request(session_timeout_ms=session_ms), 3)
     assert answer.error_code == ErrorCode.INVALID_SESSION_TIMEOUT
 
 
 def test_an_empty_group_id_is_refused() -> None:
-    answer = GroupWorld().open().ask(join_group, join_request(""), 3)
+    answer = GroupWorld().open().send_request(join_group, join_request(""), 3)
     assert answer.error_code == ErrorCode.INVALID_GROUP_ID
 
 
 def test_before_the_offsets_topic_exists_this_is_not_the_coordinator() -> None:
-    answer = GroupWorld().ask(join_group, join_request(), 3)
+    answer = GroupWorld().send_request(join_group, join_request(), 3)
     assert answer.error_code == ErrorCode.NOT_COORDINATOR
 
 
@@ -70,9 +70,12 @@ def test_a_join_that_waits_for_others_mutes_its_connection() -> None:
 def test_a_subscription_is_not_larger_than_a_message_may_be() -> None:
     world = GroupWorld({"message.max.bytes": "1000"}).open()
     fits = (JoinGroupRequestProtocol(name="range", metadata=bytes(600)),)
-    assert world.ask(join_group, join_request(protocols=fits), 3).error_code == 0
+    assert world.send_request(join_group, join_request(protocols=fits), 3).error_code == 0
     halves = tuple(JoinGroupRequestProtocol(name=name, metadata=bytes(501)) for name in ("range", "sticky"))
-    assert world.ask(join_group, join_request("h", protocols=halves), 3).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert (
+        world.send_request(join_group, join_request("h", protocols=halves), 3).error_code
+        == ErrorCode.UNKNOWN_SERVER_ERROR
+    )
 
 
 @pytest.mark.parametrize(("ago_ms", "delay_ms"), [(0, GATHER_MS), (CONNECTING_MS - 1, GATHER_MS), (CONNECTING_MS, 0)])

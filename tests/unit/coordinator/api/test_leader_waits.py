@@ -57,7 +57,7 @@ class Cluster:
         self.node.topics.apply_states(topic.topic_id, [state])
         self.lost.recheck_soon()
 
-    def ask(self, function: Any = metadata, request: Any = T, version: int = 12) -> Answer:
+    def send_request(self, function: Any = metadata, request: Any = T, version: int = 12) -> Answer:
         return Answer(self.world.serve(function, request, version))
 
     def pass_ms(self, ms: int) -> None:
@@ -90,32 +90,32 @@ def leader_of(answer: Answer) -> int:
 
 def test_metadata_waits_until_the_leader_that_may_be_dead_is_replaced(cluster: Cluster) -> None:
     cluster.lost.suspect(1, 101)
-    answer = cluster.ask()
+    answer = cluster.send_request()
     cluster.pass_ms(200)
     assert not answer.is_given
     cluster.elect(2)
     cluster.pass_ms(RECHECK_DELAY_MS)
     assert leader_of(answer) == 2
-    assert cluster.ask(request=MetadataRequest(topics=())).is_given, "an answer without leaders does not wait"
+    assert cluster.send_request(request=MetadataRequest(topics=())).is_given, "an answer without leaders does not wait"
 
 
 def test_a_broker_that_was_fenced_lists_itself_once(cluster: Cluster) -> None:
     """LB2. Java's clients fail at a broker that is listed twice."""
     cluster.brokers(1, 2)
-    answer = cluster.ask(request=MetadataRequest(topics=()))
+    answer = cluster.send_request(request=MetadataRequest(topics=()))
     assert [broker.node_id for broker in answer.body.brokers] == [0, 1, 2]
 
 
 def test_the_broker_that_was_replaced_is_listed_for_a_while(cluster: Cluster) -> None:
     """LB2."""
     cluster.lost.suspect(1, 101)
-    answer = cluster.ask()
+    answer = cluster.send_request()
     cluster.elect(2)
     cluster.brokers(0, 2)
     cluster.pass_ms(RECHECK_DELAY_MS)
     assert [(broker.node_id, broker.host) for broker in answer.body.brokers][1:] == [(1, "host1"), (2, "host2")]
     cluster.pass_ms(10_000)
-    again = cluster.ask()
+    again = cluster.send_request()
     cluster.pass_ms(RECHECK_DELAY_MS)
     assert [broker.node_id for broker in again.body.brokers] == [0, 2]
 
@@ -123,19 +123,19 @@ def test_the_broker_that_was_replaced_is_listed_for_a_while(cluster: Cluster) ->
 def test_the_wait_is_limited_when_no_replica_can_lead(cluster: Cluster) -> None:
     cluster.lost.suspect(1, 101)
     for request in (T, MetadataRequest(topics=None)):
-        answer = cluster.ask(request=request)
+        answer = cluster.send_request(request=request)
         assert not answer.is_given
     cluster.pass_ms(1_000)
     assert leader_of(answer) == 1
 
 
 def test_the_other_requests_of_the_connection_go_on(cluster: Cluster) -> None:
-    assert cluster.ask().reply.mutes is False
+    assert cluster.send_request().reply.mutes is False
 
 
 def test_a_response_that_names_only_this_broker_is_not_delayed(cluster: Cluster) -> None:
     cluster.elect(0)
-    assert leader_of(cluster.ask()) == 0
+    assert leader_of(cluster.send_request()) == 0
 
 
 def test_a_broker_alone_waits_for_nothing() -> None:
@@ -149,11 +149,11 @@ def test_find_coordinator_waits_as_well() -> None:
         cluster.node.groups.lead(index, 0)
     cluster.node.groups._leader = lambda index: cluster.node.topics.get(CONSUMER_OFFSETS).partitions[index].leader  # type: ignore[union-attr]
     request = FindCoordinatorRequest(key="g")
-    assert cluster.ask(find_coordinator, request, 2).body.node_id == 0
+    assert cluster.send_request(find_coordinator, request, 2).body.node_id == 0
     index = cluster.node.groups.partition_of("g")
     cluster.elect(1, CONSUMER_OFFSETS, index)
     cluster.lost.suspect(1, 101)
-    answer = cluster.ask(find_coordinator, request, 2)
+    answer = cluster.send_request(find_coordinator, request, 2)
     cluster.pass_ms(100)
     assert not answer.is_given
     cluster.elect(0, CONSUMER_OFFSETS, index)

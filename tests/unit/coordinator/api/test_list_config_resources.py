@@ -10,7 +10,7 @@ from rota.protocol.messages.list_config_resources import ListConfigResourcesRequ
 TOPICS = [(2, "a"), (2, "b")]
 
 
-def ask(version: int, *types: int) -> ListConfigResourcesResponse:
+def send_request(version: int, *types: int) -> ListConfigResourcesResponse:
     world = World({"node.id": "3"})
     world.topic("b")
     world.topic("a")
@@ -30,11 +30,11 @@ def ask(version: int, *types: int) -> ListConfigResourcesResponse:
     ],
 )
 def test_resources_that_have_configs(version: int, types: tuple[int, ...], resources: list[tuple[int, str]]) -> None:
-    reply = ask(version, *types)
+    reply = send_request(version, *types)
     assert reply.error_code == 0
     assert [(resource.resource_type, resource.resource_name) for resource in reply.config_resources] == resources
 
 
 def test_an_unknown_type() -> None:
-    reply = ask(1, 4, 99)
+    reply = send_request(1, 4, 99)
     assert (reply.error_code, reply.config_resources) == (ErrorCode.UNSUPPORTED_VERSION, ())

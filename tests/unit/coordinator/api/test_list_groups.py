@@ -20,11 +20,11 @@ def world_with_two() -> GroupWorld:
 
 
 def names(world: GroupWorld, version: int = 5, **filters: tuple[str, ...]) -> set[str]:
-    return {group.group_id for group in world.ask(list_groups, ListGroupsRequest(**filters), version).groups}
+    return {group.group_id for group in world.send_request(list_groups, ListGroupsRequest(**filters), version).groups}
 
 
 def test_every_group_is_listed_with_its_state_and_type() -> None:
-    answer = world_with_two().ask(list_groups, ListGroupsRequest(), 5)
+    answer = world_with_two().send_request(list_groups, ListGroupsRequest(), 5)
     assert {(group.group_id, group.protocol_type, group.group_state, group.group_type) for group in answer.groups} == {
         ("stable", "consumer", "Stable", "classic"),
         ("simple", "", "Empty", "classic"),

@@ -45,7 +45,7 @@ def world() -> World:
     return world
 
 
-def ask(
+def send_request(
     world: World, *times: int, index: int = 0, name: str = "t", version: int = 11, epoch: int = -1, isolation: int = 0
 ) -> list[tuple[ErrorCode, int, int, int]]:
     """(error, timestamp, offset, leader epoch) for each time."""
@@ -102,7 +102,7 @@ def rows(response: ListOffsetsResponse) -> list[tuple[ErrorCode, int, int, int]]
     ],
 )
 def test_times(world: World, time: int, answer: tuple[int, int, int, int]) -> None:
-    assert ask(world, time) == [answer]
+    assert send_request(world, time) == [answer]
 
 
 @pytest.mark.parametrize(
@@ -110,13 +110,13 @@ def test_times(world: World, time: int, answer: tuple[int, int, int, int]) -> No
     [(-1, (0, -1, 0, 0)), (-2, (0, -1, 0, 0)), (-3, NOTHING), (-4, (0, -1, 0, 0)), (-5, NOTHING), (0, NOTHING)],
 )
 def test_times_in_an_empty_log(world: World, time: int, answer: tuple[int, int, int, int]) -> None:
-    assert ask(world, time, index=1) == [answer]
+    assert send_request(world, time, index=1) == [answer]
 
 
 @pytest.mark.parametrize(("time", "since"), [(-3, 7), (-4, 8), (-5, 9), (-6, 11)])
 def test_each_special_time_came_with_a_version(world: World, time: int, since: int) -> None:
-    assert ask(world, time, version=since - 1) == [UNSUPPORTED]
-    assert ask(world, time, version=since) != [UNSUPPORTED]
+    assert send_request(world, time, version=since - 1) == [UNSUPPORTED]
+    assert send_request(world, time, version=since) != [UNSUPPORTED]
 
 
 @pytest.mark.parametrize(
@@ -128,26 +128,26 @@ def test_each_special_time_came_with_a_version(world: World, time: int, since: i
     ],
 )
 def test_refusals(world: World, how: dict[str, Any], code: ErrorCode) -> None:
-    assert ask(world, -1, **how) == [(code, -1, -1, -1)]
+    assert send_request(world, -1, **how) == [(code, -1, -1, -1)]
 
 
 def test_a_partition_named_twice_is_an_invalid_request(world: World) -> None:
-    assert ask(world, -1, -2) == [(ErrorCode.INVALID_REQUEST, -1, -1, -1)]
+    assert send_request(world, -1, -2) == [(ErrorCode.INVALID_REQUEST, -1, -1, -1)]
 
 
 def test_read_committed_sees_the_same_end(world: World) -> None:
-    assert ask(world, -1, isolation=1) == ask(world, -1)
+    assert send_request(world, -1, isolation=1) == send_request(world, -1)
 
 
 def test_after_records_were_deleted(world: World) -> None:
     world.partition().log.delete_before(3)
-    assert ask(world, -2) == [(0, -1, 3, 0)]
-    assert ask(world, 0) == [(0, 2500, 3, 0)]
+    assert send_request(world, -2) == [(0, -1, 3, 0)]
+    assert send_request(world, 0) == [(0, 2500, 3, 0)]
 
 
 def test_offline(world: World) -> None:
     world.partition().fail("the disk is gone")
-    assert ask(world, -1) == [(ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1)]
+    assert send_request(world, -1) == [(ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1)]
 
 
 @pytest.mark.parametrize("isolation", [0, 1])
@@ -161,11 +161,11 @@ async def test_uncommitted_records_are_not_found(isolation: int) -> None:
     partition.flushed()
     partition.append(batch(b"c", timestamp=3000), flushing.now_ms)
     times = (-1, -3, 1000, 1010, 1011, 3000)
-    answers = [ask(flushing, time, isolation=isolation)[0] for time in times]
+    answers = [send_request(flushing, time, isolation=isolation)[0] for time in times]
     assert answers == [(0, -1, 2, 0), NOTHING, (0, 1000, 0, 0), (0, 1010, 1, 0), NOTHING, NOTHING]
     partition.log.flush()
     partition.flushed()
-    answers = [ask(flushing, time, isolation=isolation)[0] for time in times]
+    answers = [send_request(flushing, time, isolation=isolation)[0] for time in times]
     assert answers == [(0, -1, 3, 0), (0, 3000, 2, 0), (0, 1000, 0, 0), (0, 1010, 1, 0), *[(0, 3000, 2, 0)] * 2]
 
 
@@ -173,12 +173,12 @@ def test_the_earliest_offset_has_the_epoch_of_its_record(world: World) -> None:
     partition = world.partition()
     partition.lead(3)
     partition.append(batch(b"f"), world.now_ms)
-    assert ask(world, -2) == ask(world, -4) == [(0, -1, 0, 0)]
-    assert ask(world, -1) == [(0, -1, 6, 3)]
+    assert send_request(world, -2) == send_request(world, -4) == [(0, -1, 0, 0)]
+    assert send_request(world, -1) == [(0, -1, 6, 3)]
     partition.log.delete_before(5)
-    assert ask(world, -2) == [(0, -1, 5, 3)]
+    assert send_request(world, -2) == [(0, -1, 5, 3)]
     partition.log.delete_before(6)
-    assert ask(world, -2) == [(0, -1, 6, 3)]
+    assert send_request(world, -2) == [(0, -1, 6, 3)]
 
 
 @pytest.mark.parametrize(
@@ -192,11 +192,11 @@ def test_latest_is_refused_until_the_high_watermark_reaches_the_epoch_start(
     state.become_leader(1, (state.broker_id, 8), (state.broker_id, 8), world.now_ms)
     state.high_watermark = 3
     refused = (code, -1, -1, -1)
-    assert ask(world, -1, version=version) == [refused]
-    assert ask(world, 1000, version=version) == [(0, 1000, 0, 0)]
-    assert ask(world, -2, version=version) == [(0, -1, 0, 0)]
+    assert send_request(world, -1, version=version) == [refused]
+    assert send_request(world, 1000, version=version) == [(0, 1000, 0, 0)]
+    assert send_request(world, -2, version=version) == [(0, -1, 0, 0)]
     state.follower_fetched(8, 5, world.now_ms)
-    assert ask(world, -1, version=version) == [(0, -1, 5, 1)]
+    assert send_request(world, -1, version=version) == [(0, -1, 5, 1)]
 
 
 class TestColdSearches:
@@ -273,8 +273,8 @@ class TestColdSearches:
         assert rows(response) == [(0, 1020, 20, 0), (0, -1, 50, 0), (0, 1049, 49, 0)]
 
     def test_offsets_that_need_no_records_are_answered_at_once(self, world: World, system: FaultyFiles) -> None:
-        assert ask(world, -1) == [(0, -1, 50, 0)]
-        assert ask(world, -2) == [(0, -1, 0, 0)]
+        assert send_request(world, -1) == [(0, -1, 50, 0)]
+        assert send_request(world, -2) == [(0, -1, 0, 0)]
         assert self.own_reads(system) == []
 
 
@@ -301,7 +301,7 @@ class TestFailures:
         self, world: World, system: FaultyFiles, time: int
     ) -> None:
         system.fail("pread", ".log")
-        assert ask(world, time) == [(ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1)]
+        assert send_request(world, time) == [(ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1)]
         assert world.partition().offline is not None
 
     @pytest.mark.parametrize("time", [1005, -3])
@@ -312,6 +312,6 @@ class TestFailures:
             path.write_bytes(b"?" * path.stat().st_size)
         with capture_logs() as logs:
             for _ in range(3):
-                assert ask(world, time) == [(ErrorCode.CORRUPT_MESSAGE, -1, -1, -1)]
+                assert send_request(world, time) == [(ErrorCode.CORRUPT_MESSAGE, -1, -1, -1)]
         assert [line["log_level"] for line in logs] == ["error"]
         assert world.partition().offline is None

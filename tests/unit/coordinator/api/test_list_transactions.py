@@ -14,7 +14,7 @@ from rota.protocol.messages.list_transactions import ListTransactionsRequest, Li
 
 
 def listed(world: TransactionWorld, **filters: Any) -> ListTransactionsResponse:
-    response: ListTransactionsResponse = world.ask(list_transactions, ListTransactionsRequest(**filters), 2)
+    response: ListTransactionsResponse = world.send_request(list_transactions, ListTransactionsRequest(**filters), 2)
     assert not response.error_code
     return response
 
@@ -100,7 +100,7 @@ def test_a_pattern_knows_all_characters() -> None:
 @pytest.mark.parametrize("pattern", ["(", "a**", "(?=a)", r"\1"])
 def test_an_invalid_pattern_is_refused(pattern: str) -> None:
     request = ListTransactionsRequest(transactional_id_pattern=pattern)
-    response = three().ask(list_transactions, request, 2)
+    response = three().send_request(list_transactions, request, 2)
     assert (response.error_code, response.transaction_states) == (ErrorCode.INVALID_REGULAR_EXPRESSION, ())
 
 
@@ -108,7 +108,7 @@ def test_lit2_a_pattern_that_takes_too_much_work_is_refused() -> None:
     world = TransactionWorld()
     world.init("a" * 1_000)
     request = ListTransactionsRequest(transactional_id_pattern="((.?){100}){90}")
-    assert world.ask(list_transactions, request, 2).error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert world.send_request(list_transactions, request, 2).error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
 
 
 @pytest.mark.parametrize(("count", "error"), [(8, ErrorCode.NONE), (40, ErrorCode.INVALID_REGULAR_EXPRESSION)])
@@ -116,7 +116,7 @@ def test_lit2_a_pattern_that_takes_too_much_work_with_all_ids_is_refused(count: 
     world = TransactionWorld()
     for number in range(count):
         world.init(chr(0x4E00 + number) * 100)
-    response = world.ask(list_transactions, ListTransactionsRequest(transactional_id_pattern="(.?){200}"), 2)
+    response = world.send_request(list_transactions, ListTransactionsRequest(transactional_id_pattern="(.?){200}"), 2)
     assert (response.error_code, len(response.transaction_states)) == (error, 0 if error else count)
 
 
@@ -169,6 +169,6 @@ def test_lit2_the_log_has_the_begin_of_a_pattern_that_is_too_expensive() -> None
     world.init("a" * 10_000)
     pattern = "(.?){1000}" * 6 + "x" * 2_000
     with capture_logs() as logs:
-        reply = world.ask(list_transactions, ListTransactionsRequest(transactional_id_pattern=pattern), 2)
+        reply = world.send_request(list_transactions, ListTransactionsRequest(transactional_id_pattern=pattern), 2)
     assert reply.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
     assert [each["pattern"] for each in logs] == [pattern[:PATTERN_CHARS_SHOWN_MAX]]

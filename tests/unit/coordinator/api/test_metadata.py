@@ -21,7 +21,7 @@ def requested(*topics: str | bytes | None) -> tuple[MetadataRequestTopic, ...]:
     )
 
 
-def ask(
+def send_request(
     world: World, topics: tuple[MetadataRequestTopic, ...] | None, version: int = 12, create: bool = False, **how: bool
 ) -> MetadataResponse:
     request = MetadataRequest(topics=topics, allow_auto_topic_creation=create, **how)
@@ -39,7 +39,7 @@ def codes(reply: MetadataResponse) -> dict[str | None, int]:
 
 def test_the_cluster_is_this_broker() -> None:
     world = World({"node.id": "7", "broker.rack": "r1"})
-    reply = ask(world, ())
+    reply = send_request(world, ())
     (broker,) = reply.brokers
     assert (broker.node_id, broker.host, broker.port, broker.rack) == (7, "127.0.0.1", 9092, "r1")
     assert reply.controller_id == 7
@@ -50,7 +50,7 @@ def test_the_cluster_is_this_broker() -> None:
 def test_a_topic_by_name() -> None:
     world = World()
     topic = world.topic("t", 2)
-    (found,) = ask(world, requested("t")).topics
+    (found,) = send_request(world, requested("t")).topics
     assert (found.name, found.topic_id, found.is_internal, found.error_code) == ("t", topic.topic_id, False, 0)
     assert [(p.partition_index, p.leader_id, p.leader_epoch, p.replica_nodes) for p in found.partitions] == [
         (0, world.node.config.node_id, 0, (world.node.config.node_id,)),
@@ -63,16 +63,16 @@ def test_all_topics_and_none() -> None:
     world = World()
     world.topic("a")
     world.topic("b")
-    assert set(codes(ask(world, None, 1))) == {"a", "b"}
-    assert set(codes(ask(world, (), 0))) == {"a", "b"}
-    assert ask(world, (), 1).topics == ()
+    assert set(codes(send_request(world, None, 1))) == {"a", "b"}
+    assert set(codes(send_request(world, (), 0))) == {"a", "b"}
+    assert send_request(world, (), 1).topics == ()
 
 
 def test_topics_by_id() -> None:
     world = World()
     topic = world.topic("t")
-    assert codes(ask(world, requested(topic.topic_id, topic.topic_id))) == {"t": 0}
-    (unknown,) = ask(world, requested(b"x" * 16)).topics
+    assert codes(send_request(world, requested(topic.topic_id, topic.topic_id))) == {"t": 0}
+    (unknown,) = send_request(world, requested(b"x" * 16)).topics
     assert (unknown.name, unknown.topic_id, unknown.error_code) == (None, b"x" * 16, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
@@ -81,14 +81,14 @@ def test_an_id_outweighs_names() -> None:
     topic = world.topic("t")
     world.topic("other")
     both = MetadataRequestTopic(name="other", topic_id=topic.topic_id)
-    assert codes(ask(world, (both, *requested("other")))) == {"t": 0}
+    assert codes(send_request(world, (both, *requested("other")))) == {"t": 0}
 
 
 @pytest.mark.parametrize(
     ("topic", "version"), [(b"x" * 16, 10), (b"x" * 16, 11), (None, 11), (None, 12), (UUID_ZERO, 13)]
 )
 def test_topic_ids_and_null_names_are_refused_by_version(topic: str | bytes | None, version: int) -> None:
-    reply = ask(World(), requested(topic), version)
+    reply = send_request(World(), requested(topic), version)
     assert [topic.error_code for topic in reply.topics] == [ErrorCode.INVALID_REQUEST]
     assert reply.error_code == (ErrorCode.INVALID_REQUEST if version == 13 else 0)
     assert reply.brokers == ()
@@ -97,7 +97,7 @@ def test_topic_ids_and_null_names_are_refused_by_version(topic: str | bytes | No
 def test_unknown_and_wrong_names() -> None:
     world = World()
     world.topic("t")
-    assert codes(ask(world, requested("nope", "t", "a b", "nope", ""))) == {
+    assert codes(send_request(world, requested("nope", "t", "a b", "nope", ""))) == {
         "nope": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         "t": 0,
         "a b": ErrorCode.INVALID_TOPIC_EXCEPTION,
@@ -109,32 +109,32 @@ def test_unknown_and_wrong_names() -> None:
 def test_a_missing_topic_is_created_and_returned_by_the_next_request() -> None:
     world = World({"num.partitions": "3"})
     world.topic("t")
-    reply = ask(world, requested("new", "t", "a b"), 9, create=True)
+    reply = send_request(world, requested("new", "t", "a b"), 9, create=True)
     unknown, invalid = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION
     assert codes(reply) == {"new": unknown, "t": 0, "a b": invalid}
     assert reply.topics[0].partitions == ()
     assert world.partition("new", 2).high_watermark == 0
-    again = ask(world, requested("new"), 9, create=True)
+    again = send_request(world, requested("new"), 9, create=True)
     assert codes(again) == {"new": 0}
     assert len(again.topics[0].partitions) == 3
 
 
 def test_creation_needs_the_broker_too() -> None:
     world = World({"auto.create.topics.enable": "false"})
-    assert codes(ask(world, requested("new"), 9, create=True)) == {"new": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert codes(send_request(world, requested("new"), 9, create=True)) == {"new": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 def test_a_refused_auto_creation_returns_its_error() -> None:
     world = World({"default.replication.factor": "3"})
     world.topic("a.b")
-    assert codes(ask(world, requested("new"), 9, create=True)) == {"new": ErrorCode.INVALID_REPLICATION_FACTOR}
-    assert codes(ask(world, requested("a_b"), 9, create=True)) == {"a_b": ErrorCode.INVALID_TOPIC_EXCEPTION}
+    assert codes(send_request(world, requested("new"), 9, create=True)) == {"new": ErrorCode.INVALID_REPLICATION_FACTOR}
+    assert codes(send_request(world, requested("a_b"), 9, create=True)) == {"a_b": ErrorCode.INVALID_TOPIC_EXCEPTION}
 
 
 def test_the_offsets_topic_is_created_with_its_own_partition_count() -> None:
     world = GroupWorld()
     for code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE):
-        reply = ask(world, requested("__consumer_offsets", "__transaction_state"), 9, create=True)
+        reply = send_request(world, requested("__consumer_offsets", "__transaction_state"), 9, create=True)
         assert codes(reply) == {"__consumer_offsets": code, "__transaction_state": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
         assert all(topic.is_internal for topic in reply.topics)
     assert len(reply.topics[0].partitions) == 4
@@ -143,7 +143,7 @@ def test_the_offsets_topic_is_created_with_its_own_partition_count() -> None:
 def test_authorized_operations_are_returned_on_request() -> None:
     world = World()
     world.topic("t")
-    reply = ask(
+    reply = send_request(
         world,
         requested("t", "nope"),
         9,
@@ -152,7 +152,7 @@ def test_authorized_operations_are_returned_on_request() -> None:
     )
     assert [topic.topic_authorized_operations for topic in reply.topics] == [3576, 3576]
     assert reply.cluster_authorized_operations == 8096
-    assert ask(world, requested("t")).topics[0].topic_authorized_operations == -2147483648
+    assert send_request(world, requested("t")).topics[0].topic_authorized_operations == -2147483648
 
 
 def test_a_partition_whose_disk_failed_has_no_leader() -> None:
@@ -161,7 +161,7 @@ def test_a_partition_whose_disk_failed_has_no_leader() -> None:
     with capture_logs():
         world.partition("t", 1).fail("disk")
     me = world.node.config.node_id
-    partitions = ask(world, requested("t")).topics[0].partitions
+    partitions = send_request(world, requested("t")).topics[0].partitions
     assert [(p.error_code, p.leader_id, p.offline_replicas) for p in partitions] == [
         (0, me, ()),
         (ErrorCode.LEADER_NOT_AVAILABLE, -1, (me,)),

@@ -43,7 +43,7 @@ def stored(world: GroupWorld, group_id: str = "g") -> dict[tuple[str, int], int]
 @pytest.mark.parametrize("version", range(2, 10))
 def test_a_simple_consumer_commits(version: int) -> None:
     world = GroupWorld().open()
-    assert codes(world.ask(offset_commit, commit_request(7), version)) == [[0]]
+    assert codes(world.send_request(offset_commit, commit_request(7), version)) == [[0]]
     assert stored(world) == {("t", 0): 7}
 
 
@@ -54,7 +54,7 @@ def test_version_10_names_topics_by_id() -> None:
     partitions = (OffsetCommitRequestPartition(partition_index=1, committed_offset=7),)
     known = OffsetCommitRequestTopic(topic_id=topic.topic_id, partitions=partitions)
     unknown = OffsetCommitRequestTopic(topic_id=b"x" * 16, partitions=partitions)
-    answer = world.ask(offset_commit, commit_request(0, topics=(known, unknown)), 10)
+    answer = world.send_request(offset_commit, commit_request(0, topics=(known, unknown)), 10)
     assert codes(answer) == [[0], [ErrorCode.UNKNOWN_TOPIC_ID]]
     assert [found.topic_id for found in answer.topics] == [topic.topic_id, b"x" * 16]
     assert stored(world) == {("t", 1): 7}
@@ -80,7 +80,7 @@ def test_an_unknown_topic_and_too_long_metadata_do_not_affect_other_partitions()
         OffsetCommitRequestTopic(name="t", partitions=parts),
         OffsetCommitRequestTopic(name="none", partitions=parts[:1]),
     )
-    answer = world.ask(offset_commit, commit_request(0, topics=topics), 8)
+    answer = world.send_request(offset_commit, commit_request(0, topics=topics), 8)
     missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert codes(answer) == [[ErrorCode.OFFSET_METADATA_TOO_LARGE, 0, missing], [missing]]
     assert stored(world) == {("t", 1): 2}
@@ -89,21 +89,21 @@ def test_an_unknown_topic_and_too_long_metadata_do_not_affect_other_partitions()
 @pytest.mark.parametrize(("version", "code"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)])
 def test_a_member_of_a_group_that_does_not_exist(version: int, code: ErrorCode) -> None:
     request = commit_request(7, generation_id_or_member_epoch=3, member_id="m")
-    assert codes(GroupWorld().open().ask(offset_commit, request, version)) == [[code]]
+    assert codes(GroupWorld().open().send_request(offset_commit, request, version)) == [[code]]
 
 
 def test_a_group_with_members_takes_commits_of_its_members_only() -> None:
     world = GroupWorld().open()
     member = world.member()
-    assert codes(world.ask(offset_commit, commit_request(7), 8)) == [[ErrorCode.UNKNOWN_MEMBER_ID]]
+    assert codes(world.send_request(offset_commit, commit_request(7), 8)) == [[ErrorCode.UNKNOWN_MEMBER_ID]]
     stale = commit_request(7, generation_id_or_member_epoch=0, member_id=member.member_id)
-    assert codes(world.ask(offset_commit, stale, 8)) == [[ErrorCode.ILLEGAL_GENERATION]]
+    assert codes(world.send_request(offset_commit, stale, 8)) == [[ErrorCode.ILLEGAL_GENERATION]]
     assert stored(world) == {}
     long = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="x" * 4097)
     too_long = commit_request(0, topics=(OffsetCommitRequestTopic(name="t", partitions=(long,)),))
-    assert codes(world.ask(offset_commit, too_long, 8)) == [[ErrorCode.UNKNOWN_MEMBER_ID]]
+    assert codes(world.send_request(offset_commit, too_long, 8)) == [[ErrorCode.UNKNOWN_MEMBER_ID]]
     accepted = commit_request(7, generation_id_or_member_epoch=1, member_id=member.member_id)
-    assert codes(world.ask(offset_commit, accepted, 8)) == [[0]]
+    assert codes(world.send_request(offset_commit, accepted, 8)) == [[0]]
     assert stored(world) == {("t", 0): 7}
 
 
@@ -149,7 +149,7 @@ def test_g4_a_commit_that_is_decided_at_once_is_the_commit_of_the_event(monkeypa
 
 def test_a_mistake_in_a_group_is_answered_and_stops_its_shard(monkeypatch: pytest.MonkeyPatch) -> None:
     world = GroupWorld().open()
-    world.ask(offset_commit, commit_request(6), 8)
+    world.send_request(offset_commit, commit_request(6), 8)
 
     def mistaken(group: HostedGroup, records: object) -> None:
         raise RuntimeError("nobody wrote a test for this")
@@ -165,12 +165,12 @@ def test_a_mistake_in_a_group_is_answered_and_stops_its_shard(monkeypatch: pytes
 def test_before_the_offsets_topic_exists_this_is_not_the_coordinator() -> None:
     world = GroupWorld()
     world.topic("t")
-    assert codes(world.ask(offset_commit, commit_request(7), 8)) == [[ErrorCode.NOT_COORDINATOR]]
+    assert codes(world.send_request(offset_commit, commit_request(7), 8)) == [[ErrorCode.NOT_COORDINATOR]]
 
 
 def test_a_retention_time_of_old_clients_is_kept_with_the_offset() -> None:
     world = GroupWorld().open()
-    world.ask(offset_commit, commit_request(7, retention_time_ms=1_000), 4)
+    world.send_request(offset_commit, commit_request(7, retention_time_ms=1_000), 4)
     shard = world.node.groups.ready("g")
     assert not isinstance(shard, ErrorCode)
     (value,) = shard.machines["g"].offsets.values()
@@ -180,7 +180,7 @@ def test_a_retention_time_of_old_clients_is_kept_with_the_offset() -> None:
 
 def test_a_retention_time_without_end_is_taken() -> None:
     world = GroupWorld().open()
-    assert codes(world.ask(offset_commit, commit_request(7, retention_time_ms=(1 << 63) - 1), 3)) == [[0]]
+    assert codes(world.send_request(offset_commit, commit_request(7, retention_time_ms=(1 << 63) - 1), 3)) == [[0]]
 
 
 def large_topics(count: int, metadata: str) -> tuple[OffsetCommitRequestTopic, ...]:
@@ -222,8 +222,8 @@ def test_co8_commits_of_one_tick_are_not_cut_inside_a_commit() -> None:
 def test_co8_offsets_that_do_not_fit_into_one_batch_are_refused_as_a_whole() -> None:
     world = GroupWorld().open()
     world.topic("wide", 300)
-    answer = world.ask(offset_commit, commit_request(0, topics=large_topics(300, "m" * 4_000)), 8)
+    answer = world.send_request(offset_commit, commit_request(0, topics=large_topics(300, "m" * 4_000)), 8)
     assert codes(answer) == [[ErrorCode.UNKNOWN_SERVER_ERROR] * 300]
     assert stored(world) == {}
-    answer = world.ask(offset_commit, commit_request(0, topics=large_topics(300, "m" * 3_000)), 8)
+    answer = world.send_request(offset_commit, commit_request(0, topics=large_topics(300, "m" * 3_000)), 8)
     assert codes(answer) == [[0] * 300]

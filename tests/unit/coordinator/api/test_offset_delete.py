@@ -24,7 +24,7 @@ def test_offsets_of_an_empty_group_may_go() -> None:
     world = GroupWorld().open()
     world.commit(7)
     world.commit(8, partition=1)
-    assert codes(world.ask(offset_delete, request("g", "t", 0, 2, 9), 0)) == [
+    assert codes(world.send_request(offset_delete, request("g", "t", 0, 2, 9), 0)) == [
         (0, 0),
         (2, 0),
         (9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
@@ -37,17 +37,17 @@ def test_offsets_of_an_empty_group_may_go() -> None:
 def test_a_subscribed_topic_keeps_its_offsets() -> None:
     world = GroupWorld().open()
     world.member()
-    assert codes(world.ask(offset_delete, request(), 0)) == [(0, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)]
+    assert codes(world.send_request(offset_delete, request(), 0)) == [(0, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)]
 
 
 def test_offsets_of_an_unsubscribed_topic_can_be_deleted_while_the_group_is_active() -> None:
     world = GroupWorld().open()
     world.topic("other")
     world.member()
-    assert codes(world.ask(offset_delete, request("g", "other"), 0)) == [(0, 0)]
+    assert codes(world.send_request(offset_delete, request("g", "other"), 0)) == [(0, 0)]
 
 
 def test_unknown_and_unnamed_groups() -> None:
     world = GroupWorld().open()
-    assert world.ask(offset_delete, request("none"), 0).error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    assert world.ask(offset_delete, request(""), 0).error_code == ErrorCode.INVALID_GROUP_ID
+    assert world.send_request(offset_delete, request("none"), 0).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert world.send_request(offset_delete, request(""), 0).error_code == ErrorCode.INVALID_GROUP_ID

@@ -28,7 +28,7 @@ def many(*groups: OffsetFetchRequestGroup) -> OffsetFetchRequest:
 def test_committed_offsets_are_returned_with_their_metadata(version: int) -> None:
     world = GroupWorld().open()
     world.commit(7, metadata="half way")
-    answer = world.ask(offset_fetch, single(0, 1), version)
+    answer = world.send_request(offset_fetch, single(0, 1), version)
     assert answer.error_code == 0
     first, second = answer.topics[0].partitions
     assert (first.committed_offset, first.committed_leader_epoch, first.metadata) == (7, 5, "half way")
@@ -41,7 +41,7 @@ def test_no_topics_means_all_of_them(version: int) -> None:
     world = GroupWorld().open()
     world.commit(7)
     world.commit(8, partition=2)
-    answer = world.ask(offset_fetch, OffsetFetchRequest(group_id="g", topics=None), version)
+    answer = world.send_request(offset_fetch, OffsetFetchRequest(group_id="g", topics=None), version)
     (topic,) = answer.topics
     assert [(partition.partition_index, partition.committed_offset) for partition in topic.partitions] == [
         (0, 7),
@@ -50,7 +50,7 @@ def test_no_topics_means_all_of_them(version: int) -> None:
 
 
 def test_an_unknown_group_has_no_offsets() -> None:
-    answer = GroupWorld().open().ask(offset_fetch, single(0), 7)
+    answer = GroupWorld().open().send_request(offset_fetch, single(0), 7)
     assert [partition.committed_offset for partition in answer.topics[0].partitions] == [-1]
 
 
@@ -63,7 +63,7 @@ def test_many_groups_at_once(version: int) -> None:
     request = many(
         OffsetFetchRequestGroup(group_id="a", topics=topics), OffsetFetchRequestGroup(group_id="b", topics=None)
     )
-    answer = world.ask(offset_fetch, request, version)
+    answer = world.send_request(offset_fetch, request, version)
     assert [(group.group_id, group.topics[0].partitions[0].committed_offset) for group in answer.groups] == [
         ("a", 7),
         ("b", 8),
@@ -79,11 +79,11 @@ def test_version_10_names_topics_by_id() -> None:
         OffsetFetchRequestTopics(topic_id=topic.topic_id, partition_indexes=(0,)),
         OffsetFetchRequestTopics(topic_id=b"x" * 16, partition_indexes=(0,)),
     )
-    answer = world.ask(offset_fetch, many(OffsetFetchRequestGroup(group_id="g", topics=requested)), 10)
+    answer = world.send_request(offset_fetch, many(OffsetFetchRequestGroup(group_id="g", topics=requested)), 10)
     known, unknown = answer.groups[0].topics
     assert (known.topic_id, known.partitions[0].committed_offset) == (topic.topic_id, 7)
     assert (unknown.topic_id, unknown.partitions[0].error_code) == (b"x" * 16, ErrorCode.UNKNOWN_TOPIC_ID)
-    everything = world.ask(offset_fetch, many(OffsetFetchRequestGroup(group_id="g", topics=None)), 10)
+    everything = world.send_request(offset_fetch, many(OffsetFetchRequestGroup(group_id="g", topics=None)), 10)
     assert everything.groups[0].topics[0].topic_id == topic.topic_id
 
 
@@ -93,7 +93,7 @@ def test_version_10_shows_no_offset_of_a_deleted_topic_of_that_name() -> None:
     eager_tasks.run_eagerly(world.node.topics.delete("t"))
     topic = world.topic("t", 3)
     requested = (OffsetFetchRequestTopics(topic_id=topic.topic_id, partition_indexes=(0,)),)
-    answer = world.ask(offset_fetch, many(OffsetFetchRequestGroup(group_id="g", topics=requested)), 10)
+    answer = world.send_request(offset_fetch, many(OffsetFetchRequestGroup(group_id="g", topics=requested)), 10)
     partition = answer.groups[0].topics[0].partitions[0]
     assert (partition.committed_offset, partition.error_code) == (-1, ErrorCode.NONE)
 
@@ -113,7 +113,9 @@ def test_a_read_waits_for_the_write_that_it_saw(version: int) -> None:
 
 def test_before_the_offsets_topic_exists_this_is_not_the_coordinator() -> None:
     world = GroupWorld()
-    assert world.ask(offset_fetch, single(0), 7).error_code == ErrorCode.NOT_COORDINATOR
-    assert world.ask(offset_fetch, single(0), 1).topics[0].partitions[0].error_code == ErrorCode.NOT_COORDINATOR
-    answer = world.ask(offset_fetch, many(OffsetFetchRequestGroup(group_id="g", topics=None)), 8)
+    assert world.send_request(offset_fetch, single(0), 7).error_code == ErrorCode.NOT_COORDINATOR
+    assert (
+        world.send_request(offset_fetch, single(0), 1).topics[0].partitions[0].error_code == ErrorCode.NOT_COORDINATOR
+    )
+    answer = world.send_request(offset_fetch, many(OffsetFetchRequestGroup(group_id="g", topics=None)), 8)
     assert answer.groups[0].error_code == ErrorCode.NOT_COORDINATOR

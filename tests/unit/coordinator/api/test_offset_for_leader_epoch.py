@@ -24,7 +24,7 @@ def world() -> World:
     return world
 
 
-def ask(world: World, epoch: int, index: int = 0, name: str = "t", current: int = -1) -> tuple[int, int, int]:
+def send_request(world: World, epoch: int, index: int = 0, name: str = "t", current: int = -1) -> tuple[int, int, int]:
     partition = OffsetForLeaderPartition(partition=index, current_leader_epoch=current, leader_epoch=epoch)
     request = OffsetForLeaderEpochRequest(topics=(OffsetForLeaderTopic(topic=name, partitions=(partition,)),))
     response: Any = world.serve(offset_for_leader_epoch, request, 4)
@@ -48,9 +48,9 @@ def ask(world: World, epoch: int, index: int = 0, name: str = "t", current: int 
     ],
 )
 def test_where_epochs_ended(world: World, how: dict[str, Any], answer: tuple[int, int, int]) -> None:
-    assert ask(world, **how) == answer
+    assert send_request(world, **how) == answer
 
 
 def test_offline(world: World) -> None:
     world.partition().fail("the disk is gone")
-    assert ask(world, 0) == (ErrorCode.KAFKA_STORAGE_ERROR, -1, -1)
+    assert send_request(world, 0) == (ErrorCode.KAFKA_STORAGE_ERROR, -1, -1)

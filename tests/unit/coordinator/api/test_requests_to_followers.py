@@ -55,10 +55,12 @@ def send(world: World, acks: int = -1) -> Any:
     return world.serve(produce, produce_request(batch(b"a"), acks=acks), 9)
 
 
-@pytest.mark.parametrize("ask", [lists, looks_for_an_epoch, deletes, produces, lambda world: produces(world, 1)])
-def test_only_the_leader_answers(ask: Any) -> None:
+@pytest.mark.parametrize(
+    "send_request", [lists, looks_for_an_epoch, deletes, produces, lambda world: produces(world, 1)]
+)
+def test_only_the_leader_answers(send_request: Any) -> None:
     world = Cluster(leader=1)
-    assert ask(world) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert send_request(world) == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert world.partition().log.log_end_offset == 0
 
 

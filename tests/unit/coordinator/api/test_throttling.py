@@ -62,7 +62,7 @@ class Throttled(World):
     def set(self, key: str, rate: int | None) -> None:
         assert alter(self, entry({"user": "ANONYMOUS"}, (key, rate))) == [(0, None)]
 
-    def ask(self, api: Any, request: Any, version: int) -> Any:
+    def send_request(self, api: Any, request: Any, version: int) -> Any:
         call = Call(version, "test", "/127.0.0.1", "127.0.0.1", 9092, 1, mute=self.muted_ms.append)
         return api(self.node, call, request)
 
@@ -70,8 +70,8 @@ class Throttled(World):
 @pytest.mark.parametrize("acks", [-1, 1])
 def test_a_producer_above_its_quota_is_throttled_and_its_records_are_written(acks: int) -> None:
     world = Throttled("producer_byte_rate", 1.5)
-    assert world.ask(produce, produce_request(RECORDS, acks=acks), 9).throttle_time_ms == 0
-    response = world.ask(produce, produce_request(RECORDS, acks=acks), 9)
+    assert world.send_request(produce, produce_request(RECORDS, acks=acks), 9).throttle_time_ms == 0
+    response = world.send_request(produce, produce_request(RECORDS, acks=acks), 9)
     over_ms = 1_000 * 2 * len(RECORDS) // world.rate - 10_000
     assert response.throttle_time_ms in (over_ms, over_ms + 1)
     assert world.muted_ms == [response.throttle_time_ms]
@@ -90,59 +90,59 @@ def test_records_that_are_refused_for_want_of_permission_count() -> None:
             world.node.authorizer.replace(ResourcePattern.parse(f"TOPIC:LITERAL:{name}"), [entry])
         world.now_ms += 1_000_000
         world.muted_ms.clear()
-        response = world.ask(serve, produces([(name, 0, RECORDS) for name in topics]), 9)
+        response = world.send_request(serve, produces([(name, 0, RECORDS) for name in topics]), 9)
         assert response.throttle_time_ms == max(world.muted_ms) > 0
         codes = {topic.name: topic.partition_responses[0].error_code for topic in response.responses}
         assert codes == {name: (3 if name == "u" else 0) if name in patterns else 29 for name in topics}
     world.node.authorizer = Authorizer()
     world.muted_ms.clear()
     with pytest.raises(CloseConnection):
-        world.ask(serve, produce_request(RECORDS, acks=0), 9)
+        world.send_request(serve, produce_request(RECORDS, acks=0), 9)
     assert world.muted_ms
 
 
 def test_a_producer_without_responses_is_muted() -> None:
     world = Throttled("producer_byte_rate", 0.5)
-    assert world.ask(produce, produce_request(RECORDS, acks=0), 9) is None
+    assert world.send_request(produce, produce_request(RECORDS, acks=0), 9) is None
     assert len(world.muted_ms) == 1
 
 
 def test_a_throttled_consumer_gets_an_empty_response_and_its_records_after_the_throttle_time() -> None:
     world = Throttled("consumer_byte_rate", 1.5)
-    world.ask(produce, produce_request(RECORDS), 9)
-    ask = partial(world.ask, fetch, fetch_request(("t", 0, 0)), 12)
-    assert ask().responses[0].partitions[0].records
-    throttled = ask()
+    world.send_request(produce, produce_request(RECORDS), 9)
+    send_request = partial(world.send_request, fetch, fetch_request(("t", 0, 0)), 12)
+    assert send_request().responses[0].partitions[0].records
+    throttled = send_request()
     assert (throttled.responses, throttled.session_id, throttled.error_code) == ((), 0, 0)
     assert world.muted_ms == [throttled.throttle_time_ms]
     world.now_ms += BURST_WINDOWS * 1_000 + throttled.throttle_time_ms
-    assert ask().responses[0].partitions[0].records
+    assert send_request().responses[0].partitions[0].records
     assert len(world.muted_ms) == 1
 
 
 def test_a_session_goes_on_after_a_throttled_response() -> None:
     world = Throttled("consumer_byte_rate", 1.5)
-    first = world.ask(fetch, fetch_request(("t", 0, 0), session_epoch=0), 12)
+    first = world.send_request(fetch, fetch_request(("t", 0, 0), session_epoch=0), 12)
     assert first.session_id > 0
     for _ in range(2):
-        world.ask(produce, produce_request(RECORDS), 9)
+        world.send_request(produce, produce_request(RECORDS), 9)
     session = {"session_id": first.session_id, "max_bytes": len(RECORDS)}
-    ask = partial(world.ask, fetch)
-    sent = ask(fetch_request(("t", 0, 0), session_epoch=1, **session), 12)
+    send_request = partial(world.send_request, fetch)
+    sent = send_request(fetch_request(("t", 0, 0), session_epoch=1, **session), 12)
     assert sent.responses[0].partitions[0].records
-    throttled = ask(fetch_request(("t", 0, 1), session_epoch=2, **session), 12)
+    throttled = send_request(fetch_request(("t", 0, 1), session_epoch=2, **session), 12)
     assert (throttled.session_id, throttled.responses, throttled.error_code) == (first.session_id, (), 0)
     assert throttled.throttle_time_ms > 0
     world.now_ms += 2 * BURST_WINDOWS * 1_000
-    assert ask(fetch_request(session_epoch=3, **session), 12).responses[0].partitions[0].records
+    assert send_request(fetch_request(session_epoch=3, **session), 12).responses[0].partitions[0].records
 
 
 def test_a_fetch_that_waited_is_throttled_when_it_ends() -> None:
     world = Throttled("consumer_byte_rate", 1.5)
-    world.ask(produce, produce_request(RECORDS), 9)
-    ask = partial(world.ask, fetch, version=12)
-    ask(fetch_request(("t", 0, 0)))
-    reply = ask(fetch_request(("t", 0, 1), max_wait_ms=500))
+    world.send_request(produce, produce_request(RECORDS), 9)
+    send_request = partial(world.send_request, fetch, version=12)
+    send_request(fetch_request(("t", 0, 0)))
+    reply = send_request(fetch_request(("t", 0, 1), max_wait_ms=500))
     assert not reply.answered
     world.set("consumer_byte_rate", world.rate // 2)
     world.after(500)
@@ -155,7 +155,7 @@ def test_without_quotas_nothing_is_throttled() -> None:
     world = Throttled("producer_byte_rate", 0.1)
     world.set("producer_byte_rate", None)
     assert world.node.client_throttle is None
-    assert world.ask(produce, produce_request(RECORDS), 9).throttle_time_ms == 0
+    assert world.send_request(produce, produce_request(RECORDS), 9).throttle_time_ms == 0
     assert world.muted_ms == []
 
 
@@ -195,13 +195,13 @@ def test_the_time_of_the_loop_counts_and_throttles() -> None:
         return delayed if request == "delayed" else response
 
     handler = handler_of(serve, clock)
-    world.ask(handler.serve, None, 0)
+    world.send_request(handler.serve, None, 0)
     handler.encode(response)
     handler.decode(b"")
-    assert world.ask(handler.serve, None, 0).throttle_time_ms == 0
-    throttled = world.ask(handler.serve, None, 0)
+    assert world.send_request(handler.serve, None, 0).throttle_time_ms == 0
+    throttled = world.send_request(handler.serve, None, 0)
     assert (throttled.throttle_time_ms, response.throttle_time_ms) == (1_000, 0)
-    world.ask(handler.serve, "delayed", 0)
+    world.send_request(handler.serve, "delayed", 0)
     delayed.answer(response)
     assert delayed.value is not None
     assert delayed.value.throttle_time_ms == 1_000
@@ -236,7 +236,7 @@ def is_throttled(api: str, authorizer: Authorizer | None, request: Any = None) -
 
     handler = handler_of(serve, clock, api)
     for _ in range(3):
-        world.ask(handler.serve, request or of_a_follower(api), 4)
+        world.send_request(handler.serve, request or of_a_follower(api), 4)
         world.serve(handler.serve, None, 4)  # the broker itself
     return bool(world.muted_ms)
 
@@ -269,7 +269,7 @@ def test_what_brokers_ask_as_clients_do_is_not_exempt_as_in_kafka(api: str) -> N
 
 def mutate(world: Throttled, api: Any, request: Any, version: int) -> tuple[list[int], int]:
     """The error codes of the topics, and the throttle time."""
-    response = answered(world.ask(api, request, version))
+    response = answered(world.send_request(api, request, version))
     topics = getattr(response, "topics", None) or getattr(response, "results", None) or response.responses
     return [each.error_code for each in topics], response.throttle_time_ms
 
@@ -312,13 +312,13 @@ def test_topics_that_metadata_creates_count_as_mutations() -> None:
     world.set("controller_mutation_rate", 1)
     names = [f"auto-{index}" for index in range(15)]
     request = MetadataRequest(topics=tuple(MetadataRequestTopic(name=name) for name in names))
-    response = answered(world.ask(metadata, request, 9))
+    response = answered(world.send_request(metadata, request, 9))
     assert {topic.error_code for topic in response.topics} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert (response.throttle_time_ms, world.muted_ms) == (0, [])
     assert sum(name in world.node.topics for name in names) == 12
     assert world.node.client_throttle is not None
     assert world.node.client_throttle.throttled == {"controller_mutation_rate": (3, 0)}
     world.now_ms += 1_000
-    answered(world.ask(metadata, request, 9))
+    answered(world.send_request(metadata, request, 9))
     assert sum(name in world.node.topics for name in names) == 13
     assert mutate(world, create_topics, creates("a"), 7) == ([QUOTA], 1_000)

@@ -59,13 +59,13 @@ class TransactionWorld(GroupWorld):
         return reply
 
     def commit(self, offset: int, *, version: int = 4, producer_id: int = 7, epoch: int = 0, **member: Any) -> E:
-        response = self.ask(txn_offset_commit, request(offset, producer_id, epoch, **member), version)
+        response = self.send_request(txn_offset_commit, request(offset, producer_id, epoch, **member), version)
         return E(response.topics[0].partitions[0].error_code)
 
     def plain_commit(self, offset: int) -> None:
         partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
         topic = OffsetCommitRequestTopic(name="t", partitions=(partition,))
-        self.ask(offset_commit, OffsetCommitRequest(group_id="g", topics=(topic,)), 7)
+        self.send_request(offset_commit, OffsetCommitRequest(group_id="g", topics=(topic,)), 7)
 
     def end(self, *, is_commit: bool, producer_id: int = 7, epoch: int = 0) -> E:
         marker = WritableTxnMarker(
@@ -82,7 +82,9 @@ class TransactionWorld(GroupWorld):
 
     def fetch(self, *, stable: bool = False) -> tuple[int, E]:
         topics = (OffsetFetchRequestTopic(name="t", partition_indexes=(0,)),)
-        found = self.ask(offset_fetch, OffsetFetchRequest(group_id="g", topics=topics, require_stable=stable), 7)
+        found = self.send_request(
+            offset_fetch, OffsetFetchRequest(group_id="g", topics=topics, require_stable=stable), 7
+        )
         (partition,) = found.topics[0].partitions
         return partition.committed_offset, E(partition.error_code)
 
@@ -227,7 +229,7 @@ def test_partitions_that_do_not_exist_are_refused_alone(world: TransactionWorld)
     partitions = tuple(TxnOffsetCommitRequestPartition(partition_index=n, committed_offset=5) for n in (0, 99))
     wanted = request(5)
     wanted.topics = (TxnOffsetCommitRequestTopic(name="t", partitions=partitions),)
-    response = world.ask(txn_offset_commit, wanted, 4)
+    response = world.send_request(txn_offset_commit, wanted, 4)
     assert [each.error_code for each in response.topics[0].partitions] == [E.NONE, E.UNKNOWN_TOPIC_OR_PARTITION]
 
 

@@ -10,7 +10,7 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 
 
-def ask(version: int, *updates: tuple[str, int, int]) -> UpdateFeaturesResponse:
+def send_request(version: int, *updates: tuple[str, int, int]) -> UpdateFeaturesResponse:
     keys = tuple(
         FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind) for name, level, kind in updates
     )
@@ -31,7 +31,7 @@ def ask(version: int, *updates: tuple[str, int, int]) -> UpdateFeaturesResponse:
 )
 @pytest.mark.parametrize("version", [1, 2])
 def test_unsupported_feature_updates_are_refused(version: int, update: tuple[str, int, int], why: str) -> None:
-    reply = ask(version, ("group.version", 1, 1), update)
+    reply = send_request(version, ("group.version", 1, 1), update)
     assert reply.error_code == ErrorCode.INVALID_UPDATE_VERSION
     assert reply.error_message is not None
     assert reply.error_message.startswith("The update failed for all features since the following feature had an error")
@@ -40,7 +40,7 @@ def test_unsupported_feature_updates_are_refused(version: int, update: tuple[str
 
 
 def test_an_update_to_the_current_level_succeeds() -> None:
-    (result,) = ask(1, ("group.version", 1, 1)).results
+    (result,) = send_request(1, ("group.version", 1, 1)).results
     assert (result.feature, result.error_code) == ("group.version", 0)
-    assert ask(2, ("group.version", 1, 1)).results == ()
-    assert ask(2).error_code == 0
+    assert send_request(2, ("group.version", 1, 1)).results == ()
+    assert send_request(2).error_code == 0

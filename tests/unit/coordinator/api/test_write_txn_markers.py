@@ -62,8 +62,8 @@ def test_a_marker_ends_the_transaction() -> None:
     assert codes(world.serve(write_txn_markers, request(0, 1), 1)) == [(0, ErrorCode.NONE), (1, ErrorCode.NONE)]
     assert (partition.high_watermark, partition.last_stable_offset) == (2, 2)
     assert read_marker(partition.read(1, 1000)) == Marker(True, 3)
-    ask = DescribeProducersRequest(topics=(TopicRequest(name="t", partition_indexes=(0,)),))
-    (state,) = world.serve(describe_producers, ask, 0).topics[0].partitions[0].active_producers
+    send_request = DescribeProducersRequest(topics=(TopicRequest(name="t", partition_indexes=(0,)),))
+    (state,) = world.serve(describe_producers, send_request, 0).topics[0].partitions[0].active_producers
     assert (state.coordinator_epoch, state.current_txn_start_offset, state.last_sequence) == (3, -1, 0)
 
 

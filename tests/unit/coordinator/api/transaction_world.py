@@ -32,7 +32,7 @@ class TransactionWorld(GroupWorld):
     def __init__(self) -> None:
         super().__init__()
         self.open()
-        self.ask(find_coordinator, FindCoordinatorRequest(key="tx", key_type=1), 2)
+        self.send_request(find_coordinator, FindCoordinatorRequest(key="tx", key_type=1), 2)
 
     def init(
         self, id_: str = "tx", *, had: tuple[int, int] = (-1, -1), timeout_ms: int = 60_000, version: int = 5
@@ -40,7 +40,7 @@ class TransactionWorld(GroupWorld):
         request = InitProducerIdRequest(
             transactional_id=id_, transaction_timeout_ms=timeout_ms, producer_id=had[0], producer_epoch=had[1]
         )
-        response: InitProducerIdResponse = self.ask(init_producer_id, request, version)
+        response: InitProducerIdResponse = self.send_request(init_producer_id, request, version)
         return ErrorCode(response.error_code), response.producer_id, response.producer_epoch
 
     def add(
@@ -52,10 +52,10 @@ class TransactionWorld(GroupWorld):
             v3_and_below_producer_epoch=producer[1],
             v3_and_below_topics=topics_of(partitions or {"t": (0,)}),
         )
-        return errors_of(self.ask(add_partitions_to_txn, request, version).results_by_topic_v3_and_below)
+        return errors_of(self.send_request(add_partitions_to_txn, request, version).results_by_topic_v3_and_below)
 
     def batched(self, *transactions: AddPartitionsToTxnTransaction) -> dict[str, dict[tuple[str, int], ErrorCode]]:
-        response = self.ask(add_partitions_to_txn, AddPartitionsToTxnRequest(transactions=transactions), 5)
+        response = self.send_request(add_partitions_to_txn, AddPartitionsToTxnRequest(transactions=transactions), 5)
         assert not response.error_code
         return {result.transactional_id: errors_of(result.topic_results) for result in response.results_by_transaction}
 
@@ -65,7 +65,7 @@ class TransactionWorld(GroupWorld):
         request = EndTxnRequest(
             transactional_id=id_, producer_id=producer[0], producer_epoch=producer[1], committed=committed
         )
-        response: EndTxnResponse = self.ask(end_txn, request, version)
+        response: EndTxnResponse = self.send_request(end_txn, request, version)
         return ErrorCode(response.error_code), response.producer_id, response.producer_epoch
 
     def produce(
@@ -78,7 +78,7 @@ class TransactionWorld(GroupWorld):
             base_sequence=sequence,
             is_transactional=True,
         )
-        response = self.ask(produce, produce_request(records, transactional_id=id_), version)
+        response = self.send_request(produce, produce_request(records, transactional_id=id_), version)
         return ErrorCode(response.responses[0].partition_responses[0].error_code)
 
     def began(self, id_: str = "tx") -> tuple[int, int]:

@@ -41,7 +41,7 @@ class Peer:
     def send(self, data: bytes) -> None:
         self.writer.write(data)
 
-    def ask(self, generation: int, group: str = "now", **head: Any) -> None:
+    def send_request(self, generation: int, group: str = "now", **head: Any) -> None:
         """One Heartbeat v4; its generation is its correlation id too."""
         body = codec(HeartbeatRequest, 4).encode(
             HeartbeatRequest(group_id=group, generation_id=generation, member_id="m", group_instance_id=None)

@@ -29,7 +29,7 @@ async def test_pipelined_requests_are_answered_in_order(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
     for generation in range(200):
-        peer.ask(generation)
+        peer.send_request(generation)
     assert [await peer.answers() for _ in range(200)] == list(range(200))
 
 
@@ -47,11 +47,11 @@ async def test_a_frame_may_arrive_byte_by_byte(serve: Serve) -> None:
 async def test_a_parked_reply_holds_back_the_later_ones(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
-    peer.ask(1)
-    peer.ask(2, "later")
-    peer.ask(3)
-    peer.ask(4, "later")
-    peer.ask(5)
+    peer.send_request(1)
+    peer.send_request(2, "later")
+    peer.send_request(3)
+    peer.send_request(4, "later")
+    peer.send_request(5)
     await world.until(lambda: len(world.requests) == 5)
     assert await peer.answers() == 1
     world.answer(4)
@@ -62,10 +62,10 @@ async def test_a_parked_reply_holds_back_the_later_ones(serve: Serve) -> None:
 async def test_a_muting_request_keeps_the_next_ones_from_being_served(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
-    peer.ask(1, "mute")
-    peer.ask(2)
-    peer.ask(3, "mute")
-    peer.ask(4)
+    peer.send_request(1, "mute")
+    peer.send_request(2)
+    peer.send_request(3, "mute")
+    peer.send_request(4)
     await world.until(lambda: 1 in world.delayed_reply)
     assert world.requests == [1]
     world.answer(1)
@@ -81,7 +81,7 @@ async def test_a_request_behind_a_parked_one_that_does_not_mute_is_served(serve:
     world = await serve()
     peer = await world.peer()
     for generation in range(10):
-        peer.ask(generation, "later")
+        peer.send_request(generation, "later")
     await world.until(lambda: len(world.delayed_reply) == 10)
     for generation in reversed(range(10)):
         world.answer(generation)
@@ -91,18 +91,18 @@ async def test_a_request_behind_a_parked_one_that_does_not_mute_is_served(serve:
 async def test_an_answered_delayed_reply_is_sent_at_once(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
-    peer.ask(1, "at once")
-    peer.ask(2)
+    peer.send_request(1, "at once")
+    peer.send_request(2)
     assert [await peer.answers(), await peer.answers()] == [1, 2]
 
 
 async def test_a_request_without_reply_leaves_no_gap(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
-    peer.ask(1, "never")
-    peer.ask(2, "later")
-    peer.ask(3, "never")
-    peer.ask(4)
+    peer.send_request(1, "never")
+    peer.send_request(2, "later")
+    peer.send_request(3, "never")
+    peer.send_request(4)
     await world.until(lambda: 2 in world.delayed_reply)
     world.answer(2)
     assert [await peer.answers(), await peer.answers()] == [2, 4]
@@ -111,8 +111,8 @@ async def test_a_request_without_reply_leaves_no_gap(serve: Serve) -> None:
 async def test_waiters_are_notified_when_the_peer_disconnects(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
-    peer.ask(1, "later")
-    peer.ask(2, "mute")
+    peer.send_request(1, "later")
+    peer.send_request(2, "mute")
     await world.until(lambda: 2 in world.delayed_reply)
     await peer.close()
     await world.until(lambda: len(world.abandoned) == 2)
@@ -123,8 +123,8 @@ async def test_waiters_are_notified_when_the_peer_disconnects(serve: Serve) -> N
 async def test_a_call_names_its_client_and_its_listener(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
-    peer.ask(1, client="zoë".encode())
-    peer.ask(2, client=b"other")
+    peer.send_request(1, client="zoë".encode())
+    peer.send_request(2, client=b"other")
     assert [await peer.answers(), await peer.answers()] == [1, 2]
     first, second = world.calls
     assert (first.client_id, second.client_id) == ("zoë", "other")
@@ -135,7 +135,7 @@ async def test_a_call_names_its_client_and_its_listener(serve: Serve) -> None:
 async def test_a_client_id_that_is_no_text_is_taken_as_kafka_takes_it(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
-    peer.ask(1, client=b"\xffa")
+    peer.send_request(1, client=b"\xffa")
     assert await peer.answers() == 1
     assert world.calls[0].client_id == "\ufffda"
 
@@ -143,7 +143,7 @@ async def test_a_client_id_that_is_no_text_is_taken_as_kafka_takes_it(serve: Ser
 async def test_the_advertised_address_replaces_the_reached_one(serve: Serve) -> None:
     world = await serve(advertised_listeners="PLAINTEXT://broker.example:9092")
     peer = await world.peer()
-    peer.ask(1)
+    peer.send_request(1)
     assert await peer.answers() == 1
     assert (world.calls[0].reached_host, world.calls[0].reached_port) == ("broker.example", 9092)
 
@@ -151,7 +151,7 @@ async def test_the_advertised_address_replaces_the_reached_one(serve: Serve) -> 
 async def test_unknown_tagged_fields_of_a_header_are_skipped(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
-    peer.ask(1, tags=b"\2\x05\3abc\x81\x01\0")
+    peer.send_request(1, tags=b"\2\x05\3abc\x81\x01\0")
     assert await peer.answers() == 1
 
 
@@ -162,7 +162,7 @@ async def test_an_unknown_version_of_api_versions_is_answered_in_version_0(serve
     frame = await peer.frame()
     response, end = codec(ApiVersionsResponse, 0).decode(frame, 4)
     assert (frame[:4], response.error_code, end) == (struct.pack(">i", 5), 35, len(frame))
-    peer.ask(6)
+    peer.send_request(6)
     assert await peer.answers() == 6, "the connection goes on"
 
 
@@ -201,7 +201,7 @@ HEAD = struct.pack(">hhih", HEARTBEAT, 4, 1, 4) + b"test"
 async def test_invalid_bytes_close_only_their_connection(serve: Serve, garbage: bytes, reason: str) -> None:
     world = await serve(socket_request_max_bytes="1000000")
     good, bad = await world.peer(), await world.peer()
-    good.ask(1, "later")
+    good.send_request(1, "later")
     await world.until(lambda: 1 in world.delayed_reply)
     with capture_logs() as logs:
         bad.send(garbage)
@@ -209,7 +209,7 @@ async def test_invalid_bytes_close_only_their_connection(serve: Serve, garbage: 
     assert [entry["event"] for entry in logs] == ["connection closed"]
     assert reason in logs[0]["reason"]
     assert logs[0]["peer"].startswith("127.0.0.1:")
-    good.ask(2)
+    good.send_request(2)
     world.answer(1)
     assert [await good.answers(), await good.answers()] == [1, 2]
 
@@ -217,8 +217,8 @@ async def test_invalid_bytes_close_only_their_connection(serve: Serve, garbage: 
 async def test_requests_before_the_garbage_are_answered(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
-    peer.ask(1)
-    peer.ask(2, "later")
+    peer.send_request(1)
+    peer.send_request(2, "later")
     peer.send(b"POST /x HTTP/1.1\r\n")
     assert await peer.answers() == 1
     await world.until(lambda: 2 in world.delayed_reply)
@@ -230,8 +230,8 @@ async def test_requests_before_the_garbage_are_answered(serve: Serve) -> None:
 async def test_garbage_behind_a_muting_request_waits_its_turn(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
-    peer.ask(1, "mute")
-    peer.ask(2)
+    peer.send_request(1, "mute")
+    peer.send_request(2)
     peer.send(b"\xff\xff\xff\xff")
     await world.until(lambda: 1 in world.delayed_reply)
     world.answer(1)
@@ -246,22 +246,22 @@ async def test_an_internal_error_closes_only_its_connection_and_logs_a_traceback
     world = await serve()
     good, bad = await world.peer(), await world.peer()
     with capture_logs() as logs:
-        bad.ask(1)
-        bad.ask(2, behaviour)
-        bad.ask(3)
+        bad.send_request(1)
+        bad.send_request(2, behaviour)
+        bad.send_request(3)
         assert await bad.answers() == 1
         assert await bad.ended()
     assert [entry["event"] for entry in logs] == ["request failed", "connection closed"]
     assert isinstance(logs[0]["exc_info"], kind)
     assert world.requests == [1, 2]
-    good.ask(4)
+    good.send_request(4)
     assert await good.answers() == 4
 
 
 async def test_a_reply_that_cannot_be_written_ends_one_connection(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
-    peer.ask(1, "later")
+    peer.send_request(1, "later")
     await world.until(lambda: 1 in world.delayed_reply)
     with capture_logs() as logs:
         world.delayed_reply.pop(1).answer("not a response")  # type: ignore[arg-type]
@@ -272,7 +272,7 @@ async def test_a_reply_that_cannot_be_written_ends_one_connection(serve: Serve) 
 async def test_an_exception_given_as_a_reply_is_the_one_reported(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
-    peer.ask(1, "later")
+    peer.send_request(1, "later")
     await world.until(lambda: 1 in world.delayed_reply)
     with capture_logs() as logs:
         world.delayed_reply.pop(1).answer(ZeroDivisionError())  # type: ignore[arg-type]
@@ -289,7 +289,7 @@ async def test_a_peer_that_does_not_read_is_served_no_further(serve: Serve) -> N
     requests = 100
     for number in range(requests):
         slow.send(request(LIST_GROUPS, 5, number, body))
-    quick.ask(1)
+    quick.send_request(1)
     assert await quick.answers() == 1
     await _settled(world)
     assert world.requests.count(-1) < requests / 2
@@ -312,7 +312,7 @@ async def test_requests_under_way_are_bounded_and_go_on_below_the_bound(serve: S
     world = await serve(queued_max_requests="8")
     peer = await world.peer()
     for generation in range(50):
-        peer.ask(generation, "later")
+        peer.send_request(generation, "later")
     for generation in range(50):
         await world.until(lambda at=generation: at in world.delayed_reply)  # type: ignore[misc]
         assert len(world.delayed_reply) <= 8
@@ -323,12 +323,12 @@ async def test_requests_under_way_are_bounded_and_go_on_below_the_bound(serve: S
 async def test_many_requests_of_one_peer_do_not_delay_the_others(serve: Serve) -> None:
     world = await serve()
     chatty, quiet = await world.peer(), await world.peer()
-    chatty.ask(0)
-    quiet.ask(1)
+    chatty.send_request(0)
+    quiet.send_request(1)
     assert [await chatty.answers(), await quiet.answers()] == [0, 1]
     for generation in range(2, 5_002):
-        chatty.ask(generation)
-    quiet.ask(1)
+        chatty.send_request(generation)
+    quiet.send_request(1)
     assert await quiet.answers() == 1
     assert world.requests.index(1, 2) < 4 * TURN_REQUESTS_MAX
     assert [await chatty.answers() for _ in range(5_000)] == list(range(2, 5_002))
@@ -338,7 +338,7 @@ async def test_waiting_requests_keep_their_order_through_every_pause(serve: Serv
     world = await serve()
     peer = await world.peer()
     for generation in range(2_000):
-        peer.ask(generation, "mute" if generation % 100 == 50 else "now")
+        peer.send_request(generation, "mute" if generation % 100 == 50 else "now")
     for generation in range(50, 2_000, 100):
         await world.until(lambda at=generation: at in world.delayed_reply)  # type: ignore[misc]
         assert world.requests == list(range(generation + 1))
@@ -349,8 +349,8 @@ async def test_waiting_requests_keep_their_order_through_every_pause(serve: Serv
 async def test_bytes_under_way_are_bounded(serve: Serve) -> None:
     world = await serve(rota_connection_inflight_bytes_max="1")
     peer = await world.peer()
-    peer.ask(1, "later")
-    peer.ask(2)
+    peer.send_request(1, "later")
+    peer.send_request(2)
     await world.until(lambda: 1 in world.delayed_reply)
     await _settled(world)
     assert world.requests == [1]
@@ -361,7 +361,7 @@ async def test_bytes_under_way_are_bounded(serve: Serve) -> None:
 async def test_replies_behind_one_that_is_not_known_are_bounded(serve: Serve) -> None:
     world = await serve(rota_connection_inflight_bytes_max=str(4 * BIG_BYTES))
     peer = await world.peer()
-    peer.ask(1, "later")
+    peer.send_request(1, "later")
     for correlation_id in range(2, 52):
         peer.send(request(LIST_GROUPS, 5, correlation_id, b"\1\1\0"))
     await world.until(lambda: 1 in world.delayed_reply)
@@ -388,10 +388,10 @@ async def test_unsupported_versions_do_not_fill_the_handler_table(serve: Serve) 
 async def test_a_muted_connection_reads_only_a_little_ahead(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
-    peer.ask(1, "mute")
+    peer.send_request(1, "mute")
     await world.until(lambda: 1 in world.delayed_reply)
     for generation in range(2, 60_000):
-        peer.ask(generation, "now")
+        peer.send_request(generation, "now")
     await _settled(world)
     assert world.connections.request_memory.held_bytes < 1_000_000
     world.answer(1)
@@ -419,7 +419,7 @@ async def test_a_large_frame_waits_for_room_and_small_ones_do_not(serve: Serve) 
     held = world.connections.request_memory.held_bytes
     assert held < 3_500_000, "the second large frame was read on"
     third = await world.peer()
-    third.ask(3)
+    third.send_request(3)
     assert await third.answers() == 3
     first.send(large[-1:])
     assert await first.answers() == 1
@@ -439,10 +439,10 @@ async def test_requests_leave_no_litter(serve: Serve) -> None:
     peer = await world.peer()
     with no_litter():
         for generation in range(0, 30, 3):
-            peer.ask(generation, "later")
-            peer.ask(generation + 1, "mute")
+            peer.send_request(generation, "later")
+            peer.send_request(generation + 1, "mute")
             await world.until(lambda number=generation: number + 1 in world.delayed_reply)
-            peer.ask(generation + 2)
+            peer.send_request(generation + 2)
             world.answer(generation + 1)
             world.answer(generation)
             assert [await peer.answers() for _ in range(3)] == [generation, generation + 1, generation + 2]
@@ -451,16 +451,16 @@ async def test_requests_leave_no_litter(serve: Serve) -> None:
 async def test_a_throttled_client_gets_its_reply_and_its_next_request_is_served_after_that_time(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
-    peer.ask(500, "throttled")
+    peer.send_request(500, "throttled")
     assert await peer.answers() == 500
-    peer.ask(2)
+    peer.send_request(2)
     other = await world.peer()
-    other.ask(3)
+    other.send_request(3)
     assert await other.answers() == 3
     assert world.requests == [500, 3]
     world.now_ms += 499
     world.timers.fire()
-    other.ask(4)
+    other.send_request(4)
     assert await other.answers() == 4
     assert world.requests == [500, 3, 4]
     world.now_ms += 1
@@ -471,16 +471,16 @@ async def test_a_throttled_client_gets_its_reply_and_its_next_request_is_served_
 async def test_a_shorter_throttle_does_not_end_a_longer_one(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
-    peer.ask(500, "throttled")
+    peer.send_request(500, "throttled")
     await peer.answers()
     (mute,) = {call.mute for call in world.calls}
     assert mute is not None
     mute(100)
-    peer.ask(2)
+    peer.send_request(2)
     world.now_ms += 100
     world.timers.fire()
     other = await world.peer()
-    other.ask(3)
+    other.send_request(3)
     assert await other.answers() == 3
     assert world.requests == [500, 3]
 
@@ -489,7 +489,7 @@ async def test_the_timer_of_a_throttled_connection_ends_with_it(serve: Serve) ->
     world = await serve()
     peer = await world.peer()
     before = len(world.timers)
-    peer.ask(500, "throttled")
+    peer.send_request(500, "throttled")
     await peer.answers()
     (call,) = world.calls
     assert call.mute is not None

@@ -24,13 +24,13 @@ async def test_a_connection_above_the_limit_is_closed_and_the_others_go_on(serve
         third = await world.peer()
         assert await third.ended()
     assert "max.connections (2)" in logs[0]["reason"]
-    first.ask(1)
-    second.ask(2)
+    first.send_request(1)
+    second.send_request(2)
     assert [await first.answers(), await second.answers()] == [1, 2]
     await first.close()
     await world.until(lambda: len(world.connections) == 1)
     fourth = await world.peer()
-    fourth.ask(4)
+    fourth.send_request(4)
     assert await fourth.answers() == 4
 
 
@@ -47,22 +47,22 @@ async def test_connections_per_ip_are_limited(serve: Serve) -> None:
     world = await serve(max_connections_per_ip="1")
     first, second = await world.peer(), await world.peer()
     assert await second.ended()
-    first.ask(1)
+    first.send_request(1)
     assert await first.answers() == 1
 
 
 async def test_a_connection_above_the_rate_of_its_address_is_held_and_closed(serve: Serve) -> None:
     world = await serve()
     first = await world.peer()
-    first.ask(1)
+    first.send_request(1)
     assert await first.answers() == 1
     world.connections.delay_ms = {"127.0.0.1": 700}.__getitem__
     held = await world.peer()
-    held.ask(2)
+    held.send_request(2)
     await world.until(lambda: world.connections.refused_count == 1)
     world.now_ms += 699
     world.timers.fire()
-    first.ask(3)
+    first.send_request(3)
     assert await first.answers() == 3
     assert len(world.connections) == 2
     world.now_ms += 1
@@ -74,7 +74,7 @@ async def test_a_connection_above_the_rate_of_its_address_is_held_and_closed(ser
 async def test_requests_of_open_connections_are_measured_as_soon_as_a_quota_asks_for_it(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
-    peer.ask(1)
+    peer.send_request(1)
     await peer.answers()
     served: list[str] = []
 
@@ -84,11 +84,11 @@ async def test_requests_of_open_connections_are_measured_as_soon_as_a_quota_asks
 
     for expected in (1, 1):
         world.connections.measure(measured)
-        peer.ask(2)
+        peer.send_request(2)
         await peer.answers()
         assert len(served) == expected
     world.connections.measure(None)
-    peer.ask(3)
+    peer.send_request(3)
     await peer.answers()
     assert served == ["Heartbeat"]
 
@@ -97,8 +97,8 @@ async def test_single_addresses_may_have_another_limit(serve: Serve) -> None:
     world = await serve(max_connections_per_ip="1", max_connections_per_ip_overrides="10.0.0.1:7,127.0.0.1:2")
     first, second, third = await world.peer(), await world.peer(), await world.peer()
     assert await third.ended()
-    first.ask(1)
-    second.ask(2)
+    first.send_request(1)
+    second.send_request(2)
     assert [await first.answers(), await second.answers()] == [1, 2]
 
 
@@ -108,7 +108,7 @@ async def test_a_silent_connection_is_closed_and_one_that_speaks_is_not(serve: S
     await world.until(lambda: len(world.connections) == 2)
     assert world.connections.sweep(0, 1000) == 0
     assert world.connections.sweep(900, 1000) == 0
-    speaks.ask(1)
+    speaks.send_request(1)
     assert await speaks.answers() == 1
     assert world.connections.sweep(1000, 1000) == 1
     assert await silent.ended()
@@ -120,7 +120,7 @@ async def test_a_silent_connection_is_closed_and_one_that_speaks_is_not(serve: S
 async def test_a_request_under_way_is_no_idleness(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
-    peer.ask(1, "mute")
+    peer.send_request(1, "mute")
     await world.until(lambda: 1 in world.delayed_reply)
     assert [world.connections.sweep(now_ms, 1000) for now_ms in (0, 10_000)] == [0, 0]
     world.answer(1)
@@ -132,10 +132,10 @@ async def test_a_peer_that_never_reads_is_idle_even_with_requests_under_way(serv
     world = await serve(rota_connection_write_buffer_bytes_max="1000")
     peer = await world.peer()
     peer.writer.transport.pause_reading()  # type: ignore[attr-defined]
-    peer.ask(1, "later")
+    peer.send_request(1, "later")
     for number in range(20):
         peer.send(request(LIST_GROUPS, 5, number, b"\1\1\0"))
-    peer.ask(2, "later")
+    peer.send_request(2, "later")
     await world.until(lambda: 1 in world.delayed_reply)
     world.answer(1)
     (connection,) = world.connections._open

@@ -20,7 +20,7 @@ async def test_port_0_finds_a_free_port(serve: Serve) -> None:
     world = await serve()
     assert world.port > 0
     peer = await world.peer()
-    peer.ask(1)
+    peer.send_request(1)
     assert await peer.answers() == 1
 
 
@@ -35,8 +35,8 @@ async def test_each_listener_returns_its_own_advertised_address(serve: Serve) ->
     await outside.close()
     world.port = server.sockets[0].getsockname()[1]
     outside = await world.peer()
-    inside.ask(1)
-    outside.ask(2)
+    inside.send_request(1)
+    outside.send_request(2)
     assert [await inside.answers(), await outside.answers()] == [1, 2]
     assert [call.reached_host for call in world.calls] == ["127.0.0.1", "outside.example"]
 
@@ -78,8 +78,8 @@ async def test_one_address_that_fails_opens_none(serve: Serve) -> None:
 async def test_a_stop_lets_requests_under_way_finish_and_begins_none(serve: Serve) -> None:
     world = await serve()
     waits, idles = await world.peer(), await world.peer()
-    waits.ask(1, "mute")
-    waits.ask(2)
+    waits.send_request(1, "mute")
+    waits.send_request(2)
     await world.until(lambda: 1 in world.delayed_reply and len(world.connections) == 2)
     stop = asyncio.ensure_future(world.listener.stop(60_000))
     assert await idles.ended()
@@ -104,7 +104,7 @@ async def test_n9_a_connection_that_was_being_accepted_during_an_abort_is_closed
     world = await serve()
     world.connections.abort()
     late = await world.peer()
-    late.ask(1)
+    late.send_request(1)
     async with asyncio.timeout(20):
         assert await late.ended()
     assert world.requests == []
@@ -126,7 +126,7 @@ async def test_n9_a_connection_that_is_being_accepted_during_a_stop_is_closed(se
 async def test_connections_left_after_the_drain_time_are_aborted(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
-    peer.ask(1, "later")
+    peer.send_request(1, "later")
     await world.until(lambda: 1 in world.delayed_reply)
     assert await world.listener.stop(0) == 1
     assert await peer.ended()

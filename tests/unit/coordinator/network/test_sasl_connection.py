@@ -35,7 +35,7 @@ class Peer:
         (size,) = struct.unpack(">i", await self.reader.readexactly(4))
         return await self.reader.readexactly(size)
 
-    async def ask(self, key: int, version: int, body: bytes = b"") -> bytes:
+    async def send_request(self, key: int, version: int, body: bytes = b"") -> bytes:
         """Send a request without a client id; return the body of its response."""
         self.send(struct.pack(">hhih", key, version, 7, -1) + body)
         frame = await self.frame()
@@ -44,13 +44,13 @@ class Peer:
 
     async def handshake(self, version: int = 1, mechanism: str = "PLAIN") -> SaslHandshakeResponse:
         body = codec(SaslHandshakeRequest, version).encode(SaslHandshakeRequest(mechanism=mechanism))
-        response, _ = codec(SaslHandshakeResponse, version).decode(await self.ask(HANDSHAKE, version, body), 0)
+        response, _ = codec(SaslHandshakeResponse, version).decode(await self.send_request(HANDSHAKE, version, body), 0)
         assert isinstance(response, SaslHandshakeResponse)
         return response
 
     async def authenticate(self, token: bytes = ALICE) -> SaslAuthenticateResponse:
         body = codec(SaslAuthenticateRequest, 1).encode(SaslAuthenticateRequest(auth_bytes=token))
-        response, _ = codec(SaslAuthenticateResponse, 1).decode(await self.ask(AUTHENTICATE, 1, body), 0)
+        response, _ = codec(SaslAuthenticateResponse, 1).decode(await self.send_request(AUTHENTICATE, 1, body), 0)
         assert isinstance(response, SaslAuthenticateResponse)
         return response
 
@@ -96,13 +96,13 @@ async def connect() -> AsyncIterator[Connect]:
 
 async def test_a_client_logs_in_and_is_served(connect: Connect) -> None:
     peer = await connect()
-    assert (await peer.ask(VERSIONS, 0))[:2] == b"\0\0"
+    assert (await peer.send_request(VERSIONS, 0))[:2] == b"\0\0"
     assert (await peer.handshake()).mechanisms == ("PLAIN", "SCRAM-SHA-256")
     assert (await peer.authenticate()).error_code == 0
-    assert (await peer.ask(LIST_GROUPS, 0))[:2] == b"\0\0"
+    assert (await peer.send_request(LIST_GROUPS, 0))[:2] == b"\0\0"
     assert (await peer.handshake()).error_code == 34
     assert (await peer.authenticate()).error_code == 34
-    assert (await peer.ask(LIST_GROUPS, 0))[:2] == b"\0\0"
+    assert (await peer.send_request(LIST_GROUPS, 0))[:2] == b"\0\0"
 
 
 async def test_bare_tokens_after_handshake_0(connect: Connect) -> None:
@@ -110,7 +110,7 @@ async def test_bare_tokens_after_handshake_0(connect: Connect) -> None:
     assert (await peer.handshake(version=0)).error_code == 0
     peer.send(ALICE)
     assert await peer.frame() == b""
-    assert (await peer.ask(LIST_GROUPS, 0))[:2] == b"\0\0"
+    assert (await peer.send_request(LIST_GROUPS, 0))[:2] == b"\0\0"
 
 
 async def test_a_refused_bare_token_is_hung_up_on(connect: Connect) -> None:
@@ -145,8 +145,8 @@ async def test_any_other_request_before_authentication_is_hung_up_on(connect: Co
 
 async def test_api_versions_is_answered_once_and_once_more_after_an_unknown_version(connect: Connect) -> None:
     peer = await connect()
-    assert (await peer.ask(VERSIONS, 99))[:2] == b"\0\x23"
-    assert (await peer.ask(VERSIONS, 0))[:2] == b"\0\0"
+    assert (await peer.send_request(VERSIONS, 99))[:2] == b"\0\x23"
+    assert (await peer.send_request(VERSIONS, 0))[:2] == b"\0\0"
     peer.send(struct.pack(">hhih", VERSIONS, 0, 7, -1))
     assert await peer.ended()
 
@@ -154,7 +154,7 @@ async def test_api_versions_is_answered_once_and_once_more_after_an_unknown_vers
 async def test_api_versions_of_unknown_versions_are_few(connect: Connect) -> None:
     peer = await connect()
     for _ in range(UNKNOWN_VERSIONS_MAX):
-        assert (await peer.ask(VERSIONS, 99))[:2] == b"\0\x23"
+        assert (await peer.send_request(VERSIONS, 99))[:2] == b"\0\x23"
     peer.send(struct.pack(">hhih", VERSIONS, 99, 7, -1))
     assert await peer.ended()
 

@@ -48,7 +48,7 @@ async def test_requests_are_served_over_tls(serve: Serve, certificates: Certific
     world = await secure(serve, certificates)
     peer = await connect(world, certificates.ca)
     for generation in (1, 2, 3):
-        peer.ask(generation)
+        peer.send_request(generation)
     assert [await peer.answers() for _ in range(3)] == [1, 2, 3]
     assert str(world.calls[0].principal) == "User:ANONYMOUS"
 
@@ -63,7 +63,7 @@ async def test_a_large_reply_comes_whole_over_tls(serve: Serve, certificates: Ce
 async def test_the_certificate_of_a_client_names_its_principal(serve: Serve, certificates: Certificates) -> None:
     world = await secure(serve, certificates, ssl_client_auth="required")
     peer = await connect(world, certificates.ca, certificates.client.keystore)
-    peer.ask(1)
+    peer.send_request(1)
     assert await peer.answers() == 1
     assert str(world.calls[0].principal) == "User:CN=client,O=Rota tests"
 
@@ -88,7 +88,7 @@ async def test_stores_may_be_pkcs12(serve: Serve, certificates: Certificates, tm
     }
     world = await serve(listeners="SSL://127.0.0.1:0", ssl_client_auth="required", **stores)
     peer = await connect(world, certificates.ca, certificates.client.keystore)
-    peer.ask(1)
+    peer.send_request(1)
     assert await peer.answers() == 1
     assert str(world.calls[0].principal) == "User:CN=client,O=Rota tests"
 
@@ -98,7 +98,7 @@ async def test_a_client_that_no_rule_names_is_closed(serve: Serve, certificates:
     world = await secure(serve, certificates, ssl_client_auth="required", ssl_principal_mapping_rules=rules)
     with capture_logs() as logs:
         peer = await connect(world, certificates.ca, certificates.client.keystore)
-        peer.ask(1)
+        peer.send_request(1)
         assert await peer.ended()
     assert not world.calls
     assert any("no rule of ssl.principal.mapping.rules matches" in line.get("reason", "") for line in logs)
@@ -113,7 +113,7 @@ async def test_a_client_without_an_accepted_certificate_is_refused(
     with capture_logs() as logs:
         try:
             peer = await connect(world, certificates.ca, keystore)
-            peer.ask(1)
+            peer.send_request(1)
             assert await peer.ended()
         except OSError:
             pass
@@ -193,7 +193,7 @@ async def test_the_oldest_handshake_beyond_the_limit_is_closed(serve: Serve, cer
         await world.until(lambda count=count: len(world.listener.unauthenticated) == count)  # type: ignore[misc]
     assert await peers[0].ended()
     peer = await connect(world, certificates.ca)
-    peer.ask(1)
+    peer.send_request(1)
     assert await peer.answers() == 1
 
 
@@ -203,7 +203,7 @@ async def test_a_client_that_is_refused_does_not_hinder_the_next_one(serve: Serv
         with pytest.raises(ssl.SSLCertVerificationError):
             await connect(world, certificates.other_ca)
     peer = await connect(world, certificates.ca)
-    peer.ask(1)
+    peer.send_request(1)
     assert await peer.answers() == 1
     await world.until(lambda: len(world.listener.unauthenticated) == 0)
 

@@ -44,7 +44,7 @@ class Consumer:
         self.now_ms = 0
 
     def full(self, *keys: Key) -> Selected:
-        selected = self.ask(dict.fromkeys(keys, requested(0, 100)), session_id=0, epoch=FULL_EPOCH)
+        selected = self.send_request(dict.fromkeys(keys, requested(0, 100)), session_id=0, epoch=FULL_EPOCH)
         self.session_id, self.epoch = selected.session_id, 1
         return selected
 
@@ -54,11 +54,11 @@ class Consumer:
         forgotten: tuple[Key, ...] = (),
         **answers: PartitionData,
     ) -> Selected:
-        selected = self.ask(partitions or {}, forgotten, self.session_id, self.epoch, answers=answers)
+        selected = self.send_request(partitions or {}, forgotten, self.session_id, self.epoch, answers=answers)
         self.epoch += 1
         return selected
 
-    def ask(
+    def send_request(
         self,
         partitions: dict[Key, FetchPartition],
         forgotten: tuple[Key, ...] = (),
@@ -90,7 +90,7 @@ def test_a_full_fetch_is_answered_in_full_and_begins_a_session() -> None:
 def test_a_final_epoch_ends_the_session_and_begins_none() -> None:
     consumer = Consumer()
     consumer.full(A)
-    selected = consumer.ask({A: requested(0, 100)}, session_id=consumer.session_id, epoch=FINAL_EPOCH)
+    selected = consumer.send_request({A: requested(0, 100)}, session_id=consumer.session_id, epoch=FINAL_EPOCH)
     assert (selected.session_id, keys(selected), len(consumer.sessions)) == (0, [A], 0)
 
 
@@ -157,7 +157,7 @@ def test_a_wrong_epoch_changes_nothing() -> None:
     consumer = Consumer()
     consumer.full(A)
     for epoch in (2, 5):
-        selected = consumer.ask({B: requested(0, 1)}, session_id=consumer.session_id, epoch=epoch)
+        selected = consumer.send_request({B: requested(0, 1)}, session_id=consumer.session_id, epoch=epoch)
         assert (selected.error, selected.session_id) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, 0)
     consumer.next()
     assert list(consumer.wanted) == [A]
@@ -166,7 +166,7 @@ def test_a_wrong_epoch_changes_nothing() -> None:
 def test_names_and_ids_do_not_mix() -> None:
     consumer = Consumer()
     consumer.full(A)
-    selected = consumer.ask({}, session_id=consumer.session_id, epoch=1, by_id=True)
+    selected = consumer.send_request({}, session_id=consumer.session_id, epoch=1, by_id=True)
     assert selected.error is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
     assert consumer.next().error is ErrorCode.NONE
 
@@ -254,5 +254,5 @@ def test_all_sessions_together_are_bounded_by_dropping_the_oldest() -> None:
     assert late.full(C).session_id
     assert sessions.cached_partitions == 4
     for hoarder in (late, hoarders[1]):
-        hoarder.ask({}, session_id=hoarder.session_id, epoch=FINAL_EPOCH)
+        hoarder.send_request({}, session_id=hoarder.session_id, epoch=FINAL_EPOCH)
     assert (len(sessions), sessions.cached_partitions) == (1, 3)

@@ -44,6 +44,6 @@ def test_the_epoch_of_an_empty_log_ends_at_its_start() -> None:
 
 def test_an_offline_partition_has_no_epochs(partition: Partition) -> None:
     partition.fail("the disk is gone")
-    for ask in (lambda: fence(partition, 5), lambda: epoch_end(partition, 5)):
+    for send_request in (lambda: fence(partition, 5), lambda: epoch_end(partition, 5)):
         with pytest.raises(StorageFailed):
-            ask()
+            send_request()

@@ -29,8 +29,8 @@ def test_a_request_names_the_changes_since_the_last_request() -> None:
     followed = make_followed(0, 1)
     assert list(followed.take_changes()[0]) == [key(0), key(1)]
     assert not followed.has_changes
-    followed.ask_for(key(1))
-    followed.ask_for(key(7))
+    followed.add_to_request(key(1))
+    followed.add_to_request(key(7))
     followed.unfollow(key(0))
     changed, removed = followed.take_changes()
     assert (list(changed), removed) == ([key(1)], [key(0)])

@@ -84,7 +84,7 @@ class World:
             call()
         self.turn()
 
-    def ask_for_flushes(self) -> None:
+    def request_flushes(self) -> None:
         """From now on records are committed when they are on the medium."""
         for partition in self.partitions:
             partition.configure(replace(partition.log.config, flush_messages=1))

@@ -276,7 +276,7 @@ def test_a_resign_of_a_known_or_older_epoch_changes_nothing() -> None:
 
 def test_a_write_of_an_earlier_epoch_never_answers_for_a_later_one() -> None:
     toy = ToyWorld().lead(5)
-    toy.ask_for_flushes()
+    toy.request_flushes()
     earlier = toy.put("a", 1, 7)
     toy.settle()
     toy.partitions[0].lead(6)
@@ -308,7 +308,7 @@ def test_a_shard_writes_only_in_the_leader_epoch_whose_log_it_has_replayed() -> 
 
 def test_replayed_records_are_visible_only_once_committed() -> None:
     toy = ToyWorld().lead()
-    toy.ask_for_flushes()
+    toy.request_flushes()
     toy.put("a", 1, 7)
     toy.settle()
     again = ToyWorld(toy.partitions).lead()
@@ -333,7 +333,7 @@ def test_a_standby_answers_every_request_with_not_coordinator() -> None:
 
 def test_a_standby_applies_committed_records_only() -> None:
     toy = ToyWorld().lead()
-    toy.ask_for_flushes()
+    toy.request_flushes()
     toy.put("a", 1, 7)
     toy.settle()
     standby = ToyWorld(toy.partitions)
@@ -500,7 +500,7 @@ def test_shards_that_are_ready_answer_while_another_one_loads() -> None:
 
 def follows_another_broker(toy: ToyWorld) -> None:
     """The reply waits for its record's commit when the partition gets another leader."""
-    toy.ask_for_flushes()
+    toy.request_flushes()
     toy.put("a", 1, 7)
     toy.settle()
     state = PartitionState(index=0, leader=2, replicas=(0, 2), isr=(0, 2), leader_epoch=6)

@@ -52,7 +52,7 @@ def test_a_write_that_is_committed_when_it_is_appended_makes_no_wait(monkeypatch
 def test_a_committed_write_is_answered_after_earlier_pending_writes(
     world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.ask_for_flushes()
+    world.request_flushes()
     first = world.commit("g", 1)
     world.turn()
     monkeypatch.setattr(Partition, "is_committed", lambda self, offset: True)
@@ -79,7 +79,7 @@ def test_a_refusal_does_not_wait(world: Any) -> None:
 
 
 def test_a_read_is_answered_with_the_write_that_it_depends_on(world: Any) -> None:
-    world.ask_for_flushes()
+    world.request_flushes()
     commit = world.commit("g", 5)
     world.turn()
     shard = world.shard("g")
@@ -93,7 +93,7 @@ def test_a_read_is_answered_with_the_write_that_it_depends_on(world: Any) -> Non
 
 
 def test_a_refusal_of_reads_has_their_own_shape(world: Any) -> None:
-    world.ask_for_flushes()
+    world.request_flushes()
     world.commit("g", 5)
     world.turn()
     shard = world.shard("g")
@@ -193,7 +193,7 @@ def test_requests_leave_no_litter(world: Any) -> None:
 def test_a_write_timeout_is_answered_and_dependent_reads_keep_waiting() -> None:
     """CO6. As in Kafka the record may be committed later, so the state that it made stays and the shard with it."""
     toy = ToyWorld().lead()
-    toy.ask_for_flushes()
+    toy.request_flushes()
     first, second = toy.put("a", 1, 7), toy.put("a", 2, 8)
     toy.settle()
     _deadline(toy)
@@ -210,7 +210,7 @@ def test_a_write_timeout_is_answered_and_dependent_reads_keep_waiting() -> None:
 
 def test_a_read_that_waits_too_long_is_answered_too() -> None:
     toy = ToyWorld().lead()
-    toy.ask_for_flushes()
+    toy.request_flushes()
     toy.put("a", 1, 7)
     toy.settle()
     _deadline(toy)
@@ -232,7 +232,7 @@ def test_writes_of_loading_machines_are_committed_in_order_after_a_timeout(
     toy = ToyWorld().lead()
     toy.put("a", 1, 7)
     toy.settle()
-    toy.ask_for_flushes()
+    toy.request_flushes()
     toy.flush()
     monkeypatch.setattr(Counter, "loaded", loaded)
     toy.partitions[0].lead(1)
@@ -271,7 +271,7 @@ def shouted(toy: ToyWorld, value: int) -> None:
 
 def test_a_message_is_sent_when_the_records_before_it_are_committed() -> None:
     toy = ToyWorld().lead()
-    toy.ask_for_flushes()
+    toy.request_flushes()
     shouted(toy, 7)
     assert toy.sent == []
     toy.flush()
@@ -280,7 +280,7 @@ def test_a_message_is_sent_when_the_records_before_it_are_committed() -> None:
 
 def test_a_message_waits_beyond_the_deadline_of_its_write() -> None:
     toy = ToyWorld().lead()
-    toy.ask_for_flushes()
+    toy.request_flushes()
     shouted(toy, 7)
     toy.now_ms += COMMIT_TIMEOUT_MS
     for call in toy.deadlines.due(toy.now_ms):
@@ -292,7 +292,7 @@ def test_a_message_waits_beyond_the_deadline_of_its_write() -> None:
 
 def test_a_shard_that_is_abandoned_sends_nothing() -> None:
     toy = ToyWorld().lead()
-    toy.ask_for_flushes()
+    toy.request_flushes()
     shouted(toy, 7)
     toy.runtime.resign(0, 1)
     toy.flush()

@@ -166,7 +166,7 @@ class ToyWorld:
             send=lambda shard, message: self.sent.append(message),
         )
 
-    def ask_for_flushes(self) -> None:
+    def request_flushes(self) -> None:
         """From now on records are committed by `flush`."""
         for partition in self.partitions:
             partition.configure(replace(partition.log.config, flush_messages=1))

@@ -35,16 +35,16 @@ async def test_requests_share_a_connection_which_is_opened_again_after_a_failure
     requests = BrokerRequests(world.node.topics, world.node.config)
     async with Broker(config(), memory=True) as broker:
         know(world, broker)
-        answers = await asyncio.gather(*(requests.ask(7, NO_TOPICS) for _ in range(5)))
+        answers = await asyncio.gather(*(requests.send_request(7, NO_TOPICS) for _ in range(5)))
         assert all(isinstance(answer, MetadataResponse) for answer in answers)
         assert len(requests._connections) == 1
         port = broker.address[1]
     with pytest.raises(KafkaError):
-        await requests.ask(7, NO_TOPICS)
+        await requests.send_request(7, NO_TOPICS)
     assert requests._connections == {}
     async with Broker(config(port), memory=True) as broker:
         know(world, broker)
-        assert isinstance(await requests.ask(7, NO_TOPICS), MetadataResponse)
+        assert isinstance(await requests.send_request(7, NO_TOPICS), MetadataResponse)
         await requests.stop()
     assert requests._connections == {}
 
@@ -52,7 +52,7 @@ async def test_requests_share_a_connection_which_is_opened_again_after_a_failure
 async def test_a_broker_that_is_not_registered_is_not_asked() -> None:
     world = World()
     with pytest.raises(KafkaError, match="broker 9 is not registered"):
-        await BrokerRequests(world.node.topics, world.node.config).ask(9, NO_TOPICS)
+        await BrokerRequests(world.node.topics, world.node.config).send_request(9, NO_TOPICS)
 
 
 async def test_a_request_may_come_from_outside_of_a_task() -> None:
@@ -63,7 +63,7 @@ async def test_a_request_may_come_from_outside_of_a_task() -> None:
         know(world, broker)
         answer = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().call_soon(
-            lambda: eager_tasks.start(requests.ask(7, NO_TOPICS)).then(answer.set_result)
+            lambda: eager_tasks.start(requests.send_request(7, NO_TOPICS)).then(answer.set_result)
         )
         assert isinstance(await answer, MetadataResponse)
         await requests.stop()

@@ -64,7 +64,7 @@ class SenderWorld(World):
             self.node.topics,
             broker_id=0,
             write=self.write,
-            ask=self.ask,
+            send_request=self.send_request,
             timers=self.node.timers,
             now_ms=lambda: self.now_ms,
             tick_queue=self.tick_queue.append,
@@ -76,7 +76,7 @@ class SenderWorld(World):
         self.requests.append((0, request))
         return self.response(request)
 
-    async def ask(self, broker: int, request: Any) -> Any:
+    async def send_request(self, broker: int, request: Any) -> Any:
         self.requests.append((broker, request))
         if self.failures:
             self.failures -= 1

@@ -44,12 +44,12 @@ class VerifyingWorld(TransactionWorld):
         self.verification = Verification(
             self.node.transactions,
             broker_id=0,
-            ask=self.ask_broker,
+            send_request=self.send_request_to,
             timers=self.node.timers,
             now_ms=lambda: self.now_ms,
         )
 
-    async def ask_broker(self, broker: int, request: Any) -> Any:
+    async def send_request_to(self, broker: int, request: Any) -> Any:
         self.requests.append((broker, request))
         if self.waits:
             await asyncio.sleep(0)

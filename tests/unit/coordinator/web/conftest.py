@@ -70,7 +70,7 @@ class Http:
         finally:
             await closed(writer)
 
-    async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+    async def send_request(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """`headers` with underscores for hyphens."""
         data = b"" if body is None else json.dumps(body).encode()
         fields = {"host": f"{self.host}:{self.port}", "connection": "close"}
@@ -87,10 +87,10 @@ class Http:
         return Answer(int(first.split()[1]), found, rest)
 
     async def get(self, path: str, **headers: str) -> Answer:
-        return await self.ask("GET", path, **headers)
+        return await self.send_request("GET", path, **headers)
 
     async def post(self, path: str, body: Any, **headers: str) -> Answer:
-        return await self.ask("POST", path, body, **headers)
+        return await self.send_request("POST", path, body, **headers)
 
 
 def _unchunked(data: bytes) -> bytes:

@@ -16,9 +16,9 @@ REMOVE, RESET = "/api/actions/remove-member", "/api/actions/reset-offsets"
 
 async def with_offsets(world: World) -> None:
     await create_topic(world.kafka, "t", 2)
-    await world.kafka.ask(produce(0, batch(b"0", b"1", b"2", b"3")), 9)
-    await world.kafka.ask(FindCoordinatorRequest(key="g"), 2)
-    await world.kafka.ask(commit("g", 0, 2), 7)
+    await world.kafka.send_request(produce(0, batch(b"0", b"1", b"2", b"3")), 9)
+    await world.kafka.send_request(FindCoordinatorRequest(key="g"), 2)
+    await world.kafka.send_request(commit("g", 0, 2), 7)
 
 
 async def test_a_topic_is_created_with_partitions_and_configs(world: World) -> None:

@@ -51,7 +51,7 @@ async def test_the_document_is_served(world: World) -> None:
     ],
 )
 async def test_a_wrong_request_gets_its_reason(world: World, path: str, status: int) -> None:
-    await world.kafka.ask(FindCoordinatorRequest(key="g"), 2)
+    await world.kafka.send_request(FindCoordinatorRequest(key="g"), 2)
     assert (await world.read(path, status))["error"]
 
 
@@ -64,7 +64,7 @@ async def test_a_body_that_is_no_json_object_is_refused(world: World, body: byte
 
 
 async def test_an_action_without_its_header_changes_nothing(world: World) -> None:
-    answer = await world.http.ask("POST", "/api/actions/create-topic", content_length="0")
+    answer = await world.http.send_request("POST", "/api/actions/create-topic", content_length="0")
     assert answer.status == 403
     check_answer("post", "/api/actions/create-topic", 403, answer.json)
 
@@ -84,7 +84,7 @@ async def test_wb16_thousands_of_groups_become_an_answer_outside_of_the_loop(
     await world.broker.groups.ensure_topic()
     names = [f"group-{number:04}" for number in range(api.LARGE_ENTRIES + 1)]
     for name in names:
-        await world.kafka.ask(commit(name, 0, 0), 7)
+        await world.kafka.send_request(commit(name, 0, 0), 7)
     listed = (await world.read("/api/groups"))["groups"]
     assert [each["group"] for each in listed] == names
     assert threads == ["_listed", "respond"]

@@ -22,7 +22,7 @@ def nan() -> bytes:
 async def test_clients_and_their_values_are_shown(world: World) -> None:
     configs = {"metrics": "*", "interval.ms": "100"}
     await world.broker.topics.configs.update(ConfigKind.CLIENT_METRICS, "all", lambda _: configs)
-    response = await world.kafka.ask(GetTelemetrySubscriptionsRequest(client_instance_id=UUID_ZERO), 0)
+    response = await world.kafka.send_request(GetTelemetrySubscriptionsRequest(client_instance_id=UUID_ZERO), 0)
     request = PushTelemetryRequest(
         client_instance_id=response.client_instance_id,
         subscription_id=response.subscription_id,
@@ -30,7 +30,7 @@ async def test_clients_and_their_values_are_shown(world: World) -> None:
         compression_type=0,
         metrics=metrics() + nan(),
     )
-    assert (await world.kafka.ask(request, 0)).error_code == 0
+    assert (await world.kafka.send_request(request, 0)).error_code == 0
     shown = await world.read("/api/client-metrics")
     assert shown["subscriptions"] == [{"name": "all", "configs": configs}]
     (instance,) = shown["instances"]

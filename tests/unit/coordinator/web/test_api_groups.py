@@ -11,7 +11,7 @@ QUERY = "group=a%20group%2Fwith%3Fa%26name"
 
 async def test_a_group_is_shown_with_members_and_lag(world: World) -> None:
     await create_topic(world.kafka, "t", 4)
-    await world.kafka.ask(produce(1, batch(b"one", b"two")), 9)
+    await world.kafka.send_request(produce(1, batch(b"one", b"two")), 9)
     async with members(world, GROUP, 2) as consumers:
         await consumers[0].commit()
         listed = await world.read("/api/groups")

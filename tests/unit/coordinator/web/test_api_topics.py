@@ -14,7 +14,7 @@ from rota.protocol.records.record import Record, write_batch
 async def filled(world: World, *values: bytes) -> None:
     await create_topic(world.kafka, "t", 2)
     for value in values:
-        await world.kafka.ask(produce(0, batch(value)), 9)
+        await world.kafka.send_request(produce(0, batch(value)), 9)
 
 
 async def test_topics_are_shown_with_their_sizes(world: World) -> None:

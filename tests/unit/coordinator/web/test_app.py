@@ -13,4 +13,4 @@ async def test_paths_stand_once_and_answer(world: World) -> None:
     for path in ("/metrics", "/healthz", "/readyz"):
         assert path in paths
         assert (await world.http.get(path)).status == 200
-        assert (await world.http.ask("POST", path, {})).status == 405
+        assert (await world.http.send_request("POST", path, {})).status == 405

@@ -33,10 +33,10 @@ async def other(world: World) -> AsyncIterator[Broker]:
 async def test_requests_to_another_broker_share_one_connection(world: World, other: Broker) -> None:
     requests = BrokerRequests(world.broker.node)
     for _ in range(2):
-        answer = await requests.ask(7, MetadataRequest(topics=()), 9)
+        answer = await requests.send_request(7, MetadataRequest(topics=()), 9)
         assert answer.controller_id == 7
     assert len(requests._connections) == 1
-    assert [broker for broker, _ in await requests.ask_all(ListGroupsRequest(), 4)] == [0, 7]
+    assert [broker for broker, _ in await requests.send_request_to_all(ListGroupsRequest(), 4)] == [0, 7]
     requests.stop()
 
 
@@ -45,11 +45,11 @@ async def test_a_broker_that_does_not_answer_is_left_out(world: World) -> None:
     gone = replace(topics.brokers[0], broker_id=7, endpoints=(Endpoint("PLAINTEXT", "127.0.0.1", 1),))
     topics.apply_brokers({**topics.brokers, 7: gone})
     requests = BrokerRequests(world.broker.node)
-    assert [broker for broker, _ in await requests.ask_all(ListGroupsRequest(), 4)] == [0]
+    assert [broker for broker, _ in await requests.send_request_to_all(ListGroupsRequest(), 4)] == [0]
     with pytest.raises(ApiError, match="broker 7 did not answer ListGroups"):
-        await requests.ask(7, ListGroupsRequest(), 4)
+        await requests.send_request(7, ListGroupsRequest(), 4)
     with pytest.raises(ApiError, match="broker 9 is not alive"):
-        await requests.ask(9, ListGroupsRequest(), 4)
+        await requests.send_request(9, ListGroupsRequest(), 4)
 
 
 async def test_wb15_requests_to_a_broker_that_does_not_answer_share_one_attempt(
@@ -62,11 +62,13 @@ async def test_wb15_requests_to_a_broker_that_does_not_answer_share_one_attempt(
     endpoint = Endpoint("PLAINTEXT", "127.0.0.1", silent.sockets[0].getsockname()[1])
     topics.apply_brokers({**topics.brokers, 7: replace(topics.brokers[0], broker_id=7, endpoints=(endpoint,))})
     requests = BrokerRequests(world.broker.node)
-    answers = await asyncio.gather(*(requests.ask(7, ListGroupsRequest(), 4) for _ in range(5)), return_exceptions=True)
+    answers = await asyncio.gather(
+        *(requests.send_request(7, ListGroupsRequest(), 4) for _ in range(5)), return_exceptions=True
+    )
     assert all(isinstance(answer, ApiError) for answer in answers)
     assert len(attempts) == 1
     with pytest.raises(ApiError):
-        await requests.ask(7, ListGroupsRequest(), 4)
+        await requests.send_request(7, ListGroupsRequest(), 4)
     assert len(attempts) == 2, "a later request tries again"
     for writer in attempts:
         writer.close()
@@ -75,7 +77,7 @@ async def test_wb15_requests_to_a_broker_that_does_not_answer_share_one_attempt(
 
 async def test_wb15_a_request_that_is_cancelled_ends_no_attempt_of_others(world: World, other: Broker) -> None:
     requests = BrokerRequests(world.broker.node)
-    first, second = (asyncio.ensure_future(requests.ask(7, MetadataRequest(topics=()), 9)) for _ in range(2))
+    first, second = (asyncio.ensure_future(requests.send_request(7, MetadataRequest(topics=()), 9)) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
     assert (await second).controller_id == 7

@@ -30,8 +30,8 @@ async def test_an_event_names_the_groups_that_changed(world: World) -> None:
     stream = source.read(source.open())
     await create_topic(world.kafka, "t", 1)
     assert "cluster" in await changed(stream)
-    await world.kafka.ask(FindCoordinatorRequest(key="g"), 2)
-    await world.kafka.ask(commit("g", 0, 0), 7)
+    await world.kafka.send_request(FindCoordinatorRequest(key="g"), 2)
+    await world.kafka.send_request(commit("g", 0, 0), 7)
     names: set[str] = set()
     while "groups" not in names:
         names |= await changed(stream)
@@ -63,9 +63,9 @@ async def test_many_groups_are_not_named(world: World, monkeypatch: pytest.Monke
     monkeypatch.setattr(events, "NAMES_MAX", 1)
     source = Events(world.broker.http.site)
     await create_topic(world.kafka, "t", 1)
-    await world.kafka.ask(FindCoordinatorRequest(key="g"), 2)
+    await world.kafka.send_request(FindCoordinatorRequest(key="g"), 2)
     for group in ("a", "b"):
-        await world.kafka.ask(commit(group, 0, 0), 7)
+        await world.kafka.send_request(commit(group, 0, 0), 7)
     assert await source.changes() == {"groups"}
     assert await source.changes() == set()
 
@@ -74,9 +74,9 @@ async def test_reading_many_groups_does_not_block_the_loop(world: World, monkeyp
     monkeypatch.setattr(events, "LOOK_GROUPS", 1)
     source = Events(world.broker.http.site)
     await create_topic(world.kafka, "t", 1)
-    await world.kafka.ask(FindCoordinatorRequest(key="g"), 2)
+    await world.kafka.send_request(FindCoordinatorRequest(key="g"), 2)
     for group in ("a", "b", "c"):
-        await world.kafka.ask(commit(group, 0, 0), 7)
+        await world.kafka.send_request(commit(group, 0, 0), 7)
     turns = 0
     look = asyncio.ensure_future(source.changes())
     while not look.done():

@@ -18,7 +18,7 @@ def lag_of(world: World) -> Lag:
 
 async def test_the_lag_of_members_that_committed(world: World) -> None:
     await create_topic(world.kafka, "t", 4)
-    await world.kafka.ask(produce(1, batch(b"one", b"two")), 9)
+    await world.kafka.send_request(produce(1, batch(b"one", b"two")), 9)
     async with members(world, "g", 1) as consumers:
         await consumers[0].commit()
         lag = await lag_of(world).get("g")
@@ -29,9 +29,9 @@ async def test_the_lag_of_members_that_committed(world: World) -> None:
 
 async def test_the_age_of_the_first_unread_record_and_when_offsets_expire(world: World) -> None:
     await create_topic(world.kafka, "t", 4)
-    await world.kafka.ask(produce(1, batch(b"one", b"two")), 9)
+    await world.kafka.send_request(produce(1, batch(b"one", b"two")), 9)
     assert await world.broker.groups.ensure_topic()
-    await world.kafka.ask(commit("simple", 1, 0), 8)
+    await world.kafka.send_request(commit("simple", 1, 0), 8)
     lag = await lag_of(world).get("simple")
     (partition,) = [each for each in lag.partitions if each.partition == 1]
     assert (partition.committed, partition.end, partition.records) == (0, 2, 2)

@@ -36,11 +36,11 @@ async def value(world: World, name: str, **labels: str) -> float:
 
 async def used(world: World) -> None:
     await create_topic(world.kafka, "t", 2)
-    await world.kafka.ask(produce(0, batch(b"one", b"two", b"three")), 9)
+    await world.kafka.send_request(produce(0, batch(b"one", b"two", b"three")), 9)
     await records_of(world.kafka, 0)
-    await world.kafka.ask(FindCoordinatorRequest(key="g"), 2)
-    await world.kafka.ask(commit("g", 0, 1), 7)
-    await world.kafka.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="x"), 4)
+    await world.kafka.send_request(FindCoordinatorRequest(key="g"), 2)
+    await world.kafka.send_request(commit("g", 0, 1), 7)
+    await world.kafka.send_request(HeartbeatRequest(group_id="g", generation_id=1, member_id="x"), 4)
 
 
 async def test_requests_of_clients_are_counted(world: World) -> None:
@@ -82,8 +82,8 @@ async def test_every_sample_is_of_the_table(world: World) -> None:
 async def test_names_of_users_cannot_forge_a_line(world: World) -> None:
     name = 'g"} 7\nrota_ready 0 # \\'
     await create_topic(world.kafka, "t", 1)
-    await world.kafka.ask(FindCoordinatorRequest(key=name), 2)
-    await world.kafka.ask(commit(name, 0, 0), 7)
+    await world.kafka.send_request(FindCoordinatorRequest(key=name), 2)
+    await world.kafka.send_request(commit(name, 0, 0), 7)
     assert await value(world, "rota_ready") == 1
     assert await value(world, "rota_group_lag_records", group=name, topic="t", partition="0") == 0
 
@@ -119,12 +119,12 @@ async def test_gl2_scrapes_refresh_the_lag_of_all_groups_in_turn(world: World, m
     monkeypatch.setattr(metrics, "LAG_GROUPS_MAX", 2)
     await used(world)
     for group_id in ("h", "i"):
-        await world.kafka.ask(commit(group_id, 0, 1), 7)
+        await world.kafka.send_request(commit(group_id, 0, 1), 7)
     for count in (2, 3, 3):
         await world.http.get("/metrics")
         assert len(requests) == len(set(requests)) == count
     assert await value(world, "rota_group_lag_records", group="i", topic="t", partition="0") == 2
-    await world.kafka.ask(commit("i", 0, 3), 7)
+    await world.kafka.send_request(commit("i", 0, 3), 7)
     assert await value(world, "rota_group_lag_records", group="i", topic="t", partition="0") == 0
     assert await value(world, "rota_group_lag_seconds", group="i", topic="t", partition="0") == 0
     assert sorted(requests) == ["g", "h", "i"]

@@ -14,7 +14,7 @@ from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 async def test_unknown_is_minus_one(world: World) -> None:
     await create_topic(world.kafka, "t", 1)
     requests = BrokerRequests(world.broker.node)
-    await world.kafka.ask(produce(0, batch(b"one")), 9)
+    await world.kafka.send_request(produce(0, batch(b"one")), 9)
     assert await ends(requests, [("t", 0), ("t", 1), ("missing", 0)]) == {
         ("t", 0): 1,
         ("t", 1): UNKNOWN,
@@ -27,8 +27,8 @@ async def test_unknown_is_minus_one(world: World) -> None:
 
 async def test_the_committed_offsets_of_a_group(world: World) -> None:
     await create_topic(world.kafka, "t", 2)
-    await world.kafka.ask(FindCoordinatorRequest(key="g"), 2)
-    await world.kafka.ask(commit("g", 1, 5, "note"), 7)
+    await world.kafka.send_request(FindCoordinatorRequest(key="g"), 2)
+    await world.kafka.send_request(commit("g", 1, 5, "note"), 7)
     requests = BrokerRequests(world.broker.node)
     assert await committed(requests, "g") == {("t", 1): Committed(5, "note")}
     assert await committed(requests, "other") == {}

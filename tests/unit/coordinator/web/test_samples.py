@@ -27,9 +27,9 @@ async def test_beyond_a_limit_series_are_summed(world: World, monkeypatch: pytes
         monkeypatch.setattr(samples, name, 1)
     await create_topic(world.kafka, "t", 3)
     await create_topic(world.kafka, "u", 2)
-    await world.kafka.ask(FindCoordinatorRequest(key="g"), 2)
+    await world.kafka.send_request(FindCoordinatorRequest(key="g"), 2)
     for partition in range(3):
-        await world.kafka.ask(commit("g", partition, 0), 7)
+        await world.kafka.send_request(commit("g", partition, 0), 7)
     read = [each for each in Samples(world.broker.http.site, "1").read() if each is not None]
     labels = {name: [each.labels for each in read if each.family == name] for name in {each.family for each in read}}
     assert labels["rota_topic_bytes_in"] == [("t",), (OTHER,)]
@@ -44,9 +44,9 @@ async def test_the_loop_may_turn_between_partitions_and_groups_also_beyond_a_lim
     monkeypatch.setattr(samples, "LAG_PARTITIONS_MAX", 1)
     partitions = 60
     await create_topic(world.kafka, "t", partitions)
-    await world.kafka.ask(FindCoordinatorRequest(key="g"), 2)
+    await world.kafka.send_request(FindCoordinatorRequest(key="g"), 2)
     for group in range(60):
-        await world.kafka.ask(commit(f"g{group}", 0, 0), 7)
+        await world.kafka.send_request(commit(f"g{group}", 0, 0), 7)
     longest = since = 0
     reads = Samples(world.broker.http.site, "1")
     list(reads.read())
