@@ -39,6 +39,7 @@ SUITES = {
         "tests/spark/test_pipeline.py",
         "tests/spark/test_ingest.py",
         "tests/spark/test_places.py",
+        "tests/spark/test_tables.py",
         "tests/packaging/test_compose.py",
         "tests/docs/test_notebook.py",
     ],

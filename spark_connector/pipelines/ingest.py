@@ -1,4 +1,4 @@
-"""Topics into a Parquet table, each record once; values that cannot be decoded into a table beside it, with the reason.
+"""Topics into a table, each record once; values that cannot be decoded into a table beside it, with the reason.
 
     python -m rota.spark_connector.pipelines.ingest --bootstrap-servers 127.0.0.1:9092 --topics orders \\
         --schema orders.ddl --output lake/orders
@@ -8,7 +8,7 @@ docs/INGEST.md describes the tables. `spark-submit` can run this file.
 Laws
     Each record is in `records` or in `dead_letters` once, except a duplicate of --deduplicate-by and a record that is
     older than the watermark; both are counted on the terminal.
-    A micro-batch that runs again replaces what it had written.
+    A micro-batch that runs again replaces what it had written (Parquet), or writes what is not there (the others).
     The group of --group never has a committed offset beyond the records of the tables.
 """
 
@@ -32,12 +32,14 @@ from pyspark.sql.types import StructType, TimestampType
 from rota.client.log import logger
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines.arguments import checkpoint_path, common_parser, parse_common, source_options
-from rota.spark_connector.pipelines.maintenance import maintain
 from rota.spark_connector.pipelines.new_schemas import check_schemas, schema_ids
 from rota.spark_connector.pipelines.progress_lines import METRICS, progress_line
+from rota.spark_connector.pipelines.protobuf_registry import protobuf_subject
 from rota.spark_connector.pipelines.protobuf_values import protobuf_format
 from rota.spark_connector.pipelines.schema_registry import Registry
-from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, check_checkpoint
+from rota.spark_connector.pipelines.table_files import BATCH, check_checkpoint
+from rota.spark_connector.pipelines.table_formats import FORMATS as TABLE_FORMATS
+from rota.spark_connector.pipelines.table_formats import Table, numbered, open_table
 from rota.spark_connector.pipelines.value_formats import (
     REASON,
     RECORD,
@@ -64,6 +66,7 @@ _log = logger("rota.spark")
 class Job:
     """The job's parameters. `schema`: a file. `message`: the type of Protobuf values; `framed`: behind the frame of a
     schema registry. `schema_ids`: schemas of the registry beside those of the subject.
+    `table_format`: parquet, delta or iceberg, the last one with a `namespace`: a catalog and a namespace in it.
     `interval` "": what there is now, once. `compact_after`: the number of folders of a day that are joined into one.
     `keep_days` 0: for ever."""
 
@@ -87,6 +90,8 @@ class Job:
     starting: str = "earliest"
     compact_after: int = 100
     keep_days: int = 0
+    table_format: str = "parquet"
+    namespace: str = ""
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -105,17 +110,18 @@ class Job:
         """For writeStream.trigger."""
         return {"processingTime": self.interval} if self.interval else {"availableNow": True}
 
-    def table(self, name: str) -> TableFiles:
-        """The files of RECORDS or DEAD."""
-        return TableFiles(f"{self.output}/{name}", DAY)
+    def tables(self) -> dict[str, Table]:
+        """RECORDS and DEAD. Raises OptionError."""
+        place = (self.table_format, self.output, self.namespace)
+        return {name: open_table(*place, name, DAY, self.checkpoint_path) for name in (RECORDS, DEAD)}
 
 
 def start(spark: SparkSession, job: Job) -> StreamingQuery:
     """Start the query. Raises OptionError."""
     register(spark)
     check_checkpoint(job.output, RECORDS, job.checkpoint_path)
-    for name in (RECORDS, DEAD):
-        job.table(name).recover()
+    for table in job.tables().values():
+        table.prepare(spark)
     read = spark.readStream.format("rota").options(**job.source).load()
     rows = deduplicated(decoded(read, decoder(job), job), job)
     writer = rows.writeStream.queryName(f"ingest {job.topics}").option("checkpointLocation", job.checkpoint_path)
@@ -134,10 +140,10 @@ def decoder(job: Job) -> Decode:
         raise OptionError("--schema", job.schema or None, "given, or --schema-registry in place of it")
     if job.schema_registry:
         registry = Registry(job.schema_registry, job.registry_credentials)
-        if job.value_format != "avro" or "," in job.topics:
-            raise OptionError("--schema-registry", job.schema_registry, "used with Avro values of one topic")
-        subject = registry.avro_subject(f"{job.topics}-value", job.schema_ids)
-        return avro_format(subject.latest, subject.by_id)
+        if job.value_format == "json" or "," in job.topics:
+            expected = "used with Avro values of one topic, or with Protobuf values of one"
+            raise OptionError("--schema-registry", job.schema_registry, expected)
+        return _of_registry(registry, f"{job.topics}-value", job)
     try:
         if job.value_format == "protobuf":
             return protobuf_format(Path(job.schema).read_bytes(), job.message, is_framed=job.framed)
@@ -145,6 +151,14 @@ def decoder(job: Job) -> Decode:
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError("--schema", job.schema, f"a file that can be read ({error})") from None
     return avro_format(text) if job.value_format == "avro" else json_format(json_schema(text))
+
+
+def _of_registry(registry: Registry, subject: str, job: Job) -> Decode:
+    if job.value_format == "avro":
+        avro = registry.avro_subject(subject, job.schema_ids)
+        return avro_format(avro.latest, avro.by_id)
+    protobuf = protobuf_subject(registry, subject, job.message, job.schema_ids)
+    return protobuf_format(protobuf.descriptors, job.message, is_framed=True, writers=protobuf.writers)
 
 
 def decoded(records: DataFrame, decode: Decode, job: Job) -> DataFrame:
@@ -234,24 +248,27 @@ def deduplicated(rows: DataFrame, job: Job) -> DataFrame:
 
 
 def batch_writer(job: Job) -> Callable[[DataFrame, int], None]:
-    """For foreachBatch. The first micro-batch of a run may have been written before a crash: it is removed first."""
-    seen: set[int] = set()
+    """For foreachBatch. The first micro-batch of a run may have been written before a crash."""
+    tables = job.tables()
+    is_first = True
 
     def write(batch: DataFrame, number: int) -> None:
-        if not seen:
-            for name in (RECORDS, DEAD):
-                job.table(name).remove_batch(number)
-        seen.add(number)
+        nonlocal is_first
+        spark = batch.sparkSession
+        if is_first:
+            for table in tables.values():
+                table.restart(spark, number)
+        is_first = False
         rows = batch.persist()
         try:
             if job.schema_registry:
-                check_schemas(rows, Registry(job.schema_registry, job.registry_credentials))
-            _append(good_rows(rows), f"{job.output}/{RECORDS}", number)
-            _append(dead_rows(rows), f"{job.output}/{DEAD}", number)
+                check_schemas(rows, Registry(job.schema_registry, job.registry_credentials), job.value_format.upper())
+            tables[RECORDS].append(numbered(good_rows(rows), number), number)
+            tables[DEAD].append(numbered(dead_rows(rows), number), number)
         finally:
             rows.unpersist()
-        for name in (RECORDS, DEAD):
-            maintain(batch.sparkSession, job.table(name), number, job.compact_after, job.keep_days)
+        for table in tables.values():
+            table.maintain(spark, number, job.compact_after, job.keep_days)
 
     return write
 
@@ -271,10 +288,6 @@ def _day(time: Column) -> Column:
     return F.date_from_unix_date(F.floor(F.unix_seconds(time) / 86_400).cast("int"))
 
 
-def _append(rows: DataFrame, location: str, number: int) -> None:
-    rows.withColumn(BATCH, F.lit(number)).write.mode("append").partitionBy(DAY, BATCH).parquet(location)
-
-
 def parse_arguments(arguments: Sequence[str]) -> Job:
     """From the command line."""
     parser = common_parser("ingest", (__doc__ or "").partition("\n")[0], "the folder or URL for the tables")
@@ -287,7 +300,12 @@ def parse_arguments(arguments: Sequence[str]) -> Job:
     parser.add_argument(
         "--framed", action="store_true", help="Protobuf values begin with the id of a registry's schema"
     )
-    parser.add_argument("--schema-registry", default="", metavar="URL", help="has the Avro schema in place of a file")
+    parser.add_argument(
+        "--schema-registry",
+        default="",
+        metavar="URL",
+        help="has the schema of Avro or Protobuf values in place of a file",
+    )
     parser.add_argument("--registry-credentials", metavar="FILE", help="USER:PASSWORD of the registry")
     parser.add_argument("--group", default="", help="the group that progress is committed to")
     parser.add_argument("--event-time", default="", metavar="FIELD", help="a timestamp (the record's timestamp)")
@@ -298,6 +316,8 @@ def parse_arguments(arguments: Sequence[str]) -> Job:
     parser.add_argument("--interval", default="10 seconds", help="between micro-batches without --once (%(default)s)")
     parser.add_argument("--compact-after", type=int, default=100, metavar="N", help="folders of a day (%(default)s)")
     parser.add_argument("--keep-days", type=int, default=0, metavar="N", help="older days are removed (never)")
+    parser.add_argument("--format", dest="table_format", default="parquet", choices=TABLE_FORMATS, help="(%(default)s)")
+    parser.add_argument("--namespace", default="", metavar="CATALOG.NAMESPACE", help="of the tables of Iceberg")
     given = parse_common(parser, list(arguments))
     if given.pop("once"):
         given["interval"] = ""

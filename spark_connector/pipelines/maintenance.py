@@ -7,7 +7,7 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
 from typing import Final
 
@@ -70,7 +70,14 @@ def compact(
 def expired(days: list[str], keep_days: int, today: date) -> list[str]:
     """The folders of the days that are to be removed; `keep_days` below 1: none. Folders with another name are kept."""
     dates = {name: day for name in days if (day := folder_date(name)) is not None}
-    newest = max((day for day in dates.values() if day <= today), default=None)
+    old = set(expired_dates(dates.values(), keep_days, today))
+    return [name for name, day in dates.items() if day in old]
+
+
+def expired_dates(days: Iterable[date | None], keep_days: int, today: date) -> list[date]:
+    """The same for the days themselves, in order; a day that is None is kept."""
+    dates = sorted(day for day in days if day is not None)
+    newest = max((day for day in dates if day <= today), default=None)
     if keep_days < 1 or newest is None:
         return []
-    return [name for name, day in dates.items() if (newest - day).days > keep_days]
+    return [day for day in dates if (newest - day).days > keep_days]

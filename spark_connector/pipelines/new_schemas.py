@@ -14,10 +14,13 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from rota.spark_connector.pipelines.schema_registry import Registry
+from rota.spark_connector.pipelines import protobuf_messages
+from rota.spark_connector.pipelines.protobuf_registry import PROTOBUF
+from rota.spark_connector.pipelines.schema_registry import AVRO, Registry
 from rota.spark_connector.pipelines.value_formats import REASON, UNKNOWN_SCHEMA
 
 SCHEMA_IDS_MAX: Final = 100  # of a micro-batch, those of the most records
+UNKNOWN: Final = {AVRO: UNKNOWN_SCHEMA, PROTOBUF: protobuf_messages.UNKNOWN_SCHEMA}  # and the id
 _MESSAGE: Final = "the registry has new schemas, with the ids "
 
 
@@ -28,13 +31,14 @@ class NewSchemas(Exception):
         super().__init__(f"{_MESSAGE}{' '.join(map(str, ids))}; start the job again")
 
 
-def check_schemas(rows: DataFrame, registry: Registry) -> None:
-    """Ask the registry for the ids that the query does not know. Raises NewSchemas, OptionError when the registry does
-    not answer."""
-    is_unknown = F.col(REASON).startswith(UNKNOWN_SCHEMA)
+def check_schemas(rows: DataFrame, registry: Registry, kind: str) -> None:
+    """Ask the registry for the ids that the query does not know, of schemas of this kind. Raises NewSchemas, and
+    OptionError when the registry does not answer."""
+    unknown = UNKNOWN[kind]
+    is_unknown = F.col(REASON).startswith(unknown)
     counted = rows.where(is_unknown).groupBy(REASON).count().orderBy("count", ascending=False).limit(SCHEMA_IDS_MAX)
-    ids = [int(row[REASON].removeprefix(UNKNOWN_SCHEMA)) for row in counted.collect()]
-    if found := [schema_id for schema_id in ids if registry.avro_schema(schema_id) is not None]:
+    ids = [int(row[REASON].removeprefix(unknown)) for row in counted.collect()]
+    if found := [schema_id for schema_id in ids if registry.schema(schema_id, kind) is not None]:
         raise NewSchemas(found)
 
 

@@ -36,6 +36,7 @@ from rota.spark_connector.errors import OptionError
 
 FRAME_BYTES: Final = 5  # a zero, and the id of the schema in a registry; the path of the message's type follows
 INDEXES_MAX: Final = 32
+UNKNOWN_SCHEMA: Final = "the registry has no Protobuf schema with id "  # and the id
 TIMESTAMP: Final = "google.protobuf.Timestamp"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _BYTES: Final = 12  # google.protobuf.FieldDescriptor.TYPE_BYTES
@@ -55,16 +56,19 @@ _MESSAGE: Final = 10
 _ENUM: Final = 8
 _STRING: Final = 9  # and bytes
 Value = Callable[[Any], Any]
+Writers = tuple[tuple[int, tuple[int, ...] | str], ...]
+"""By the id of a schema: the path of the message's type in it, or why its values cannot be decoded."""
 
 
 class ProtobufMessage:
     """A message type of a FileDescriptorSet, as `protoc --include_imports --descriptor_set_out` writes it. Raises
     OptionError."""
 
-    def __init__(self, descriptors: bytes, name: str) -> None:
-        descriptor = _descriptor(descriptors, name)
+    def __init__(self, descriptors: bytes, name: str, writers: Writers = ()) -> None:
+        descriptor = message_type(descriptors, name)
+        self._writers = dict(writers)
         self._make, self._decode_error = _message_class(descriptor)
-        self._path = _path(descriptor)
+        self._path = type_path(descriptor)
         self.schema = _struct(descriptor, ())
         self._row = _row_of(descriptor)
 
@@ -78,8 +82,8 @@ class ProtobufMessage:
                 path, start = frame_path(value)
             except ValueError as error:
                 return None, str(error)
-            if path != self._path:
-                return None, f"value is the message {path} of its schema, not {self._path}"
+            if reason := self._refusal(value, path):
+                return None, reason
         try:
             message = self._make()
             message.ParseFromString(value[start:])
@@ -93,11 +97,24 @@ class ProtobufMessage:
         except OverflowError:
             return None, "value has a time that no table can have"
 
+    def _refusal(self, value: bytes, path: list[int]) -> str | None:
+        """Why a value of this frame is not decoded; None: it is."""
+        wanted: list[int] | str | None = self._path
+        if self._writers:
+            schema_id = int.from_bytes(value[1:FRAME_BYTES], "big")
+            known = self._writers.get(schema_id)
+            if known is None:
+                return f"{UNKNOWN_SCHEMA}{schema_id}"
+            if isinstance(known, str):
+                return f"the schema {schema_id} {known}"
+            wanted = list(known)
+        return None if path == wanted else f"value is the message {path} of its schema, not {wanted}"
+
 
 @lru_cache(maxsize=8)
-def protobuf_message(descriptors: bytes, name: str) -> ProtobufMessage:
+def protobuf_message(descriptors: bytes, name: str, writers: Writers = ()) -> ProtobufMessage:
     """The same, once for each Python worker."""
-    return ProtobufMessage(descriptors, name)
+    return ProtobufMessage(descriptors, name, writers)
 
 
 def frame_path(value: bytes) -> tuple[list[int], int]:
@@ -130,7 +147,9 @@ def _varints(value: bytes, position: int) -> Iterator[tuple[int, int]]:
         yield (number >> 1) ^ -(number & 1), position
 
 
-def _descriptor(descriptors: bytes, name: str) -> Any:
+def message_type(descriptors: bytes, name: str, option: str = "--schema") -> Any:
+    """The descriptor of a message. Raises OptionError; without `option`, of a registry's schema, None for a name that
+    the descriptors do not have."""
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool
         from google.protobuf.message import DecodeError
@@ -143,10 +162,13 @@ def _descriptor(descriptors: bytes, name: str) -> Any:
         for file in files.file:
             pool.AddSerializedFile(file.SerializeToString())
     except (DecodeError, TypeError) as error:
-        raise OptionError("--schema", None, f"{expected} ({str(error)[:200]})") from None
+        expected = expected if option else "a registry with valid schemas"
+        raise OptionError(option or "--schema-registry", None, f"{expected} ({str(error)[:200]})") from None
     try:
         return pool.FindMessageTypeByName(name)
     except KeyError:
+        if not option:
+            return None
         known = [f"{file.package}.{each.name}".strip(".") for file in files.file for each in file.message_type]
         raise OptionError("--message", name, f"a message of the descriptors: {', '.join(known[:20])}") from None
 
@@ -158,12 +180,12 @@ def _message_class(descriptor: Any) -> tuple[Any, type[Exception]]:
     return GetMessageClass(descriptor), DecodeError
 
 
-def _path(descriptor: Any) -> list[int]:
+def type_path(descriptor: Any) -> list[int]:
     """The index of the message in its file or in the message around it, from the outside."""
     around = descriptor.containing_type
     siblings = list(descriptor.file.message_types_by_name.values()) if around is None else list(around.nested_types)
     names = [each.full_name for each in siblings]
-    return [*(_path(around) if around is not None else ()), names.index(descriptor.full_name)]
+    return [*(type_path(around) if around is not None else ()), names.index(descriptor.full_name)]
 
 
 def _is_map(field: Any) -> bool:

@@ -14,16 +14,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import StringType, StructType
 
-from rota.spark_connector.pipelines.protobuf_messages import protobuf_message
+from rota.spark_connector.pipelines.protobuf_messages import Writers, protobuf_message
 from rota.spark_connector.pipelines.value_formats import REASON, RECORD, Decode
 from rota.spark_connector.spark_api import to_arrow_type
 
 
-def protobuf_format(descriptors: bytes, name: str, *, is_framed: bool) -> Decode:
-    """Values are messages of type `name`; `is_framed`: behind the frame of a schema registry. Raises OptionError."""
+def protobuf_format(descriptors: bytes, name: str, *, is_framed: bool, writers: Writers = ()) -> Decode:
+    """Values are messages of type `name`; `is_framed`: behind the frame of a schema registry, which has the schemas
+    `writers` (empty: they are not looked up). Raises OptionError."""
     record = protobuf_message(descriptors, name).schema
     result = StructType().add("record", record).add("reason", StringType())
-    function = column_function(descriptors, name, result, is_framed=is_framed)
+    function = column_function(descriptors, name, result, is_framed=is_framed, writers=writers)
 
     def decode(rows: DataFrame) -> DataFrame:
         found = rows.withColumn("_decoded", function("value"))
@@ -33,12 +34,14 @@ def protobuf_format(descriptors: bytes, name: str, *, is_framed: bool) -> Decode
     return decode
 
 
-def column_function(descriptors: bytes, name: str, result: StructType, *, is_framed: bool) -> Callable[..., Any]:
+def column_function(
+    descriptors: bytes, name: str, result: StructType, *, is_framed: bool, writers: Writers = ()
+) -> Callable[..., Any]:
     """As a function of columns; in PySpark 4.0, which has no arrow_udf, a record at a time."""
 
     def decode_one(value: bytearray | None) -> dict[str, Any]:
         raw = None if value is None else bytes(value)
-        record, reason = protobuf_message(descriptors, name).decode(raw, is_framed=is_framed)
+        record, reason = protobuf_message(descriptors, name, writers).decode(raw, is_framed=is_framed)
         return {"record": record, "reason": reason}
 
     try:

@@ -46,66 +46,81 @@ class Registry:
             raise OptionError("--schema-registry", "[hidden]", "without a user; --registry-credentials has it")
         if not _is_url(url):
             raise OptionError("--schema-registry", url, "a URL, as in https://registry:8081")
-        self._url, self._credentials = url.rstrip("/"), credentials
+        self.url, self._credentials = url.rstrip("/"), credentials
 
     def avro_subject(self, subject: str, more: Iterable[int] = ()) -> Subject:
         """All versions of `subject`, and the schemas with the ids `more`. Raises OptionError."""
-        with self._checked():
-            return self._subject(subject, more)
+        with self.checked():
+            found = self.versions(subject, AVRO)
+            by_id = {each["id"]: self._full(each) for each in found}
+            others = {schema_id: self.avro_schema(schema_id) for schema_id in more if schema_id not in by_id}
+            more_by_id = {each: text for each, text in others.items() if text is not None}
+            return Subject(self._full(found[-1]), by_id | more_by_id)
 
-    def _subject(self, subject: str, more: Iterable[int]) -> Subject:
-        base = f"{self._url}/subjects/{quote(subject, safe='')}/versions"
+    def versions(self, subject: str, kind: str) -> list[Any]:
+        """The answers for the versions of `subject`, the latest one last, the deleted ones first. Raises OptionError,
+        also for a schema of another `kind`."""
+        base = f"{self.url}/subjects/{quote(subject, safe='')}/versions"
         versions = sorted(self._get(base))
         if not versions:
-            raise OptionError("--schema-registry", self._url, f"a registry that has the subject {subject}")
+            raise OptionError("--schema-registry", self.url, f"a registry that has the subject {subject}")
         deleted = sorted(set(self._get(base + DELETED)) - set(versions))
         paths = [*(f"{base}/{version}{DELETED}" for version in deleted), *(f"{base}/{each}" for each in versions)]
         found = [self._get(path) for path in paths]
         for each in found:
-            if each.get("schemaType", AVRO) != AVRO:
-                expected = f"a registry with Avro for {subject}, not {each['schemaType']}"
-                raise OptionError("--schema-registry", self._url, expected)
-        by_id = {each["id"]: self._full(each) for each in found}
-        others = {schema_id: self.avro_schema(schema_id) for schema_id in more if schema_id not in by_id}
-        return Subject(self._full(found[-1]), by_id | {each: text for each, text in others.items() if text is not None})
+            if each.get("schemaType", AVRO) != kind:
+                expected = f"a registry with {kind} for {subject}, not {each.get('schemaType', AVRO)}"
+                raise OptionError("--schema-registry", self.url, expected)
+        return found
 
     def avro_schema(self, schema_id: int) -> str | None:
         """The Avro schema with this id, of any subject; None: there is none. Raises OptionError."""
+        with self.checked():
+            found = self.schema(schema_id, AVRO)
+            return None if found is None else self._full(found)
+
+    def schema(self, schema_id: int, kind: str, query: str = "") -> Any:
+        """The answer for the schema of this id and `kind`, of any subject; None: there is none. Raises OptionError."""
         if not 0 < schema_id <= ID_MAX:
             return None
-        with self._checked():
-            found = self._find(f"{self._url}/schemas/ids/{schema_id}")
-            return None if found is None or found.get("schemaType", AVRO) != AVRO else self._full(found)
+        with self.checked():
+            found = self._find(f"{self.url}/schemas/ids/{schema_id}{query}")
+            return None if found is None or found.get("schemaType", AVRO) != kind else found
 
     @contextlib.contextmanager
-    def _checked(self) -> Iterator[None]:
+    def checked(self) -> Iterator[None]:
         """Raise OptionError for answers of another shape, or nested too deep."""
         try:
             yield
         except (LookupError, TypeError, AttributeError, RecursionError) as error:
             detail = f"{type(error).__name__}: {str(error)[:80]}"
-            raise OptionError("--schema-registry", self._url, f"a registry with valid schemas ({detail})") from None
+            raise OptionError("--schema-registry", self.url, f"a registry with valid schemas ({detail})") from None
 
     def _full(self, found: Any) -> str:
         """The schema of an answer, with the types that it refers to."""
-        definitions: dict[str, str] = {}
+        definitions = {name: each["schema"] for name, each in self.references(found).items()}
+        if not isinstance(found["schema"], str):
+            raise TypeError("a schema that is no text")
+        try:
+            return inlined(found["schema"], definitions)
+        except ValueError as error:
+            raise OptionError("--schema-registry", self.url, f"a registry with valid schemas ({error})") from None
+
+    def references(self, found: Any) -> dict[str, Any]:
+        """The answers for what an answer refers to, and for what these refer to, by name. Raises OptionError."""
+        definitions: dict[str, Any] = {}
         references = list(found.get("references") or ())
         while references:
             each = references.pop()
             if each["name"] in definitions:
                 continue
             if len(definitions) == REFERENCES_MAX:
-                raise OptionError("--schema-registry", self._url, f"schemas with at most {REFERENCES_MAX} references")
-            path = f"{self._url}/subjects/{quote(each['subject'], safe='')}/versions/{each['version']}{DELETED}"
+                raise OptionError("--schema-registry", self.url, f"schemas with at most {REFERENCES_MAX} references")
+            path = f"{self.url}/subjects/{quote(each['subject'], safe='')}/versions/{each['version']}{DELETED}"
             referred = self._get(path)
-            definitions[each["name"]] = referred["schema"]
+            definitions[each["name"]] = referred
             references += referred.get("references") or ()
-        if not isinstance(found["schema"], str):
-            raise TypeError("a schema that is no text")
-        try:
-            return inlined(found["schema"], definitions)
-        except ValueError as error:
-            raise OptionError("--schema-registry", self._url, f"a registry with valid schemas ({error})") from None
+        return definitions
 
     def _get(self, url: str) -> Any:
         found = self._find(url)

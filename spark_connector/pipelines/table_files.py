@@ -153,3 +153,10 @@ def check_checkpoint(output: str, table: str, checkpoint: str) -> None:
     if has_files(f"{output}/{table}") and not has_files(f"{checkpoint}/offsets"):
         expected = f"empty, or used with the checkpoint of its tables ({checkpoint} is empty)"
         raise OptionError("--output", output, expected)
+
+
+def query_id(checkpoint: str) -> str:
+    """The id of the query that the checkpoint belongs to. Spark writes it before the first micro-batch."""
+    files, path = file_system(checkpoint)
+    with files.open_input_stream(f"{path}/metadata") as file:
+        return str(json.loads(file.read())["id"])

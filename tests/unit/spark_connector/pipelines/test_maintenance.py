@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from rota.spark_connector.pipelines.maintenance import expired
+from rota.spark_connector.pipelines.maintenance import expired, expired_dates
 
 DAYS = ["day=2026-01-01", "day=2026-01-02", "day=2026-01-09", "day=__HIVE_DEFAULT_PARTITION__"]
 NOW = date(2026, 6, 1)
@@ -33,3 +33,9 @@ def test_folders_whose_name_is_no_day_are_left_alone() -> None:
     """Years beyond four digits and before Christ are days of Spark, and not of Python."""
     others = ["day=+10000-01-01", "day=12026-01-01", "day=-0001-01-01", "day=x", "day="]
     assert expired([*others, *DAYS], 7, NOW) == ["day=2026-01-01"]
+
+
+def test_days_expire_as_folders_do() -> None:
+    days = [date(2026, 1, 9), None, date(2026, 1, 1), date(9999, 1, 1)]
+    assert expired_dates(days, 5, date(2026, 2, 1)) == [date(2026, 1, 1)]
+    assert expired_dates(days, 0, date(2026, 2, 1)) == expired_dates([None], 1, date(2026, 2, 1)) == []

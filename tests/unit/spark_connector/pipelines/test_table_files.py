@@ -19,6 +19,7 @@ from rota.spark_connector.pipelines.table_files import (
     check_checkpoint,
     file_system,
     has_files,
+    query_id,
 )
 
 DAY = "day=2026-01-02"
@@ -213,3 +214,8 @@ def test_the_table_of_another_checkpoint_is_not_written(tmp_path: Path) -> None:
         check_checkpoint(str(output), "lag", str(checkpoint))
     write(checkpoint / "offsets", "0")
     check_checkpoint(str(output), "lag", str(checkpoint))
+
+
+def test_the_query_of_a_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "metadata").write_text('{"id":"a-b"}')
+    assert query_id(str(tmp_path)) == "a-b"

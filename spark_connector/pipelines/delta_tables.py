@@ -1,0 +1,80 @@
+"""A table of a job as a table of Delta Lake, partitioned by day, with the number of the micro-batch in each row.
+
+Laws
+    A micro-batch is in the table once: its commit has the id of the query and its number (`txnAppId`, `txnVersion`),
+    and Delta skips a commit that the table has.
+    Compaction changes no row. A day is removed as by maintenance.py.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from rota.client.log import logger
+from rota.spark_connector.errors import OptionError
+from rota.spark_connector.pipelines.maintenance import expired_dates
+from rota.spark_connector.pipelines.table_files import has_files, query_id
+
+PACKAGES: Final = {"4.0": "4.4.0", "4.1": "4.4.0", "4.2": "4.4.0"}  # the newest release for each version of Spark
+SETTINGS: Final = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+LOG: Final = "_delta_log"
+_log = logger("rota.spark")
+
+
+class DeltaTable:
+    """The table in the folder `location`, written by the query of `checkpoint`."""
+
+    def __init__(self, location: str, day: str, checkpoint: str) -> None:
+        self._location, self._day, self._checkpoint = location, day, checkpoint
+
+    def prepare(self, spark: SparkSession) -> None:
+        """Raises OptionError where Spark has no Delta, and for a folder with other files."""
+        check_session(spark)
+        if has_files(self._location) and not has_files(f"{self._location}/{LOG}"):
+            raise OptionError("--format", "delta", f"the format of the table in {self._location}: parquet")
+
+    def restart(self, spark: SparkSession, number: int) -> None:
+        """Nothing: Delta knows the micro-batches that it has."""
+
+    def append(self, rows: DataFrame, number: int) -> None:
+        """Add a micro-batch, unless the table has it."""
+        once = {"txnAppId": query_id(self._checkpoint), "txnVersion": str(number), "mergeSchema": "true"}
+        rows.write.format("delta").mode("append").partitionBy(self._day).options(**once).save(self._location)
+
+    def maintain(self, spark: SparkSession, number: int, compact_after: int, keep_days: int) -> None:
+        """Remove old days and join small files, once in as many micro-batches as make that worth it."""
+        if number % max(1, compact_after // 2):
+            return
+        table = f"delta.`{self._location.replace('`', '``')}`"
+        days = [row[0] for row in spark.sql(f"SELECT DISTINCT {self._day} FROM {table}").collect()]
+        if old := expired_dates(days, keep_days, datetime.now(UTC).date()):
+            listed = ", ".join(f"DATE'{day}'" for day in old)
+            spark.sql(f"DELETE FROM {table} WHERE {self._day} IN ({listed})")
+            _log.info("Removed old days", table=self._location, days=len(old))
+        if number:
+            spark.sql(f"OPTIMIZE {table}")
+
+
+def check_session(spark: SparkSession) -> None:
+    """Raise OptionError where Spark does not have Delta's package and settings."""
+    release = ".".join(spark.version.split(".")[:2])
+    if release not in PACKAGES:
+        expected = f"parquet, or used with PySpark {', '.join(PACKAGES)}: Delta has no release for {release}"
+        raise OptionError("--format", "delta", expected)
+    package = f"--packages io.delta:delta-spark_{release}_2.13:{PACKAGES[release]}"
+    conf = " ".join(f"--conf {name}={value}" for name, value in SETTINGS.items())
+    try:
+        is_set = all(value in (spark.conf.get(name, "") or "") for name, value in SETTINGS.items())
+        if is_set:
+            spark.sql("DESCRIBE DETAIL delta.`/`")
+    except PySparkException as error:
+        is_set = "DATA_SOURCE_NOT_FOUND" not in str(error) and "ClassNotFound" not in str(error)
+    if not is_set:
+        raise OptionError("--format", "delta", f"used with Delta's package and settings: spark-submit {package} {conf}")

@@ -1,0 +1,111 @@
+"""A table of a job as a table of Apache Iceberg, partitioned by day, with the number of the micro-batch in each row.
+
+Laws
+    A micro-batch is in the table once: the summary of its snapshot has the id of the query and its number, and a
+    micro-batch that may have been written before is looked for there.
+    When the snapshot is gone and rows of the micro-batch are there, nothing is written: the query ends with an error.
+    Compaction changes no row. A day is removed as by maintenance.py.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from rota.client.log import logger
+from rota.spark_connector.errors import OptionError
+from rota.spark_connector.pipelines.maintenance import expired_dates
+from rota.spark_connector.pipelines.table_files import BATCH, has_files, query_id
+
+PACKAGES: Final = {"4.0": "1.11.0", "4.1": "1.12.0"}  # the newest release for each version of Spark
+QUERY: Final = "rota.query-id"  # in the summary of a snapshot
+NUMBER: Final = "rota.batch-id"
+PROPERTIES: Final = {"write.spark.accept-any-schema": "true"}  # a new field becomes a new column
+_log = logger("rota.spark")
+
+
+class IcebergTable:
+    """The table `name` (catalog, namespace and table, as in lake.shop.records), written by the query of
+    `checkpoint`."""
+
+    def __init__(self, name: str, day: str, checkpoint: str) -> None:
+        self._catalog, _, self._in_catalog = name.partition(".")
+        self._namespace = self._in_catalog.rpartition(".")[0]
+        self._name = ".".join(f"`{part.replace('`', '``')}`" for part in name.split("."))
+        self._day, self._checkpoint = day, checkpoint
+        self._written: int | None = None
+
+    def prepare(self, spark: SparkSession) -> None:
+        """Raises OptionError where Spark has no Iceberg or catalog, and for a table of another checkpoint."""
+        if check_session(spark, self._name, self._catalog) and not has_files(f"{self._checkpoint}/offsets"):
+            expected = f"a namespace without {self._name}, or one with the checkpoint of its tables"
+            raise OptionError("--namespace", f"{self._catalog}.{self._namespace}", expected)
+
+    def restart(self, spark: SparkSession, number: int) -> None:
+        """Look for the micro-batch, which an earlier run may have written. Raises OptionError when that is unknown."""
+        if not self._exists(spark):
+            return
+        spark.catalog.refreshTable(self._name)  # a catalog may cache it
+        summary = F.col("summary")
+        snapshots = spark.table(f"{self._name}.snapshots")
+        own = (summary[QUERY] == query_id(self._checkpoint)) & (summary[NUMBER] == str(number))
+        if snapshots.where(own).limit(1).count():
+            self._written = number
+        elif spark.table(self._name).where(F.col(BATCH) >= number).limit(1).count():
+            expected = (
+                f"a table without rows of {BATCH} {number} and later, whose snapshot has expired or is of another"
+            )
+            raise OptionError("--namespace", f"{self._catalog}.{self._in_catalog}", f"{expected} checkpoint")
+
+    def append(self, rows: DataFrame, number: int) -> None:
+        """Add a micro-batch, unless the table has it."""
+        if number == self._written:
+            return
+        spark = rows.sparkSession
+        if not self._exists(spark):
+            spark.sql(f"CREATE NAMESPACE IF NOT EXISTS `{self._catalog}`.{self._namespace}")
+            made = rows.limit(0).writeTo(self._name).using("iceberg").partitionedBy(F.col(self._day))
+            for name, value in PROPERTIES.items():
+                made = made.tableProperty(name, value)
+            made.create()
+        marks = {f"snapshot-property.{QUERY}": query_id(self._checkpoint), f"snapshot-property.{NUMBER}": str(number)}
+        # columns are matched by name; a new one need not be the last
+        merge = {"mergeSchema": "true", "check-ordering": "false"}
+        rows.writeTo(self._name).options(**marks, **merge).append()
+
+    def maintain(self, spark: SparkSession, number: int, compact_after: int, keep_days: int) -> None:
+        """Remove old days and join small files, once in as many micro-batches as make that worth it."""
+        if number % max(1, compact_after // 2):
+            return
+        days = [row[0] for row in spark.sql(f"SELECT DISTINCT {self._day} FROM {self._name}").collect()]
+        if old := expired_dates(days, keep_days, datetime.now(UTC).date()):
+            listed = ", ".join(f"DATE'{day}'" for day in old)
+            spark.sql(f"DELETE FROM {self._name} WHERE {self._day} IN ({listed})")
+            _log.info("Removed old days", table=self._in_catalog, days=len(old))
+        if number:
+            spark.sql(f"CALL `{self._catalog}`.system.rewrite_data_files(table => '{self._in_catalog}')")
+
+    def _exists(self, spark: SparkSession) -> bool:
+        return spark.catalog.tableExists(self._name)
+
+
+def check_session(spark: SparkSession, name: str, catalog: str) -> bool:
+    """Whether the table exists. Raises OptionError where Spark does not have Iceberg's package, or not the catalog."""
+    release = ".".join(spark.version.split(".")[:2])
+    if release not in PACKAGES:
+        expected = f"parquet or delta, or used with PySpark {', '.join(PACKAGES)}: Iceberg has no release for {release}"
+        raise OptionError("--format", "iceberg", expected)
+    package = f"--packages org.apache.iceberg:iceberg-spark-runtime-{release}_2.13:{PACKAGES[release]}"
+    conf = f"--conf spark.sql.catalog.{catalog}=org.apache.iceberg.spark.SparkCatalog, and the settings of the catalog"
+    if not spark.conf.get(f"spark.sql.catalog.{catalog}", ""):
+        raise OptionError("--format", "iceberg", f"used with Iceberg's package and a catalog: {package} {conf}")
+    try:
+        return spark.catalog.tableExists(name)
+    except (PySparkException, Py4JError) as error:
+        detail = str(error)[:300]
+        raise OptionError("--namespace", catalog, f"in a catalog that answers, with {package} ({detail})") from None

@@ -1,0 +1,24 @@
+"""Where Iceberg can be used; what it writes is in tests/spark/test_tables.py."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.spark_connector.pipelines.test_delta_tables import session
+
+from rota.spark_connector.errors import OptionError
+from rota.spark_connector.pipelines.iceberg_tables import check_session
+
+
+def test_a_release_of_spark_without_iceberg_is_refused_by_name() -> None:
+    with pytest.raises(OptionError, match=r"PySpark 4\.0, 4\.1: Iceberg has no release for 4\.2"):
+        check_session(session("4.2.0", {"spark.sql.catalog.lake": "a.Class"}), "lake.shop.t", "lake")
+
+
+def test_a_session_without_a_catalog_gets_the_command() -> None:
+    command = r"iceberg-spark-runtime-4.1_2.13:1.12.0 --conf spark.sql.catalog.lake="
+    with pytest.raises(OptionError, match=command):
+        check_session(session("4.1.1", {}), "lake.shop.t", "lake")
+    with pytest.raises(OptionError, match=r"a catalog that answers.*Cannot find catalog"):
+        check_session(
+            session("4.1.1", {"spark.sql.catalog.lake": "a.Class"}, "Cannot find catalog"), "lake.shop.t", "lake"
+        )
