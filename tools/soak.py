@@ -27,7 +27,10 @@ def _files(folder: str, *patterns: str) -> list[str]:
 
 
 MACHINES = "tests/simulation/test_machines_worlds.py"
-CLUSTERS = _files("tests/chaos", "test_cluster*.py", "test_ensemble.py", "test_rolling_restart.py")
+CLUSTERS = [
+    *_files("tests/chaos", "test_cluster*.py", "test_ensemble.py", "test_rolling_restart.py"),
+    "tests/cluster/test_kafka_programs.py",
+]
 SUITES = {
     "property": ["tests/property", "tests/contract", "tests/unit"],
     "simulation": [path for path in _files("tests/simulation", "test_*.py") if path != MACHINES],

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from typing import Final
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
@@ -33,14 +34,14 @@ from tests.chaos.cluster_clients import (
     until,
 )
 from tests.chaos.fault_network import FaultNetwork, Ports, host_of
-from tests.soak import SOAK
+from tests.soak import soak_only
 from tools.cluster import Cluster
 from tools.ports import free_port
 from tools.zookeeper import missing
 
 pytestmark = pytest.mark.java
 
-FAULTS = 8 if SOAK else 2
+FAULTS = 8
 FULL_BYTES = 4_096  # of a file, while the disk is full: checkpoints can be written, logs cannot
 Fault = Callable[[list[Writer]], str]  # returns what was done
 PROPERTIES = {
@@ -139,11 +140,13 @@ def check_with_faults(cluster: NetworkedCluster, faults: Sequence[Fault], random
     assert committer.violations == [], f"O1: {done}"
 
 
-def test_asymmetric_network_partitions_of_brokers(cluster: NetworkedCluster, seed: int) -> None:
-    """A broker, or a leader, is cut off in one direction, or in both, from one or from all others."""
-    random = Random(seed)
+Scenario = Callable[[NetworkedCluster, Random], Fault]
 
-    def part(_: list[Writer]) -> str:
+
+def part(cluster: NetworkedCluster, random: Random) -> Fault:
+    """A broker, or a leader, is cut off in one direction, or in both, from one or from all others."""
+
+    def fault(_: list[Writer]) -> str:
         broker = random.choice((cluster.leader(TOPIC, random.randrange(PARTITIONS)), random.choice(cluster.brokers)))
         others = [other for other in cluster.brokers if other != broker][: random.choice((1, 2))]
         ways = random.choice(("is not heard", "does not hear", "neither hears nor is heard"))
@@ -156,27 +159,25 @@ def test_asymmetric_network_partitions_of_brokers(cluster: NetworkedCluster, see
         cluster.network.heal()
         return f"{broker} {ways} by {others}"
 
-    check_with_faults(cluster, [part] * FAULTS, random)
+    return fault
 
 
-def test_a_disk_that_fills_and_is_emptied(cluster: NetworkedCluster, seed: int) -> None:
+def fill_a_disk(cluster: NetworkedCluster, random: Random) -> Fault:
     """A5. Nothing that was acknowledged was only on the full disk; when there is room again the replica comes back."""
-    random = Random(seed)
 
-    def fill(_: list[Writer]) -> str:
+    def fault(_: list[Writer]) -> str:
         broker = cluster.leader(TOPIC, random.randrange(PARTITIONS))
         with cluster.full_disk(broker):
             time.sleep(random.uniform(1, 4))
         return f"the disk of {broker} was full"
 
-    check_with_faults(cluster, [fill] * FAULTS, random)
+    return fault
 
 
-def test_a_zookeeper_that_dies_and_returns(cluster: NetworkedCluster, seed: int) -> None:
+def kill_zookeeper(cluster: NetworkedCluster, random: Random) -> Fault:
     """While it is away nothing is elected, and a leader that is killed then is replaced when it is back."""
-    random = Random(seed)
 
-    def kill_zookeeper(_: list[Writer]) -> str:
+    def fault(_: list[Writer]) -> str:
         cluster.zookeeper.kill()
         time.sleep(random.uniform(0, 2))
         victim = random.choice(cluster.brokers) if random.random() < 0.5 else None
@@ -187,25 +188,47 @@ def test_a_zookeeper_that_dies_and_returns(cluster: NetworkedCluster, seed: int)
             cluster.start(victim)
         return f"ZooKeeper was killed, and broker {victim}"
 
-    def pause_zookeeper(_: list[Writer]) -> str:
+    return fault
+
+
+def pause_zookeeper(cluster: NetworkedCluster, random: Random) -> Fault:
+    """Sessions end when it goes on."""
+
+    def fault(_: list[Writer]) -> str:
         cluster.zookeeper.pause()
         seconds = random.uniform(1, 8)
         time.sleep(seconds)
         cluster.zookeeper.resume()
         return f"ZooKeeper stood still for {seconds:.1f} s"
 
-    check_with_faults(cluster, [kill_zookeeper, pause_zookeeper][: max(FAULTS, 2)] * max(FAULTS // 2, 1), random)
+    return fault
 
 
-def test_a_frozen_broker_that_wakes_acknowledges_nothing_that_is_lost(cluster: NetworkedCluster, seed: int) -> None:
+def freeze(cluster: NetworkedCluster, random: Random) -> Fault:
     """CM2. It has slept through the election of another leader, with requests in its sockets."""
-    random = Random(seed)
 
-    def freeze(_: list[Writer]) -> str:
+    def fault(_: list[Writer]) -> str:
         broker = cluster.leader(TOPIC, random.randrange(PARTITIONS))
         cluster.freeze(broker)
         time.sleep(random.uniform(0.3, 3))
         cluster.thaw(broker)
         return f"{broker} was frozen"
 
-    check_with_faults(cluster, [freeze] * FAULTS, random)
+    return fault
+
+
+SCENARIOS: Final[list[Scenario]] = [part, fill_a_disk, kill_zookeeper, pause_zookeeper, freeze]
+
+
+def test_one_fault_of_each_kind(cluster: NetworkedCluster, seed: int) -> None:
+    """One cluster for all of them: starting it and its clients costs as much processor time as three faults."""
+    random = Random(seed)
+    scenarios = random.sample(SCENARIOS, len(SCENARIOS))
+    check_with_faults(cluster, [scenario(cluster, random) for scenario in scenarios], random)
+
+
+@soak_only
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_faults_of_one_kind(cluster: NetworkedCluster, seed: int, scenario: Scenario) -> None:
+    random = Random(seed)
+    check_with_faults(cluster, [scenario(cluster, random)] * FAULTS, random)

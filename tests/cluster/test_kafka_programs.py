@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.interop.java_kit import JavaProgram, needs_java, run_java
 from tests.interop.kit import until
+from tests.soak import soak_only
 from tools.cluster import Cluster
 from tools.zookeeper import missing
 
@@ -40,7 +41,7 @@ def events(program: JavaProgram, name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("victim", ["leader", "coordinator"])
+@pytest.mark.parametrize("victim", ["leader", pytest.param("coordinator", marks=soak_only)])
 def test_verifiable_programs_lose_nothing_when_a_broker_is_killed(cluster: Cluster, victim: str) -> None:
     create_topic(cluster, "t", 3)
     connect = ["--bootstrap-server", cluster.bootstrap, "--topic", "t"]

@@ -45,14 +45,14 @@ def assert_agreed(world: SwimWorld) -> None:
         assert len(seen) <= 1, (of, seen)
 
 
-def test_lost_late_and_duplicate_datagrams_declare_no_broker_dead(seed: int) -> None:
-    world, _ = a_world(seed)
+def test_lost_late_and_duplicate_datagrams_declare_no_broker_dead(swim_seed: int) -> None:
+    world, _ = a_world(swim_seed)
     world.run(20_000)
     assert world.deaths() == []
 
 
-def test_the_dead_are_declared_dead_by_all_in_time(seed: int) -> None:
-    world, random = a_world(seed)
+def test_the_dead_are_declared_dead_by_all_in_time(swim_seed: int) -> None:
+    world, random = a_world(swim_seed)
     killed = random.sample(list(world.nodes), random.randint(1, len(world.nodes) - 1))
     for broker_id in killed:
         world.kill(broker_id)
@@ -63,8 +63,8 @@ def test_the_dead_are_declared_dead_by_all_in_time(seed: int) -> None:
     assert_agreed(world)
 
 
-def test_evidence_never_kills_one_that_answers(seed: int) -> None:
-    world, random = a_world(seed)
+def test_evidence_never_kills_one_that_answers(swim_seed: int) -> None:
+    world, random = a_world(swim_seed)
     for _ in range(100):
         by, of = random.sample(list(world.nodes), 2)
         world.accuse(by, of)
@@ -72,8 +72,8 @@ def test_evidence_never_kills_one_that_answers(seed: int) -> None:
     assert world.deaths() == []
 
 
-def test_a_partitioned_cluster_merges_again(seed: int) -> None:
-    world, random = a_world(seed)
+def test_a_partitioned_cluster_merges_again(swim_seed: int) -> None:
+    world, random = a_world(swim_seed)
     ids = list(world.nodes)
     random.shuffle(ids)
     size = random.randint(1, len(ids) - 1)
@@ -87,17 +87,17 @@ def test_a_partitioned_cluster_merges_again(seed: int) -> None:
     assert_agreed(world)
 
 
-def test_a_pair_without_a_link_is_alive_by_indirect_pings(seed: int) -> None:
+def test_a_pair_without_a_link_is_alive_by_indirect_pings(swim_seed: int) -> None:
     """In one direction and in both."""
-    world, random = a_world(seed, 3, loss_max=0.05)
+    world, random = a_world(swim_seed, 3, loss_max=0.05)
     one, other = random.sample(list(world.nodes), 2)
     world.cut({one}, {other}, both=random.random() < 0.5)
     world.run(10_000)
     assert world.deaths() == []
 
 
-def test_a_broker_that_can_only_receive_declares_no_broker_dead(seed: int) -> None:
-    world, random = a_world(seed, 3, loss_max=0.05)
+def test_a_broker_that_can_only_receive_declares_no_broker_dead(swim_seed: int) -> None:
+    world, random = a_world(swim_seed, 3, loss_max=0.05)
     mute = random.choice(list(world.nodes))
     world.cut({mute}, set(world.nodes) - {mute}, both=False)
     world.run(detection_ms(world))
@@ -105,17 +105,17 @@ def test_a_broker_that_can_only_receive_declares_no_broker_dead(seed: int) -> No
     assert {of for _, _, of in world.deaths()} == {mute}
 
 
-def test_a_broker_that_can_only_send_does_not_affect_the_others(seed: int) -> None:
+def test_a_broker_that_can_only_send_does_not_affect_the_others(swim_seed: int) -> None:
     """It believes that the others are gone; those may believe that it is."""
-    world, random = a_world(seed, 3, loss_max=0.05)
+    world, random = a_world(swim_seed, 3, loss_max=0.05)
     deaf = random.choice(list(world.nodes))
     world.cut(set(world.nodes) - {deaf}, {deaf}, both=False)
     world.run(detection_ms(world))
     assert {of for _, by, of in world.deaths() if by != deaf} <= {deaf}
 
 
-def test_a_broker_after_a_standstill_declares_no_broker_dead(seed: int) -> None:
-    world, random = a_world(seed)
+def test_a_broker_after_a_standstill_declares_no_broker_dead(swim_seed: int) -> None:
+    world, random = a_world(swim_seed)
     frozen = random.sample(list(world.nodes), random.randint(1, len(world.nodes)))
     at_once_ms = random.choice((0, random.randrange(600, 60_000)))  # 0: each for a time of its own
     for broker_id in frozen:
@@ -128,9 +128,9 @@ def test_a_broker_after_a_standstill_declares_no_broker_dead(seed: int) -> None:
     assert [world.statuses(broker_id) for broker_id in world.nodes] == [ALIVE] * len(world.nodes)
 
 
-def test_members_agree_while_brokers_join_and_leave(seed: int) -> None:
+def test_members_agree_while_brokers_join_and_leave(swim_seed: int) -> None:
     """Registrations change and are read late, by one after the other."""
-    world, random = a_world(seed, 3)
+    world, random = a_world(swim_seed, 3)
     for _ in range(10):
         broker_id = random.choice(list(world.nodes))
         if world.nodes[broker_id].is_dead:

@@ -142,6 +142,10 @@ def run(spark: SparkSession, job: Job) -> None:
 def test_the_tables_have_the_activity_of_a_group(spark: SparkSession, activity: Activity, tmp_path: Path):
     run(spark, job(activity, tmp_path))
     check(spark, activity, str(tmp_path))
+    # the topic of the groups is read by its name and not by a pattern
+    options = {"kafka.bootstrap.servers": activity.bootstrap}
+    assert loaded(spark, options, subscribe=TOPIC, startingOffsets=activity.starting).count() > 0
+    assert loaded(spark, options, subscribePattern="__consumer.*").count() == 0
 
 
 def test_the_timeline_has_the_reasons_of_rebalances(spark: SparkSession, rota: str, tmp_path: Path):
@@ -168,7 +172,8 @@ def rows(output: Path, name: str) -> list[str]:
     return sorted(repr(row) for row in table(str(output), name))
 
 
-@pytest.mark.parametrize("starter", [pytest.param("python -m", marks=soak_only), "spark-submit"])
+@soak_only
+@pytest.mark.parametrize("starter", ["python -m", "spark-submit"])
 def test_it_runs_from_the_command_line(secure: SecureRota, tmp_path: Path, starter: str):
     """Over SASL_SSL, with the secrets in a file: they are in nothing that Spark keeps or prints."""
     plain = secure.address("PLAINTEXT")
@@ -357,9 +362,3 @@ def test_files_of_an_older_version_are_compacted_and_a_backfill_has_the_same_row
         for columns in (("commits", "commits", "last_offset"), ("lag", "committed", "lag")):
             assert read_rows(backfill.output, *columns) == read_rows(job.output, *columns)
     assert None not in {row[1] for row in read_rows(backfill.output, "lag", "lag_seconds")}
-
-
-def test_the_groups_topic_is_read_by_its_name_and_not_by_a_pattern(spark: SparkSession, activity: Activity):
-    options = {"kafka.bootstrap.servers": activity.bootstrap}
-    assert loaded(spark, options, subscribe=TOPIC, startingOffsets=activity.starting).count() > 0
-    assert loaded(spark, options, subscribePattern="__consumer.*").count() == 0
