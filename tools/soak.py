@@ -43,6 +43,7 @@ SUITES = {
         "tests/spark/test_ingest.py",
         "tests/spark/test_places.py",
         "tests/spark/test_tables.py",
+        "tests/spark/test_exactly_once.py",
         "tests/packaging/test_compose.py",
         "tests/docs/test_notebook.py",
     ],
