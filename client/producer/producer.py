@@ -50,7 +50,7 @@ from rota.client.producer.transaction_scope import TransactionScope
 from rota.client.producer.transactions import Transactions
 from rota.client.types import GroupMetadata, Headers, OffsetAndMetadata, PartitionInfo, RecordMetadata, TopicPartition
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, Codec
-from rota.protocol.records.produced import RECORD_OVERHEAD_BYTES_MAX, BufferMemory
+from rota.protocol.records.produced import RECORD_OVERHEAD_BYTES_MAX, BufferMemory, partition_of
 
 BATCHES_PER_TURN_MAX: Final = 16
 CANCELLED_FLUSH_MS: Final = 5_000  # for the delivery of buffered records when the task of `async with` is cancelled
@@ -166,7 +166,8 @@ class Producer:
             and (key is None or type(key) is bytes)
             and not route.is_custom
         ):  # the usual record, into a batch that is open
-            batch = (route.queue if key is None else route.choose(key, None, None)).open
+            queues = route.keyed_queues  # without `choose`, since this is most of what a record costs
+            batch = (queues[partition_of(key, len(queues))] if queues and key is not None else route.queue).open
             if batch is not None:
                 buffer = self._buffer
                 index = buffer.take(batch.records, key, value)

@@ -30,6 +30,7 @@ class Route:
         "_uses_keys",
         "batch",
         "is_custom",
+        "keyed_queues",
         "numbers",
         "queue",
         "queues",
@@ -43,6 +44,7 @@ class Route:
         self.topic = topic
         self.numbers: tuple[int, ...] = ()
         self.queues: list[Queue] = []
+        self.keyed_queues: list[Queue] = []  # `queues` if keys choose among them, else empty
         self.queue: Queue = Queue(TopicPartition(topic, -1))
         self.batch: Batch | None = None  # the last one that was begun without a key
         self._accumulator, self._own, self._uses_keys = accumulator, own, uses_keys
@@ -56,6 +58,7 @@ class Route:
         if info.partitions:
             self.numbers = tuple(sorted(info.partitions))
         self.queues = [self._accumulator.queue(TopicPartition(self.topic, number)) for number in self.numbers]
+        self.keyed_queues = self.queues if self._uses_keys and self._own is None else []
         is_recreated = info.id != self._id
         self._id = info.id
         led = []

@@ -47,6 +47,11 @@ def murmur2(data: bytes) -> int:
     return hashed ^ hashed >> 15
 
 
+def partition_of(key: bytes, count: int) -> int:
+    """The partition of a key in a topic of `count` partitions, led by somebody or not."""
+    return (murmur2(key) & _POSITIVE) % count
+
+
 class BufferMemory:
     """The memory of records that are not delivered yet, `bytes_max` in all; no record takes more than
     `record_bytes_max`. While `is_open` is False nothing is taken: earlier records wait. `wall_s` returns the time."""
@@ -117,7 +122,7 @@ class BufferMemory:
                 if type(key) is not bytes:
                     return at
                 if count > 1:
-                    place = (murmur2(key) & _POSITIVE) % count
+                    place = partition_of(key, count)
             elif count > 1:
                 return at
             records = buffers[place]
