@@ -65,6 +65,7 @@ FACADES = {
         "is_abort_pending",
         "is_commit_pending",
         "partitions_for",
+        "prepare_transaction",
         "send",
         "send_rows",
         "send_and_wait",
