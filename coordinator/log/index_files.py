@@ -15,8 +15,7 @@ from typing import Final
 from rota.coordinator.log.contract import NotCached, StorageFailed
 from rota.coordinator.log.files import FileRange, FileSystem
 from rota.coordinator.log.index import TIME_ENTRY_BYTES, BadIndex, OffsetIndex, TimeIndex
-from rota.coordinator.log.index_rebuild import FileRebuild
-from rota.coordinator.log.segment import Indexes, Rebuild, Segment
+from rota.coordinator.log.segment import Indexes, Segment
 from rota.coordinator.log.store import Sync
 from rota.coordinator.log.transactions import TransactionIndex
 from rota.coordinator.log.trash import Trash
@@ -24,7 +23,6 @@ from rota.coordinator.log.trash import Trash
 OFFSETS: Final = ".index"
 TIMES: Final = ".timeindex"
 TRANSACTIONS: Final = ".txnindex"
-REBUILT: Final = ".rebuilt.tmp"  # a start removes it
 LOADED_INDEXES_MAX: Final = 32
 
 
@@ -112,23 +110,6 @@ class FileIndexes:
         try:
             self._system.write_file(self.offsets_path, offsets.to_bytes())
             self._system.write_file(self.times_path, times.to_bytes())
-        except OSError as error:
-            raise StorageFailed(f"cannot write {self.offsets_path}: {error}") from error
-
-    def begin_rebuild(self, segment: Segment) -> Rebuild:
-        def save(offsets: OffsetIndex, times: TimeIndex) -> None:
-            beside.save(segment, offsets, times)
-
-        beside = FileIndexes(self._folder, self._base, LoadedIndexes(1), self._system, REBUILT)
-        return FileRebuild(segment.reader(), save)
-
-    def use_rebuilt(self, segment: Segment) -> None:
-        """Raises StorageFailed."""
-        self._loaded.add(segment)
-        beside = FileIndexes(self._folder, self._base, LoadedIndexes(1), self._system, REBUILT)
-        try:
-            self._system.replace(beside.offsets_path, self.offsets_path)
-            self._system.replace(beside.times_path, self.times_path)
         except OSError as error:
             raise StorageFailed(f"cannot write {self.offsets_path}: {error}") from error
 

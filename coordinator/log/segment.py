@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from rota.coordinator.log.errors import NotCached
 from rota.coordinator.log.files import Buffer
 from rota.coordinator.log.index import OffsetIndex, TimeIndex
 from rota.coordinator.log.store import Store, Sync
@@ -31,17 +30,6 @@ RECENT_BATCHES_MAX: Final = 512
 NO_TIMESTAMP: Final = -1
 
 Headers = list[tuple[int, BatchHeader]]
-
-
-class Rebuild(Protocol):
-    """A rebuild of indexes from the batches. Any thread calls it; see `index_rebuild`."""
-
-    is_done: bool
-
-    def __call__(self) -> None: ...
-
-    def result(self) -> tuple[OffsetIndex, TimeIndex, tuple[int, int]]:
-        """Return the indexes and `Segment.largest`. Raises CorruptBatch, StorageFailed."""
 
 
 class Indexes(Protocol):
@@ -63,12 +51,6 @@ class Indexes(Protocol):
 
     def save_aborted(self, segment: Segment) -> None:
         """Save the index of aborted transactions; one without entries has no file."""
-
-    def begin_rebuild(self, segment: Segment) -> Rebuild:
-        """Begin to build the indexes of a sealed segment again, in another thread."""
-
-    def use_rebuilt(self, segment: Segment) -> None:
-        """The rebuild is done: its files are those of the segment now."""
 
     def begin_sync(self) -> Sync:
         """Begin the sync of the files that were saved so far."""
@@ -95,7 +77,6 @@ class Segment:
         "_first_timestamp",
         "_largest",
         "_offsets",
-        "_rebuild",
         "_recent_offsets",
         "_recent_positions",
         "_since_entry_bytes",
@@ -131,7 +112,6 @@ class Segment:
         self._first_timestamp: int | None = None
         self._since_entry_bytes = 0
         self._unsaved = False
-        self._rebuild: Rebuild | None = None
         self.aborted = TransactionIndex()
         self.has_aborted = True  # False: `aborted` has to be restored from the batches
         self._forget_recent()
@@ -434,20 +414,8 @@ class Segment:
             self._offsets, self._times = loaded
             last = self._offsets.last
             self._since_entry_bytes = self.size_bytes - (last[1] if last else 0)
-        elif wait or self.active or self.indexes is None:
-            self._rebuild_keeping_end()
         else:
-            self._take_rebuilt(self.indexes)
-
-    def _take_rebuilt(self, indexes: Indexes) -> None:
-        """Use what another thread has rebuilt. Raises NotCached until it has, CorruptBatch, StorageFailed."""
-        if self._rebuild is None:
-            self._rebuild = indexes.begin_rebuild(self)
-        if not self._rebuild.is_done:
-            raise NotCached(self._rebuild)
-        rebuild, self._rebuild = self._rebuild, None
-        self._offsets, self._times, self._largest = rebuild.result()
-        indexes.use_rebuilt(self)
+            self._rebuild_keeping_end()
 
     def _rebuild_keeping_end(self) -> None:
         next_offset = self.next_offset
