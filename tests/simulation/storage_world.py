@@ -234,8 +234,12 @@ class StorageWorld(ClusterWorld):
     # ---- laws
 
     async def _caught_up(self) -> None:
-        """TW1: also the topic of many partitions can be created, whatever was left of it."""
+        """TW1: also the topic of many partitions can be created, whatever was left of it. Replicas of the topic with
+        unclean elections are compared, too."""
         ends = self.loop.time() + HEALING_S
+        while len(self._unclean().isr) < len(BROKERS):
+            assert self.loop.time() < ends, f"not in the ISR {HEALING_S} s after everything healed: {self._unclean()}"
+            await asyncio.sleep(1.0)
         while not any(name == LARGE for name, _ in self.named_states()):
             assert self.loop.time() < ends, "TW1: a topic cannot be created over what is left of it"
             await self._produce_large(self.brokers[1])
