@@ -8,9 +8,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.property.producer_world import DELIVERY_MS, NODES, World
 from tests.soak import examples
 
-from rota.client.producer.partitioner import murmur2, partition_of
+from rota.client.producer.partitioner import partition_of
 from rota.client.producer.sticky import Sticky
 from rota.protocol.errors import ErrorCode
+from rota.protocol.records.produced import murmur2
 
 PARTITIONS = 3
 RETRIABLE = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
