@@ -19,6 +19,7 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from rota.protocol.messages.api_versions import ApiVersionsRequest
 from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from rota.protocol.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 from rota.protocol.messages.metadata import MetadataRequest
 
 PEER = os.environ.get("ROTA_PEER")
@@ -37,12 +38,20 @@ def address(request: pytest.FixtureRequest, bootstrap: str) -> str:
 
 
 def limit(address: str, entity_type: str, name: str, **quotas: float | None) -> None:
-    """Set quotas of an entity; None removes one."""
+    """Set quotas of an entity; None removes one. Returns when the broker shows them: Kafka's learns of them later."""
     wire = Wire(address, "admin")
     ops = tuple(OpData(key=key, value=rate or 0.0, remove=rate is None) for key, rate in quotas.items())
     entity = (EntityData(entity_type=entity_type, entity_name=name),)
     response = wire.send_request(AlterClientQuotasRequest(entries=(EntryData(entity=entity, ops=ops),)), 1)
     assert [each.error_code for each in response.entries] == [0]
+    exactly = ComponentData(entity_type=entity_type, match_type=0, match=name)
+
+    def is_shown() -> bool:
+        entries = wire.send_request(DescribeClientQuotasRequest(components=(exactly,), strict=True), 1).entries
+        shown = {value.key: value.value for entry in entries for value in entry.values}
+        return all(shown.get(key) == rate for key, rate in quotas.items())
+
+    until(is_shown, f"the quotas of {name}")
     wire.close()
 
 
