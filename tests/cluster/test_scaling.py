@@ -13,6 +13,7 @@ from tests.chaos.cluster_clients import Committer, ConfluentWriter, Writer, chec
 from tests.cluster.brokers import Brokers, until
 from tests.interop.java_kit import needs_java, run_java
 
+from rota.coordinator.broker import Broker
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
 
 pytestmark = needs_java
@@ -32,13 +33,16 @@ async def tool(brokers: Brokers, name: str, *arguments: str) -> str:
 
 
 async def reassign(brokers: Brokers, plan: Path) -> None:
-    """Execute the plan; return when no reassignment is under way."""
+    """Execute the plan; return when every broker knows the replicas of the plan, and that no move is under way."""
     await tool(brokers, REASSIGN, "--execute", "--reassignment-json-file", str(plan))
-    topics = brokers.by_id[1].topics
-    await until(
-        lambda: not any(state.adding or state.removing for topic in topics for state in topic.partitions),
-        "the reassignment",
-    )
+    moves = json.loads(plan.read_text())["partitions"]
+
+    def is_done(broker: Broker) -> bool:
+        states = {(topic.name, state.index): state for topic in broker.topics for state in topic.partitions}
+        planned = all(states[move["topic"], move["partition"]].replicas == tuple(move["replicas"]) for move in moves)
+        return planned and not any(state.adding or state.removing for state in states.values())
+
+    await until(lambda: all(map(is_done, brokers.by_id.values())), "the reassignment")
 
 
 async def go_on(writers: list[Writer], committer: Committer) -> None:
