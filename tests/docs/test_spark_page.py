@@ -6,6 +6,8 @@ import contextlib
 import gc
 import io
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -31,6 +33,7 @@ HELD_BY = {
     "tar -czf environment.tar.gz": "tests/spark/test_places.py",
     "PYSPARK_PYTHON=./environment/bin/python spark-submit": "tests/spark/test_places.py",
     "python -m rota.spark_connector.pipelines.group_activity": "tests/spark/test_pipeline.py",
+    "JOB=$(python": "tests/docs/test_spark_page.py",
     "python -m rota.spark_connector.pipelines.ingest": "tests/spark/test_ingest.py",
     "spark-submit": "tests/spark/test_pipeline.py",
     "python -m rota.spark_connector.pipelines.report": "tests/browser/test_report.py",
@@ -143,3 +146,10 @@ def test_the_defaults_are_those_of_the_page() -> None:
 def row(option: str) -> str:
     (found,) = [line for line in PAGE.splitlines() if line.startswith(f"| `{option}` |")]
     return found
+
+
+def test_the_command_for_the_program_of_ingest_finds_it() -> None:
+    (command,) = (line for line in INGEST.splitlines() if line.startswith("JOB="))
+    script = command.replace("$(python ", f"$({sys.executable} ") + '\necho "$JOB"'
+    found = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout
+    assert Path(found.strip()).samefile(ROOT / "spark_connector" / "pipelines" / "ingest.py")
