@@ -64,6 +64,16 @@ class Transport:
         self.written += parts
 
 
+class SocketlessBroker(Broker):
+    """A broker whose connections can be made by hand: `Connection(broker.shared)`, after its start."""
+
+    shared: Connections
+
+    def _connections(self) -> Connections:
+        self.shared = super()._connections()
+        return self.shared
+
+
 class Peer:
     """One connection with its ring of frames, `at_once` of them at a time."""
 
@@ -174,18 +184,11 @@ def prepared(address: str, row: Callable[[str], float]) -> Sequence[LoadConnecti
 
 async def measure(folder: str) -> None:
     """Print a line for each kind of request."""
-    shared: list[Connections] = []
-
-    class Watched(Broker):
-        def _connections(self) -> Connections:
-            shared.append(super()._connections())
-            return shared[0]
-
-    broker = Watched(BrokerConfig({**PROPERTIES, "log.dirs": folder}))
+    broker = SocketlessBroker(BrokerConfig({**PROPERTIES, "log.dirs": folder}))
     host, port = await broker.start()
     for name, row, at_once in WORK:
         lanes = await asyncio.get_running_loop().run_in_executor(None, prepared, f"{host}:{port}", row)
-        peers = [Peer(shared[0], lane, at_once) for lane in lanes]
+        peers = [Peer(broker.shared, lane, at_once) for lane in lanes]
         gc.collect()
         rounds = [await round_us(broker, peers, at_once) for _ in range(ROUNDS)]
         print(f"{name:42} {min(rounds):7.2f} us")
@@ -193,8 +196,8 @@ async def measure(folder: str) -> None:
             peer.connection.connection_lost(None)
     topic = rows.unique("produced")
     await asyncio.get_running_loop().run_in_executor(None, rows.create, f"{host}:{port}", topic, 1)
-    print(f"{'Produce of a batch of 64 KB':42} {await produce_us(broker, shared[0], topic):7.2f} us")
-    print(f"{'Fetch of 1 MB':42} {await fetch_us(broker, shared[0], topic):7.2f} us")
+    print(f"{'Produce of a batch of 64 KB':42} {await produce_us(broker, broker.shared, topic):7.2f} us")
+    print(f"{'Fetch of 1 MB':42} {await fetch_us(broker, broker.shared, topic):7.2f} us")
     await broker.stop()
 
 

@@ -19,7 +19,7 @@ from typing import cast
 
 import uvloop
 
-from benchmarks.cost import Transport
+from benchmarks.cost import PROPERTIES, SocketlessBroker, Transport
 from benchmarks.groups import (
     ASSIGNMENT,
     JOIN_VERSION,
@@ -32,7 +32,6 @@ from benchmarks.groups import (
 from benchmarks.joining import ERROR, ERROR_END, GENERATION, GENERATION_END, LENGTH, MEMBER_ID_REQUIRED, third_text
 from benchmarks.rows import unique
 from benchmarks.wire import frame
-from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.network.connection import Connection
 from rota.coordinator.network.connections import Connections
@@ -40,7 +39,6 @@ from rota.coordinator.observe.logs import writing_by_thread
 from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 GROUPS, MEMBERS, ROUNDS = 500, 1_000, 7
-PROPERTIES = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms": "0"}
 SHARE = LENGTH.pack(len(ASSIGNMENT)) + ASSIGNMENT
 
 
@@ -142,17 +140,10 @@ class Group:
 
 async def measure(folder: str, members: int = MEMBERS, groups: int = GROUPS) -> None:
     """Print a line for each."""
-    shared: list[Connections] = []
-
-    class Watched(Broker):
-        def _connections(self) -> Connections:
-            shared.append(super()._connections())
-            return shared[0]
-
-    broker = Watched(BrokerConfig({**PROPERTIES, "log.dirs": folder}))
+    broker = SocketlessBroker(BrokerConfig({**PROPERTIES, "log.dirs": folder}))
     host, port = await broker.start()
     await asyncio.get_running_loop().run_in_executor(None, find_coordinator, f"{host}:{port}", "any")
-    peers = [Peer(shared[0]) for _ in range(members)]
+    peers = [Peer(broker.shared) for _ in range(members)]
     await asyncio.sleep(0.2)  # the first generation waits a little for clients that have just connected
     measured = Measured()
     group = Group(measured, peers)

@@ -32,7 +32,7 @@ import structlog
 import uvloop
 
 from benchmarks import rows
-from benchmarks.cost import PROPERTIES, REPLY_HEADER_BYTES, Transport
+from benchmarks.cost import PROPERTIES, REPLY_HEADER_BYTES, SocketlessBroker, Transport
 from benchmarks.groups import find_coordinator, rebalance, settled
 from benchmarks.pump import LoadConnection, pump
 from benchmarks.rows import COMMIT_VERSION, FETCH_VERSION, HEARTBEAT_VERSION, PRODUCE_VERSION
@@ -341,17 +341,10 @@ def resident_bytes() -> int:
 
 async def measure(folder: Path, sizes: int) -> list[Point]:
     """All sweeps, each of its first `sizes` sizes."""
-    shared: list[Connections] = []
-
-    class Watched(Broker):
-        def _connections(self) -> Connections:
-            shared.append(super()._connections())
-            return shared[0]
-
-    broker = Watched(BrokerConfig({**PROPERTIES, "log.dirs": str(folder / "data")}))
+    broker = SocketlessBroker(BrokerConfig({**PROPERTIES, "log.dirs": str(folder / "data")}))
     host, port = await broker.start()
     with sending() as sender:
-        machine = Machine(broker, shared[0], f"{host}:{port}", sender)
+        machine = Machine(broker, broker.shared, f"{host}:{port}", sender)
         await machine.elsewhere(find_coordinator, machine.address, "first")
         points = await over_connections(machine, DECADES[:sizes])
         points += await over_members(machine, DECADES[:sizes])

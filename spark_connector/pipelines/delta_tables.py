@@ -8,15 +8,13 @@ Laws
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from rota.client.log import logger
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.pipelines.maintenance import expired_dates
+from rota.spark_connector.pipelines.maintenance import delete_old_days, is_due
 from rota.spark_connector.pipelines.table_files import has_files, query_id
 
 PACKAGES: Final = {"4.0": "4.4.0", "4.1": "4.4.0", "4.2": "4.4.0"}  # the newest release for each version of Spark
@@ -25,7 +23,6 @@ SETTINGS: Final = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 LOG: Final = "_delta_log"
-_log = logger("rota.spark")
 
 
 class DeltaTable:
@@ -50,14 +47,10 @@ class DeltaTable:
 
     def maintain(self, spark: SparkSession, number: int, compact_after: int, keep_days: int) -> None:
         """Remove old days and join small files, once in as many micro-batches as make that worth it."""
-        if number % max(1, compact_after // 2):
+        if not is_due(number, compact_after):
             return
         table = f"delta.`{self._location.replace('`', '``')}`"
-        days = [row[0] for row in spark.sql(f"SELECT DISTINCT {self._day} FROM {table}").collect()]
-        if old := expired_dates(days, keep_days, datetime.now(UTC).date()):
-            listed = ", ".join(f"DATE'{day}'" for day in old)
-            spark.sql(f"DELETE FROM {table} WHERE {self._day} IN ({listed})")
-            _log.info("Removed old days", table=self._location, days=len(old))
+        delete_old_days(spark, table, self._day, keep_days, self._location)
         if number:
             spark.sql(f"OPTIMIZE {table}")
 

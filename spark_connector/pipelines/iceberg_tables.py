@@ -9,7 +9,6 @@ Laws
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -17,16 +16,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from rota.client.log import logger
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.pipelines.maintenance import expired_dates
+from rota.spark_connector.pipelines.maintenance import delete_old_days, is_due
 from rota.spark_connector.pipelines.table_files import BATCH, has_files, query_id
 
 PACKAGES: Final = {"4.0": "1.11.0", "4.1": "1.12.0"}  # the newest release for each version of Spark
 QUERY: Final = "rota.query-id"  # in the summary of a snapshot
 NUMBER: Final = "rota.batch-id"
 PROPERTIES: Final = {"write.spark.accept-any-schema": "true"}  # a new field becomes a new column
-_log = logger("rota.spark")
 
 
 class IcebergTable:
@@ -80,13 +77,9 @@ class IcebergTable:
 
     def maintain(self, spark: SparkSession, number: int, compact_after: int, keep_days: int) -> None:
         """Remove old days and join small files, once in as many micro-batches as make that worth it."""
-        if number % max(1, compact_after // 2):
+        if not is_due(number, compact_after):
             return
-        days = [row[0] for row in spark.sql(f"SELECT DISTINCT {self._day} FROM {self._name}").collect()]
-        if old := expired_dates(days, keep_days, datetime.now(UTC).date()):
-            listed = ", ".join(f"DATE'{day}'" for day in old)
-            spark.sql(f"DELETE FROM {self._name} WHERE {self._day} IN ({listed})")
-            _log.info("Removed old days", table=self._in_catalog, days=len(old))
+        delete_old_days(spark, self._name, self._day, keep_days, self._in_catalog)
         if number:
             spark.sql(f"CALL `{self._catalog}`.system.rewrite_data_files(table => '{self._in_catalog}')")
 

@@ -34,8 +34,8 @@ def maintain(
 
     `merge` combines the rows of several micro-batches; `schema` has their columns, "": those of the files.
     """
-    if number % max(1, compact_after // 2):
-        return  # listing all folders takes time
+    if not is_due(number, compact_after):
+        return
     for day in expired(table.days(), keep_days, datetime.now(UTC).date()):
         table.remove_day(day)
         _log.info("Removed an old day", table=table.location, day=day)
@@ -45,6 +45,20 @@ def maintain(
         small = [each for each in table.batches(day) if each < number and table.size_bytes(day, each) < FILE_BYTES]
         if len(small) > compact_after:
             compact(spark, table, day, small, schema, merge)
+
+
+def is_due(number: int, compact_after: int) -> bool:
+    """Whether a table is maintained after this micro-batch: listing all of its folders or days takes time."""
+    return not number % max(1, compact_after // 2)
+
+
+def delete_old_days(spark: SparkSession, table: str, day: str, keep_days: int, location: str) -> None:
+    """Delete the rows of old days from a table that SQL can change; `location` names it in the log."""
+    days = [row[0] for row in spark.sql(f"SELECT DISTINCT {day} FROM {table}").collect()]
+    if old := expired_dates(days, keep_days, datetime.now(UTC).date()):
+        listed = ", ".join(f"DATE'{each}'" for each in old)
+        spark.sql(f"DELETE FROM {table} WHERE {day} IN ({listed})")
+        _log.info("Removed old days", table=location, days=len(old))
 
 
 def compact(

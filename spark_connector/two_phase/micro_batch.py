@@ -9,7 +9,7 @@ Law
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from pyspark.sql.datasource import WriterCommitMessage
 
@@ -25,7 +25,7 @@ def commit(messages: Messages, batch: int, settings: Mapping[str, str], transact
     """Commit what the tasks have prepared. Raises as Committer does."""
     tasks, prepared = prepared_tasks(messages)
     if prepared or any(task.is_decided for task in tasks):
-        asyncio.run(_commit(tasks[0].query, prepared, batch, settings, transactions))
+        asyncio.run(_end(Committer.commit, tasks[0].query, prepared, batch, settings, transactions))
 
 
 def abort(messages: Messages, batch: int, settings: Mapping[str, str], transactions: Transactions) -> None:
@@ -33,7 +33,7 @@ def abort(messages: Messages, batch: int, settings: Mapping[str, str], transacti
     the next micro-batch aborts what is left. Raises as Committer does."""
     tasks, prepared = prepared_tasks(messages)
     if tasks:
-        asyncio.run(_abort(tasks[0].query, prepared, batch, settings, transactions))
+        asyncio.run(_end(Committer.abort, tasks[0].query, prepared, batch, settings, transactions))
 
 
 def prepared_tasks(messages: Messages) -> tuple[list[PreparedTask], list[PreparedTransaction]]:
@@ -42,7 +42,8 @@ def prepared_tasks(messages: Messages) -> tuple[list[PreparedTask], list[Prepare
     return tasks, [task.transaction for task in tasks if task.transaction is not None]
 
 
-async def _commit(
+async def _end(
+    how: Callable[[Committer, int, Sequence[PreparedTransaction]], Awaitable[None]],
     query: str,
     prepared: Sequence[PreparedTransaction],
     batch: int,
@@ -50,15 +51,4 @@ async def _commit(
     transactions: Transactions,
 ) -> None:
     async with Committer(settings, transactions.prefix, transactions.decision_topic, query) as committer:
-        await committer.commit(batch, prepared)
-
-
-async def _abort(
-    query: str,
-    prepared: Sequence[PreparedTransaction],
-    batch: int,
-    settings: Mapping[str, str],
-    transactions: Transactions,
-) -> None:
-    async with Committer(settings, transactions.prefix, transactions.decision_topic, query) as committer:
-        await committer.abort(batch, prepared)
+        await how(committer, batch, prepared)

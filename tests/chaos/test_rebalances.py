@@ -95,12 +95,18 @@ async def until_parked(clients: Clients, witness: Member) -> None:
         await asyncio.sleep(0.002)
 
 
-async def test_killed_while_joins_are_parked(clients: Clients) -> None:
-    first, second = clients.member("first"), clients.member("second")
+async def joining(clients: Clients, first: Member, second: Member) -> asyncio.Task[Any]:
+    """`first` is in the group, the JoinGroup of `second` waits for it: the task that awaits its reply."""
     await clients.settle(first)
     await clients.step(second)  # is given its id
     parked = asyncio.create_task(clients.step(second))
     await until_parked(clients, first)
+    return parked
+
+
+async def test_killed_while_joins_are_parked(clients: Clients) -> None:
+    first, second = clients.member("first"), clients.member("second")
+    parked = await joining(clients, first, second)
     await clients.daemon.crash()
     assert await parked is None
     generation = first.generation
@@ -113,10 +119,7 @@ async def test_killed_while_joins_are_parked(clients: Clients) -> None:
 
 async def test_killed_between_join_and_sync(clients: Clients) -> None:
     first, second = clients.member("first"), clients.member("second")
-    await clients.settle(first)
-    await clients.step(second)
-    parked = asyncio.create_task(clients.step(second))
-    await until_parked(clients, first)
+    parked = await joining(clients, first, second)
     before = first.generation
     await clients.send(first, first.join(), 9)
     await parked
@@ -130,10 +133,7 @@ async def test_killed_between_join_and_sync(clients: Clients) -> None:
 
 async def test_killed_while_a_sync_is_parked(clients: Clients) -> None:
     first, second = clients.member("first"), clients.member("second")
-    await clients.settle(first)
-    await clients.step(second)
-    parked = asyncio.create_task(clients.step(second))
-    await until_parked(clients, first)
+    parked = await joining(clients, first, second)
     await clients.send(first, first.join(), 9)
     await parked
     follower = second if first.members else first
