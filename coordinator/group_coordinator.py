@@ -24,6 +24,7 @@ from rota.coordinator.observe.counters import RebalanceCounters
 from rota.coordinator.observe.health_log import ROUND_MS, HealthLog
 from rota.coordinator.observe.lag import UNKNOWN, Committed, GroupLag, committed_lag, total
 from rota.coordinator.observe.lag_watch import LagWatch
+from rota.coordinator.observe.line_limit import LineLimit
 from rota.coordinator.observe.timeline import Timelines, TimelineStore
 from rota.coordinator.runtime.contract import Encoded, Hosting, Note, RecordType
 from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, CoordinatorRuntime, HostPartition, TimerService
@@ -82,7 +83,7 @@ class GroupCoordinator(CoordinatorRuntime[HostedGroup]):
         """
         self.config, self._broker, self.environment = config, broker, environment
         self.timelines: TimelineStore = timelines or Timelines()
-        self.rebalances = RebalanceCounters()
+        self.rebalances, self._line_limit = RebalanceCounters(), LineLimit(now_ms)
         self.lag_watch = self._watch_lags(now_ms)
         self.health = HealthLog(events=self.timelines.of, lag=self.lag_watch.lag, wall_ms=wall_ms)
         self._ensure_topic, self._leader = ensure_topic, leader
@@ -137,9 +138,11 @@ class GroupCoordinator(CoordinatorRuntime[HostedGroup]):
         }
 
     def look_at_health(self) -> None:
-        """Look at the lags and the events of the next groups, every HEALTH_ROUND_MS."""
+        """Look at the lags and events of the next groups, and log which lines were left out, every HEALTH_ROUND_MS."""
         self.lag_watch.round()
         self.health.round()
+        for group_id, lines in self._line_limit.take_left_out():
+            log.warning("Lines of a group are left out; its timeline has the events", group=group_id, lines=lines)
 
     def _offsets_lag(self, group_id: str) -> GroupLag:
         """Return a lag without the ends of the partitions: offsets and when they expire."""
@@ -184,7 +187,8 @@ class GroupCoordinator(CoordinatorRuntime[HostedGroup]):
             self.lost_events += 1
             if self.lost_events == 1:
                 log.error("Timeline event was lost", group=group_id, exc_info=mistake)
-        log.info(note.event, **brief(note).fields)
+        if self._line_limit.admits(group_id):
+            log.info(note.event, **brief(note).fields)
 
     def _add_event(self, group_id: str, note: Note) -> None:
         event = event_of(note, self.wall_ms(), self._broker)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from structlog.testing import capture_logs
 from tests.unit.coordinator.runtime.conftest import World
 
 from rota.coordinator.group.machine import Group
 from rota.coordinator.observe.finding import Code
 from rota.coordinator.observe.lag_watch import LOOK_AGAIN_MS
+from rota.coordinator.observe.line_limit import LINES_PER_GROUP_MAX, WINDOW_MS
 from rota.coordinator.runtime import broadcast as broadcast_module
 from rota.coordinator.runtime.coordinator import RELOAD_AFTER_MS
 
@@ -172,3 +174,19 @@ def test_hl2_a_stuck_partition_is_a_finding_of_the_health_log() -> None:
         world.now_ms += LOOK_AGAIN_MS
     (finding,) = world.coordinator.health.active()["g"]
     assert (finding.code, finding.subject) == (Code.STUCK_PARTITION, "t-0")
+
+
+def test_lg5_a_group_with_many_lines_leaves_some_out_and_says_so(world: World) -> None:
+    with capture_logs() as captured:
+        for number in range(LINES_PER_GROUP_MAX + 5):
+            world.join("g0", fresh_id=f"m{number}", known=True)
+        world.join("g1", fresh_id="m", known=True)
+        world.coordinator.look_at_health()
+        lines = [event["group"] for event in captured]
+        assert (lines.count("g0"), lines.count("g1")) == (LINES_PER_GROUP_MAX, 1)
+        world.after(WINDOW_MS)
+        del captured[:]
+        world.coordinator.look_at_health()
+        world.coordinator.look_at_health()
+    left_out = [(event["group"], event["lines"]) for event in captured if "left out" in event["event"]]
+    assert left_out == [("g0", 5)]
