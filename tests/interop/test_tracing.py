@@ -16,6 +16,18 @@ from tests.interop.kit import unique
 from rota.testing import running_broker
 
 TIMEOUT_S = 20
+EXPORTERS = ("rota-tracing-stop", "Otel")  # what the names of their threads begin with
+
+
+@pytest.fixture(autouse=True)
+def exporters_end() -> Iterator[None]:
+    """No exporter outlives its test: one that waits for a retry draws random numbers, which Hypothesis reports as an
+    error of the property that runs at that moment."""
+    yield
+    for thread in threading.enumerate():
+        if thread.name.startswith(EXPORTERS):
+            thread.join(TIMEOUT_S)
+            assert not thread.is_alive(), thread.name
 
 
 class Collector:
