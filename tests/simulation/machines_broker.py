@@ -171,6 +171,8 @@ class Life:
             await self.retry(self.image.leave_isrs)
             self.disk.may_lack_records = False
         for name, state in self.image.states.items():
+            if self.world.flushes:
+                self.disk.flush(name)  # as `log.directory` does when it opens a log
             self.partitions[name] = Partition(
                 name,
                 self.image.topics[name].topic_id,
