@@ -35,6 +35,7 @@ from rota.coordinator.metadata.zookeeper_requests import MultiRead, set_watches
 from rota.transport.errors import SettingRefused
 
 REQUESTS_IN_FLIGHT_MAX: Final = 128  # each has a byte in a socket of kazoo's, on which the loop would block beyond ~250
+WAKE_UPS_BYTES: Final = 4_096  # more than there can be in that socket
 RECONNECT_DELAY_S: Final = 0.05  # doubled up to the maximum
 RECONNECT_DELAY_S_MAX: Final = 1.0
 RESTART_S: Final = 1.0  # after kazoo's thread has ended by itself: authentication failed, or an answer was malformed
@@ -245,6 +246,7 @@ class Connection:
             watched(None, None)
 
     def _state_changed(self, state: KazooState) -> None:
+        self._count_wake_ups()
         if state == KazooState.CONNECTED:
             self._restore_watches()
             self._post(partial(self._on_state, SessionState.CONNECTED, self._client.client_id[0]))
@@ -270,6 +272,16 @@ class Connection:
     def _restart(self) -> None:
         if not self._is_closed:
             self.start()
+
+    def _count_wake_ups(self) -> None:
+        """kazoo forgets requests that it has not sent, but not their bytes in its socket, which would fill it."""
+        connection = self._client._connection
+        if connection._read_sock is None:
+            return
+        with self._lock:
+            with contextlib.suppress(BlockingIOError):
+                connection._read_sock.recv(WAKE_UPS_BYTES, socket.MSG_DONTWAIT)
+            connection._write_sock.send(b"\0" * len(self._client._queue))
 
     def _restore_watches(self) -> None:
         watched, self._watched = self._watched, None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
-from kazoo.exceptions import ConnectionClosedError, NoNodeError
-from kazoo.protocol.serialization import stat_struct
-from kazoo.protocol.states import ZnodeStat
+import pytest
+from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, NoNodeError, SessionExpiredError
+from kazoo.protocol.serialization import GetData, stat_struct
+from kazoo.protocol.states import KeeperState, ZnodeStat
 
-from rota.coordinator.metadata.zookeeper_connection import Connection
+from rota.coordinator.metadata.zookeeper_connection import REQUESTS_IN_FLIGHT_MAX, Connection
 from rota.coordinator.metadata.zookeeper_requests import MultiRead
 
 STAT = ZnodeStat._make(stat_struct.unpack(stat_struct.pack(1, 2, 3, 4, 5, 6, 7, 0, 3, 0, 8)))
@@ -42,3 +44,25 @@ async def test_a_read_without_watches_is_done_with_its_answer() -> None:
     ((value, error),) = await answered(None)
     assert error is None
     assert value[0] == (b"1", STAT)
+
+
+@pytest.mark.parametrize("has_expired", [False, True])
+async def test_lost_connections_do_not_fill_the_socket_that_wakes_kazoo(*, has_expired: bool) -> None:
+    """Law S13. kazoo forgets the requests that it has not sent, but not their bytes: the loop would block."""
+    connection = Connection(
+        "127.0.0.1:1", session_timeout_ms=1_000, digest=None, on_state=lambda *_: None, on_event=lambda *_: None
+    )
+    client, errors = connection._client, list[Exception | None]()
+    client._connection._read_sock, client._connection._write_sock = pair = socket.socketpair()
+    pair[1].setblocking(False)  # kazoo's blocks
+    for session in range(5):
+        client._session_callback(KeeperState.CONNECTED)
+        for _ in range(REQUESTS_IN_FLIGHT_MAX if has_expired else 5 * REQUESTS_IN_FLIGHT_MAX):
+            sessions_ended = session if has_expired else 0
+            connection.send(GetData("/a", None), lambda _, error: errors.append(error), sessions_ended=sessions_ended)
+        assert len(pair[0].recv(1 << 16, socket.MSG_PEEK)) == len(client._queue) == REQUESTS_IN_FLIGHT_MAX
+        client._session_callback(KeeperState.EXPIRED_SESSION if has_expired else KeeperState.CONNECTING)
+        await asyncio.sleep(0)  # the requests that have waited follow those that were lost
+    assert {type(error) for error in errors} == {SessionExpiredError if has_expired else ConnectionLoss}
+    for each in pair:
+        each.close()
