@@ -26,7 +26,7 @@ from rota.coordinator.api.throttling import measured
 from rota.coordinator.api.write_txn_markers import write_markers
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
-from rota.coordinator.config.topic import TopicConfig
+from rota.coordinator.config.topic import usable_topic
 from rota.coordinator.group_coordinator import HEALTH_ROUND_MS, MINUTE_MS, GroupCoordinator, group_config
 from rota.coordinator.group_environment import environment
 from rota.coordinator.hosted_topic import HostedTopic, TopicSettings
@@ -98,6 +98,7 @@ class Broker:
         self.hosted_topics: tuple[HostedTopic, ...] = ()
         self.durability = Durability()
         self.tracing: Tracing | None = None
+        self._ignored: set[tuple[str, str]] = set()  # configs of topics that were warned of: (topic, why)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -414,7 +415,12 @@ class Broker:
         self.metadata.reconfigure()
 
     def _log_config(self, topic: Topic) -> LogConfig:
-        return TopicConfig(topic.configs, self.config).log_config()
+        config, ignored = usable_topic(topic.configs, self.config)
+        for reason in ignored:
+            if (topic.name, reason) not in self._ignored:
+                self._ignored.add((topic.name, reason))
+                log.warning("A topic config is ignored", topic=topic.name, reason=reason)
+        return config.log_config()
 
     # ---- the internal topics
 

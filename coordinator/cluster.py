@@ -24,7 +24,7 @@ import structlog
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.config.swim_secret import swim_secret
-from rota.coordinator.config.topic import TopicConfig
+from rota.coordinator.config.topic import usable_topic
 from rota.coordinator.controller_service.requests import ClusterRequests, live_brokers
 from rota.coordinator.controller_service.service import ControllerConfig, ControllerService
 from rota.coordinator.membership.contract import Alive, Dead, Suspected, SwimSettings
@@ -89,7 +89,7 @@ class Cluster:
             watch=self._updater.changed,
         )
         self.topics.broker_epoch = NOT_REGISTERED
-        self.topics.min_insync_replicas = lambda topic: TopicConfig(topic.configs, config).min_insync_replicas
+        self.topics.min_insync_replicas = lambda topic: usable_topic(topic.configs, config)[0].min_insync_replicas
         control = controller_config(config)
         self._controller = ControllerService(self.topics, control, timers=timers, now_ms=now_ms, wall_ms=wall_ms)
         self._timers, self._now_ms, self._wall_ms = timers, now_ms, wall_ms
@@ -376,7 +376,7 @@ class Cluster:
 def controller_config(config: BrokerConfig) -> ControllerConfig:
     """The settings of the controller."""
     return ControllerConfig(
-        allows_unclean=lambda topic: TopicConfig(topic.configs, config).unclean_leader_election_enable,
+        allows_unclean=lambda topic: usable_topic(topic.configs, config)[0].unclean_leader_election_enable,
         auto_rebalance=config.auto_leader_rebalance_enable,
         rebalance_interval_ms=config.leader_imbalance_check_interval_seconds * 1000,
     )

@@ -19,7 +19,7 @@ from rota.coordinator.config.client_metrics import SUBSCRIPTIONS_MAX, InvalidSub
 from rota.coordinator.config.definition import ConfigRefused, Definition, Type, unknown_config
 from rota.coordinator.config.dynamic import check_dynamic, check_topics, check_value, usable
 from rota.coordinator.config.group import check_group
-from rota.coordinator.config.topic import TopicConfig
+from rota.coordinator.config.topic import TopicConfig, usable_topic
 from rota.coordinator.config.topic_properties import TOPIC as TOPIC_CONFIGS
 from rota.coordinator.metadata.changes import DEFAULT_NAME, ConfigKind
 from rota.coordinator.metadata.topic import Refusal, Topic
@@ -114,7 +114,7 @@ class TopicTarget:
         return None if definition.type is Type.LIST else _not_a_list(name, operation)
 
     def in_force(self, name: str, configs: Configs) -> str:
-        return TopicConfig(configs, self._node.config).text(name)
+        return usable_topic(configs, self._node.config)[0].text(name)
 
     def check(self, configs: Configs, names: Iterable[str]) -> Refusal | None:
         try:

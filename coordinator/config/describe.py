@@ -15,7 +15,7 @@ from rota.coordinator.config.client_metrics import CLIENT_METRICS
 from rota.coordinator.config.definition import Definition, Source, Type, Update
 from rota.coordinator.config.group import GROUP, broker_name_of
 from rota.coordinator.config.other_properties import others
-from rota.coordinator.config.topic import TopicConfig
+from rota.coordinator.config.topic import TopicConfig, usable_topic
 from rota.coordinator.config.topic_properties import SYNONYMS, TOPIC
 
 
@@ -53,9 +53,9 @@ _LISTED_WHEN_SET = ("leader.replication.throttled.rate", "follower.replication.t
 _IDS = ("node.id", "broker.id")
 
 
-def describe_topic(overrides: Mapping[str, str | None], broker: BrokerConfig) -> list[ConfigEntry]:
-    """Return every config of a topic, ordered by name. Raises ConfigRefused when `overrides` are invalid."""
-    config = TopicConfig(overrides, broker)
+def describe_topic(stored: Mapping[str, str], broker: BrokerConfig) -> list[ConfigEntry]:
+    """Return every config of a topic, as it is in force on this broker, ordered by name."""
+    config, _ = usable_topic(stored, broker)
     return [_topic_entry(config, definition) for definition in TOPIC.values()]
 
 

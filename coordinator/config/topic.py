@@ -15,6 +15,7 @@ from rota.coordinator.config.topic_properties import SYNONYMS, TOPIC
 from rota.coordinator.log.contract import LogConfig
 from rota.protocol.records.batch import Codec
 
+_COMPACTION_LAGS = ("min.compaction.lag.ms", "max.compaction.lag.ms")
 _CODECS: dict[str, Codec | None] = {
     "producer": None,
     "uncompressed": Codec.NONE,
@@ -43,13 +44,38 @@ def check_topic(overrides: Mapping[str, str | None]) -> dict[str, str]:
     return checked
 
 
+def usable_topic(stored: Mapping[str, str], broker: BrokerConfig) -> tuple[TopicConfig, list[str]]:
+    """Return a topic's settings with those of its stored configs that this broker can use, and why it ignores others.
+
+    Another release has other configs, and a combination that one broker accepts may be invalid on another (BC4).
+    """
+    try:
+        return TopicConfig(stored, broker), []
+    except ConfigRefused:
+        return _without_unusable(stored, broker)
+
+
+def _without_unusable(stored: Mapping[str, str], broker: BrokerConfig) -> tuple[TopicConfig, list[str]]:
+    used, ignored = dict[str, str](), list[str]()
+    for name, text in stored.items():
+        try:
+            used |= check_topic({name: text})
+        except ConfigRefused as refused:
+            ignored.append(str(refused))
+    try:
+        return TopicConfig(used, broker), ignored
+    except ConfigRefused as refused:
+        used = {name: text for name, text in used.items() if name not in _COMPACTION_LAGS}
+        return TopicConfig(used, broker), [*ignored, str(refused)]
+
+
 class TopicConfig:
     """One topic's settings over the broker's. Raises ConfigRefused when `overrides` or the combination is invalid."""
 
     def __init__(self, overrides: Mapping[str, str | None], broker: BrokerConfig) -> None:
         self.overrides = check_topic(overrides)
         self.broker = broker
-        if self._long("min.compaction.lag.ms") > self._long("max.compaction.lag.ms"):
+        if self._long(_COMPACTION_LAGS[0]) > self._long(_COMPACTION_LAGS[1]):
             raise ConfigRefused(
                 "min.compaction.lag.ms", "min.compaction.lag.ms must not be above max.compaction.lag.ms"
             )

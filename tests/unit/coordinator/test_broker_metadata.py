@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import errno
 import os
 import threading
@@ -13,7 +14,11 @@ from tests.chaos.line import Line
 
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
-from rota.coordinator.metadata.store import StoreFailed
+from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata.shared_tree import SharedTree
+from rota.coordinator.metadata.store import Store, StoreFailed
+from rota.coordinator.metadata.topic import Topic
+from rota.coordinator.metadata.tree_session import TreeSession
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -104,3 +109,28 @@ async def test_concurrent_requests_create_the_offsets_topic_once(tmp_path: Path)
         assert [answer.error_code for answer in answers] == [ErrorCode.NONE] * 5
         for line in lines:
             await line.close()
+
+
+async def test_a_topic_with_a_config_of_another_release_is_led_and_followed() -> None:
+    """BC4, IM1. The image does not stop at it, and the controller goes on."""
+    tree = SharedTree()
+
+    async def open_store() -> Store:
+        return TreeSession(tree)
+
+    settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "min.insync.replicas": "1"}
+    async with Broker(BrokerConfig(settings), memory=True, open_store=open_store) as broker:
+        other = TreeSession(tree)
+        topic = await broker.topics.create("t")
+        assert isinstance(topic, Topic)
+        configs = {"of.a.later.release": "1", "retention.ms": "5000"}
+        await other.set(znodes.config_path("t"), znodes.config_node(configs))
+        leaderless = dataclasses.replace(topic.partitions[0], leader=-1, leader_epoch=7)
+        await other.set(znodes.state_path("t", 0), znodes.state_node(leaderless))
+        async with asyncio.timeout(10):
+            while broker.topics.get("t").partitions[0].leader_epoch < 8:  # type: ignore[union-attr]
+                await asyncio.sleep(0)
+        partition = broker.partitions.get("t", 0)
+        assert partition is not None
+        assert partition.is_leader
+        assert partition.log.config.retention_ms == 5_000

@@ -8,7 +8,7 @@ import pytest
 
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
-from rota.coordinator.config.topic import TopicConfig, check_topic
+from rota.coordinator.config.topic import TopicConfig, check_topic, usable_topic
 from rota.coordinator.config.topic_properties import SYNONYMS, TOPIC
 from rota.coordinator.log.contract import LogConfig
 
@@ -100,3 +100,19 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
 
 def test_every_synonym_belongs_to_a_topic_config() -> None:
     assert set(SYNONYMS) <= set(TOPIC)
+
+
+def test_stored_configs_that_this_broker_cannot_use_do_not_count() -> None:
+    """BC4. Another release, or another program, wrote them."""
+    stored = {"retention.ms": "5", "of.a.later.release": "1", "segment.ms": "many", "min.insync.replicas": "0"}
+    config, ignored = usable_topic(stored, BrokerConfig())
+    assert config.overrides == {"retention.ms": "5"}
+    assert [name for name in stored if any(name in reason for reason in ignored)] == [*stored][1:]
+
+
+def test_stored_configs_that_fit_another_brokers_settings_only_do_not_count() -> None:
+    """BC4."""
+    stored, broker = {"retention.ms": "5", "min.compaction.lag.ms": "3"}, {"log.cleaner.max.compaction.lag.ms": "2"}
+    config, ignored = usable_topic(stored, BrokerConfig(broker))
+    assert (config.overrides, len(ignored)) == ({"retention.ms": "5"}, 1)
+    assert usable_topic(stored, BrokerConfig())[0].overrides == stored
