@@ -13,11 +13,14 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from rota.coordinator.log.errors import NotCached, StorageFailed
 from rota.coordinator.log.files import Buffer
 from rota.coordinator.log.index import OffsetIndex, TimeIndex
+from rota.coordinator.log.index_rebuild import IndexRebuild, Rebuilt
 from rota.coordinator.log.store import Store, Sync
 from rota.coordinator.log.transactions import TransactionIndex
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, BatchHeader, read_header
@@ -77,6 +80,7 @@ class Segment:
         "_first_timestamp",
         "_largest",
         "_offsets",
+        "_rebuild",
         "_recent_offsets",
         "_recent_positions",
         "_since_entry_bytes",
@@ -112,6 +116,7 @@ class Segment:
         self._first_timestamp: int | None = None
         self._since_entry_bytes = 0
         self._unsaved = False
+        self._rebuild: IndexRebuild | None = None
         self.aborted = TransactionIndex()
         self.has_aborted = True  # False: `aborted` has to be restored from the batches
         self._forget_recent()
@@ -414,8 +419,28 @@ class Segment:
             self._offsets, self._times = loaded
             last = self._offsets.last
             self._since_entry_bytes = self.size_bytes - (last[1] if last else 0)
-        else:
+        elif wait or self.active or self.indexes is None or not self.size_bytes:
             self._rebuild_keeping_end()
+        else:
+            self._take_rebuilt()
+
+    def _take_rebuilt(self) -> None:
+        """Use what another thread has rebuilt. Raises NotCached before that, CorruptBatch, StorageFailed."""
+        if self._rebuild is None:
+            self._rebuild = IndexRebuild(self.reader().rebuilt)
+        if not self._rebuild.is_done:
+            raise NotCached(self._rebuild)
+        rebuild, self._rebuild = self._rebuild, None
+        self._offsets, self._times, self._largest = rebuild.result()
+        self._unsaved = True
+        with suppress(StorageFailed):  # a full disk does not fail a read
+            self._save()
+
+    def rebuilt(self) -> Rebuilt:
+        """Return new indexes and `largest`, read from the batches. For the `reader` of a sealed segment."""
+        self.rebuild()
+        self.times.append(*self.largest)
+        return self.offsets, self.times, self.largest
 
     def _rebuild_keeping_end(self) -> None:
         next_offset = self.next_offset

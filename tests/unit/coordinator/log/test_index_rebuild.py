@@ -1,0 +1,124 @@
+"""Law A4: indexes whose files are missing are rebuilt in another thread for those who do not wait for the disk."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.unit.coordinator.faulty_files import FaultyFiles
+
+from rota.coordinator.log.contract import DamagedLog, LogConfig, NotCached
+from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
+from rota.coordinator.log.index_rebuild import IndexRebuild
+from rota.coordinator.log.store import OpenFiles
+
+from .log_kit import fill
+
+CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=100)
+
+
+def without_indexes(path: Path) -> tuple[DiskLog, FaultyFiles]:
+    """A log of several segments that has lost the index files of the first."""
+    log = DiskLog.open(path / "t-0", CONFIG)
+    fill(log, 30, timestamps=range(1000, 1030))
+    log.close()
+    system = FaultyFiles()
+    again = DiskLog.open(log.path, CONFIG, RecoveryCheckpoint(clean=True), files=OpenFiles(system=system))
+    for suffix in (".index", ".timeindex"):
+        (log.path / f"{0:020d}{suffix}").unlink()
+    system.calls.clear()
+    return again, system
+
+
+def load(cold: pytest.ExceptionInfo[NotCached]) -> None:
+    (rebuild,) = cold.value.loads
+    thread = threading.Thread(target=rebuild)
+    thread.start()
+    thread.join()
+
+
+def test_a_read_that_does_not_wait_names_the_rebuild(tmp_path: Path) -> None:
+    log, system = without_indexes(tmp_path)
+    expected = {path.name: path.read_bytes() for path in log.path.glob("*.log")}
+    with pytest.raises(NotCached) as cold:
+        log.read(2, 200, wait=False)
+    with pytest.raises(NotCached) as again:
+        log.offset_at(1002, wait=False)
+    assert cold.value.loads == again.value.loads, "one rebuild serves both"
+    own = threading.get_ident()
+    assert not [call for call in system.calls if call.thread == own and call.path.endswith(".log")]
+    load(cold)
+    assert log.read(2, 200, wait=False)
+    found = log.offset_at(1002, wait=False)
+    assert found is not None
+    assert (found.offset, found.timestamp) == (2, 1002)
+    assert not [
+        call for call in system.calls if call.thread == own and call.path.endswith(".log") and call.call == "pwrite"
+    ]
+    assert {path.name: path.read_bytes() for path in log.path.glob("*.log")} == expected
+    assert not list(log.path.glob("*.tmp"))
+
+
+def test_the_rebuilt_files_are_those_that_were_lost(tmp_path: Path) -> None:
+    log, _ = without_indexes(tmp_path)
+    other = DiskLog.open(tmp_path / "other", CONFIG)
+    fill(other, 30, timestamps=range(1000, 1030))
+    other.close()
+    with pytest.raises(NotCached) as cold:
+        log.read(2, 200, wait=False)
+    load(cold)
+    log.read(2, 200, wait=False)
+    for suffix in (".index", ".timeindex"):
+        name = f"{0:020d}{suffix}"
+        assert (log.path / name).read_bytes() == (other.path / name).read_bytes()
+
+
+def test_a_segment_that_is_removed_meanwhile_leaves_no_index_file(tmp_path: Path) -> None:
+    log, _ = without_indexes(tmp_path)
+    with pytest.raises(NotCached) as cold:
+        log.read(2, 200, wait=False)
+    log.truncate_fully_and_start_at(0)
+    fill(log, 5)  # as many bytes in a file of the same name
+    load(cold)
+    assert not list(log.path.glob("*index"))
+    assert log.read(2, 200, wait=False)
+
+
+def test_indexes_that_cannot_be_written_fail_no_read(tmp_path: Path) -> None:
+    log, system = without_indexes(tmp_path)
+    fault = system.fail("pwrite", ".index")
+    with pytest.raises(NotCached) as cold:
+        log.read(2, 200, wait=False)
+    load(cold)
+    assert log.read(2, 200, wait=False)
+    assert (fault.hits, log.failure) == (1, None)
+
+
+def test_a_segment_without_valid_batches_cannot_be_rebuilt(tmp_path: Path) -> None:
+    log, _ = without_indexes(tmp_path)
+    path = log.path / f"{0:020d}.log"
+    path.write_bytes(bytes(path.stat().st_size))
+    with pytest.raises(NotCached) as cold:
+        log.read(2, 200, wait=False)
+    load(cold)
+    with pytest.raises(DamagedLog):
+        log.read(2, 200, wait=False)
+
+
+def test_a_segment_that_compaction_has_emptied_needs_no_rebuild(tmp_path: Path) -> None:
+    """It has no index files. With a rebuild a restart of a coordinator would wait for a thread."""
+    log = DiskLog.open(tmp_path / "t-0", replace(CONFIG, compact=True))
+    fill(log, 30, key=b"k")
+    for run in log.compaction(0, force=True):
+        run()
+    log.close()
+    again = DiskLog.open(log.path, CONFIG, RecoveryCheckpoint(clean=True))
+    assert not (log.path / f"{0:020d}.index").exists()
+    loads: tuple[object, ...] = ()
+    try:
+        again.read(0, 200, wait=False)
+    except NotCached as cold:
+        loads = cold.loads
+    assert not [load for load in loads if isinstance(load, IndexRebuild)]
