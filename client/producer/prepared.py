@@ -46,6 +46,11 @@ class PreparedTransaction:
     epoch: int
     version: int
 
+    @property
+    def incarnation(self) -> tuple[str, int, int]:
+        """What no other transaction of the id has; with version 1 only while no producer has begun with it again."""
+        return self.transactional_id, self.producer_id, self.epoch
+
 
 async def commit_prepared(cluster: Cluster, prepared: PreparedTransaction, timeout_ms: int | None = None) -> None:
     """Commit, or learn that it is committed. Raises TransactionAborted when it is not and cannot be, TimedOut,

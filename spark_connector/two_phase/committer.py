@@ -7,13 +7,15 @@ Laws
     decision commits what it names, and nothing else of that micro-batch.
     A micro-batch is decided once: by the first that writes after it has fenced the others and read no decision.
     A decided transaction that the broker has aborted is an error at each attempt, never silence.
-    Nothing that is decided is aborted, also when Spark calls `abort` after a `commit` that failed.
+    Nothing that is decided is aborted, also when Spark calls `abort` after a `commit` that failed. What was left open
+    is discarded, before it is aborted, by a record that a fenced driver cannot write and that the next one reads.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -30,7 +32,7 @@ from rota.client.producer.prepared import (
     open_transaction,
 )
 from rota.client.producer.transaction import BROKERS_ADD, FEATURE
-from rota.spark_connector.two_phase.decision import Decision
+from rota.spark_connector.two_phase.decision import NONE_DECIDED, Decision
 from rota.spark_connector.two_phase.decision_topic import DecisionTopic, client_settings
 from rota.spark_connector.two_phase.errors import DecidedTransactionLost, OldMicroBatch, PreparedTransactionLost
 from rota.spark_connector.two_phase.task_attempt import query_prefix
@@ -72,7 +74,7 @@ class Committer:
         if decision is not None and decision.batch != batch and not decision.is_complete:
             await self._complete(decision)
         if decision is None or decision.batch < batch:
-            await self._check(batch, prepared)
+            await self._check(batch, prepared, decision)
             decision = Decision(batch, tuple(prepared))
             await self._decisions.write(decision)
         self._check_order(batch, decision)
@@ -85,11 +87,13 @@ class Committer:
             await self._complete(decision)
             return
         await self._all(lambda one: abort_prepared(self._cluster, one), prepared)
-        await self._abort_leftovers(() if decision is None else decision.transactions)
+        await self._abort_leftovers(decision or NONE_DECIDED)
 
-    async def _check(self, batch: int, prepared: Sequence[PreparedTransaction]) -> None:
+    async def _check(self, batch: int, prepared: Sequence[PreparedTransaction], last: Decision | None) -> None:
         are_open = await self._all(lambda one: is_open(self._cluster, one), prepared)
-        lost = [one.transactional_id for one, is_still in zip(prepared, are_open, strict=True) if not is_still]
+        discarded = {one.incarnation for one in last.discarded} if last is not None else set()
+        pairs = zip(prepared, are_open, strict=True)
+        lost = [one.transactional_id for one, is_still in pairs if not is_still or one.incarnation in discarded]
         if lost:
             raise PreparedTransactionLost(self._query, batch, lost)
 
@@ -101,7 +105,7 @@ class Committer:
         """Commit what is decided, abort the rest of the query's transactions, and note that nothing is left."""
         if not decision.is_complete:
             await self._commit_all(decision)
-        await self._abort_leftovers(decision.transactions)
+        decision = await self._abort_leftovers(decision)
         if not decision.is_complete:
             await self._decisions.write(decision.completed())
 
@@ -122,18 +126,25 @@ class Committer:
             return False
         return True
 
-    async def _abort_leftovers(self, decided: Sequence[PreparedTransaction]) -> None:
-        """Abort what tasks have left open that were killed, or that Spark ran twice. A failure is logged: they end by
-        their timeout as well."""
-        kept = {one.transactional_id for one in decided}
+    async def _abort_leftovers(self, decision: Decision) -> Decision:
+        """Abort what tasks have left open that were killed, or that Spark ran twice; return the decision with these. A
+        failure is logged: they end by their timeout as well."""
         try:
-            version = min(BROKERS_ADD, max(1, self._cluster.finalized_feature(FEATURE)))
-            for name in await open_ids(self._cluster, self._prefix):
-                left = None if name in kept else await open_transaction(self._cluster, name, version)
-                if left is not None:
-                    await abort_prepared(self._cluster, left)
+            if left := await self._leftovers({one.transactional_id for one in decision.transactions}):
+                decision = replace(decision, discarded=tuple(left))
+                await self._decisions.write(decision)
+                for each in left:
+                    await abort_prepared(self._cluster, each)
         except KafkaError as error:
             _log.warning("transactions of earlier tasks were not aborted", query=self._query, reason=str(error))
+        return decision
+
+    async def _leftovers(self, kept: set[str]) -> list[PreparedTransaction]:
+        """The open transactions of the query, without the ids `kept`."""
+        version = min(BROKERS_ADD, max(1, self._cluster.finalized_feature(FEATURE)))
+        names = [name for name in await open_ids(self._cluster, self._prefix) if name not in kept]
+        found = [await open_transaction(self._cluster, name, version) for name in names]
+        return [each for each in found if each is not None]
 
     async def _all(
         self, ask: Callable[[PreparedTransaction], Awaitable[T]], prepared: Sequence[PreparedTransaction]

@@ -13,9 +13,9 @@ class PreparedTransactionLost(RuntimeError):
     def __init__(self, query: str, batch: int, ids: Sequence[str]) -> None:
         super().__init__(
             f"micro-batch {batch} of query {query} was not committed, and none of its records is visible: "
-            f"{_shown(ids)} ended before the micro-batch did. Start the query again, which repeats the micro-batch. If "
-            f"its tasks take longer than kafka.transaction.timeout.ms, raise that, up to the broker's "
-            f"transaction.max.timeout.ms, or make micro-batches smaller"
+            f"{_shown(ids)} ended before the micro-batch did, by a timeout or by another driver of the query. Start it "
+            f"again, which repeats the micro-batch. If its tasks take longer than kafka.transaction.timeout.ms, "
+            f"raise that, up to the broker's transaction.max.timeout.ms, or make micro-batches smaller"
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from tests.unit.spark_connector.conftest import create
 from tests.unit.spark_connector.two_phase.world import World, expected
 
 from rota.client.errors import ProducerFenced
+from rota.client.producer.prepared import PreparedTransaction
 from rota.spark_connector.two_phase import committer
 from rota.spark_connector.two_phase.errors import DecidedTransactionLost, OldMicroBatch, PreparedTransactionLost
 from rota.testing import running_broker
@@ -160,3 +163,53 @@ def test_an_older_checkpoint_is_refused(world: World) -> None:
         world.commit(0, old)
     with pytest.raises(OldMicroBatch):
         world.task(0, 0, "third")
+
+
+async def test_sk4_a_driver_that_is_fenced_aborts_nothing_that_another_decides(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other opens the decision topic and decides after the first has listed what is open."""
+    prepared = await prepared_by(world, "second")
+    async with opened(world) as first, contextlib.AsyncExitStack() as stack:
+        second = opened(world)
+
+        async def listed(cluster: Any, prefix: str) -> list[str]:
+            monkeypatch.undo()
+            found = await committer.open_ids(cluster, prefix)
+            await stack.enter_async_context(second)
+            await second._decisions.write(committer.Decision(1, tuple(prepared)))
+            return found
+
+        monkeypatch.setattr(committer, "open_ids", listed)
+        await first.abort(0, [])
+        await second.commit(1, prepared)
+    assert await asyncio.to_thread(world.visible) == expected(1)
+
+
+async def test_sk4_what_another_driver_is_aborting_is_not_decided(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared = await prepared_by(world, "second")
+    async with opened(world) as first, contextlib.AsyncExitStack() as stack:
+        second = opened(world)
+
+        async def aborted(*arguments: Any) -> None:
+            monkeypatch.undo()
+            await stack.enter_async_context(second)
+            with pytest.raises(PreparedTransactionLost, match="by another driver"):
+                await second.commit(1, prepared)
+            await committer.abort_prepared(*arguments)
+
+        monkeypatch.setattr(committer, "abort_prepared", aborted)
+        await first.abort(0, [])
+    await asyncio.to_thread(lambda: world.commit(1, world.tasks(1, "third")))
+    assert await asyncio.to_thread(world.visible) == expected(1)
+
+
+def opened(world: World) -> committer.Committer:
+    return committer.Committer(world.settings, world.topic, world.transactions.decision_topic, world.query)
+
+
+async def prepared_by(world: World, run: str) -> list[PreparedTransaction]:
+    tasks = await asyncio.to_thread(world.tasks, 1, run)
+    return [task.transaction for task in tasks if task.transaction is not None]
