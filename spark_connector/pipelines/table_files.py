@@ -1,16 +1,19 @@
 """The folders of a table: DAY=2026-11-23/batch_id=12. Finds, removes and replaces them, without the JVM.
 
 Laws
-    A micro-batch that is removed has no file left in any day: it can be written again without duplicates.
+    A micro-batch that is removed has no file left in any day, nor where Spark keeps the files of tasks until their job
+    ends: the next job would move those of a killed one too. It can be written again without duplicates.
     Joined micro-batches are replaced when the copy of their rows is complete. A crash during the replacement loses and
     duplicates nothing: `recover` finishes it or drops the copy. No folder is renamed: object stores cannot.
+    On a local disk the same holds when the power fails: each step is durable before the next one destroys anything.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from pathlib import PurePosixPath
 from typing import Final
@@ -22,6 +25,7 @@ from rota.spark_connector.errors import OptionError
 BATCH: Final = "batch_id"
 COPY: Final = "_copy"  # the joined rows of micro-batches, before they replace these; readers skip the name
 PLAN: Final = "plan.json"  # what the copy replaces: from then on, a crash finishes the replacement
+UNFINISHED: Final = "_temporary"  # of Hadoop's FileOutputCommitter: what tasks have written, until the end of their job
 _BATCH_FOLDER: Final = re.compile(BATCH + r"=(\d+)")
 _SCHEME: Final = re.compile(r"^s3[an]://")
 
@@ -33,6 +37,7 @@ class TableFiles:
     def __init__(self, location: str, day: str) -> None:
         self.location, self.day = location, day
         self._files, self._root = file_system(location)
+        self._sync = sync_paths if isinstance(self._files, fs.LocalFileSystem) else no_sync
 
     def create(self) -> None:
         """Create the folder of the table, so that a table without rows can be read."""
@@ -59,7 +64,8 @@ class TableFiles:
         return sum(info.size or 0 for info in self._files.get_file_info(selector))
 
     def remove_batch(self, number: int) -> None:
-        """Remove what a micro-batch has written into any day."""
+        """Remove what a micro-batch has written into any day, and what a killed job has not finished."""
+        self._remove(f"{self._root}/{UNFINISHED}")
         for day in self.days():
             if number in self.batches(day):
                 self._remove(self._folder(day, number))
@@ -74,10 +80,13 @@ class TableFiles:
 
     def replace(self, day: str, numbers: list[int]) -> None:
         """Replace the folders of micro-batches by the folder in `copy_location`, which has all of their rows."""
-        files = self._data_files(self._copy(day, numbers))
+        copy, plan = self._copy(day, numbers), f"{self._root}/{COPY}/{PLAN}"
+        files = self._data_files(copy)
         self._files.create_dir(f"{self._root}/{COPY}")
-        with self._files.open_output_stream(f"{self._root}/{COPY}/{PLAN}") as out:
+        self._sync([*(f"{copy}/{name}" for name in files), copy, *self._folders_above(copy)])
+        with self._files.open_output_stream(plan) as out:
             out.write(json.dumps({"day": day, "numbers": numbers, "files": files}).encode())
+        self._sync([plan, *self._folders_above(plan)])
         self._finish(day, numbers, files)
 
     def recover(self) -> None:
@@ -102,11 +111,18 @@ class TableFiles:
             self._files.create_dir(target)
             for name in files:
                 self._files.copy_file(f"{copy}/{name}", f"{target}/{name}")
+            self._sync([*(f"{target}/{name}" for name in files), target, *self._folders_above(target)])
             for number in numbers[:-1]:
                 self._remove(self._folder(day, number))
             for name in set(self._names(target)) - set(files):
                 self._files.delete_file(f"{target}/{name}")
+            self._sync([target, *self._folders_above(target)])
         self._remove(f"{self._root}/{COPY}")
+
+    def _folders_above(self, path: str) -> list[str]:
+        """The folders from the one with `path` to that of the table, which have the entries of what is new below."""
+        parents = PurePosixPath(path).parents
+        return [str(each) for each in parents if each.is_relative_to(self._root)]
 
     def _copy(self, day: str, numbers: list[int]) -> str:
         return f"{self._root}/{COPY}/{day}/{BATCH}={numbers[-1]}"
@@ -132,6 +148,20 @@ def folder_date(name: str) -> date | None:
         return date.fromisoformat(name.partition("=")[2])
     except ValueError:
         return None
+
+
+def sync_paths(paths: Iterable[str]) -> None:
+    """Return when these files and folders are on the disk. Raises OSError."""
+    for path in paths:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def no_sync(paths: Iterable[str]) -> None:
+    """For a store that answers when a change is durable."""
 
 
 def file_system(location: str) -> tuple[fs.FileSystem, str]:

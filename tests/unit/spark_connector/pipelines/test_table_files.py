@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable, Iterable
 from itertools import count
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from rota.spark_connector.pipelines.table_files import (
     check_checkpoint,
     file_system,
     has_files,
+    no_sync,
     query_id,
 )
 
@@ -118,6 +120,7 @@ class ObjectStore:
 def on_object_store(table: TableFiles, left: int = -1) -> TableFiles:
     """The table in an ObjectStore that never fails, or after `left` changes."""
     table._files = ObjectStore(left)  # type: ignore[assignment] # what TableFiles uses of one
+    table._sync = no_sync
     return table
 
 
@@ -167,6 +170,126 @@ def test_a_crash_at_any_step_of_a_replacement_and_of_its_recovery_loses_and_dupl
         folder / DAY / name
         for name in (f"{BATCH}=1/part-x", f"{BATCH}=1/part-y", f"{BATCH}=2/part-2a", f"{BATCH}=2/part-2b")
     ]
+
+
+class Disk(ObjectStore):
+    """A disk whose power fails after `left` changes. Of what was not synced, all that is new is lost, or what was
+    deleted is there again."""
+
+    def __init__(self, left: int, new: set[str]) -> None:
+        super().__init__(left)
+        self._contents, self._entries = set(new), set(new)
+        self._deleted: dict[str, bytes] = {}
+
+    def create_dir(self, path: str) -> None:
+        folder = Path(path)
+        self._entries |= {str(each) for each in (folder, *folder.parents) if not each.exists()}
+        super().create_dir(path)
+
+    def open_output_stream(self, path: str) -> object:
+        self._note(path)
+        return super().open_output_stream(path)
+
+    def copy_file(self, source: str, target: str) -> None:
+        super().copy_file(source, target)
+        self._note(target)
+
+    def _note(self, path: str) -> None:
+        self._contents.add(path)
+        self._entries.add(path)
+
+    def delete_file(self, path: str) -> None:
+        content = Path(path).read_bytes()
+        super().delete_file(path)
+        self._deleted[path] = content
+
+    def sync(self, paths: Iterable[str]) -> None:
+        for path in map(Path, paths):
+            self._contents.discard(str(path))
+            if path.is_dir():
+                self._entries = {each for each in self._entries if Path(each).parent != path}
+                gone = {each for each in self._deleted if is_gone(Path(each), path)}
+                self._deleted = {each: text for each, text in self._deleted.items() if each not in gone}
+
+    def fail(self, lost: str) -> None:
+        if lost == "writes":
+            for path in map(Path, sorted(self._contents | self._entries)):
+                is_lost = str(path) in self._entries
+                if is_lost and path.is_dir():
+                    shutil.rmtree(path)
+                elif is_lost:
+                    path.unlink(missing_ok=True)
+                elif path.exists():
+                    path.write_bytes(b"")
+            return
+        for name, content in self._deleted.items():
+            if lost == "deletions" or COPY not in name:
+                Path(name).parent.mkdir(parents=True, exist_ok=True)
+                Path(name).write_bytes(content)
+
+
+def is_gone(deleted: Path, folder: Path) -> bool:
+    """Whether a sync of `folder` makes the deletion durable: it had the file, or a folder with it that is gone."""
+    return deleted.parent == folder or any(each.parent == folder and not each.exists() for each in deleted.parents)
+
+
+def on_disk(table: TableFiles, left: int, new: Iterable[Path] = ()) -> Disk:
+    """The table on a Disk where the files and folders `new` are not synced."""
+    disk = Disk(left, set(map(str, new)))
+    table._files = disk  # type: ignore[assignment] # what TableFiles uses of one
+    table._sync = disk.sync
+    return disk
+
+
+def interrupted(action: Callable[[], None]) -> bool:
+    try:
+        action()
+    except Crash:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("lost", ["writes", "deletions", "deletions outside of the copy"])
+def test_a_power_failure_at_any_step_of_a_replacement_loses_and_duplicates_nothing(tmp_path: Path, lost: str) -> None:
+    failures = 0
+    for step in count():
+        folder = tmp_path / str(step)
+        table = three_batches(folder)
+        of_spark = [folder / COPY, *(folder / COPY).rglob("*")]  # which syncs nothing
+        disk = on_disk(table, step, of_spark)
+        is_over = not interrupted(lambda table=table: table.replace(DAY, [0, 1]))  # type: ignore[misc]
+        disk.fail(lost)
+        second = TableFiles(str(folder), "day")
+        disk = on_disk(second, step // 2)
+        interrupted(second.recover)
+        disk.fail(lost)
+        on_object_store(TableFiles(str(folder), "day")).recover()
+        assert rows(folder) == "0a 0b 1a 1b 2a 2b", step
+        if is_over:
+            break
+        failures += 1
+    assert failures > 10
+
+
+def test_a_local_table_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = set()
+
+    def fsync(handle: int) -> None:
+        synced.add(Path(f"/proc/self/fd/{handle}").readlink())
+
+    monkeypatch.setattr("os.fsync", fsync)
+    three_batches(tmp_path).replace(DAY, [0, 1])
+    target = tmp_path / DAY / f"{BATCH}=1"
+    assert {tmp_path, tmp_path / COPY / PLAN, target / "part-x", target / "part-y", target, target.parent} <= synced
+
+
+def test_the_files_of_a_killed_job_are_removed_with_its_micro_batch(tmp_path: Path) -> None:
+    """The next job would move what tasks of any job have left there."""
+    table = fill(tmp_path, range(2))
+    write(tmp_path / "_temporary/0/task_1" / DAY / f"{BATCH}=1", "1")
+    table.remove_batch(1)
+    assert not (tmp_path / "_temporary").exists()
+    assert content(tmp_path) == {f"{DAY}/{BATCH}=0": "0"}
 
 
 def test_a_replacement_that_an_earlier_version_began_is_finished(tmp_path: Path) -> None:
