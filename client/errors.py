@@ -48,7 +48,7 @@ __all__ = [
     "Unsupported",
 ]
 
-FAILURES_TOLD: Final = 5  # in the message of one error; all of them are in its fields
+FAILURES_IN_MESSAGE_MAX: Final = 5  # in the message of one error; all of them are in its fields
 
 
 class ConfigError(KafkaError, ValueError):
@@ -211,7 +211,7 @@ class AdminFailed(KafkaError):
     def __init__(self, what: str, done: Mapping[Any, Any], failed: Mapping[Any, KafkaError]) -> None:
         self.done, self.failed = dict(done), dict(failed)
         first = [f"{error}" if str(name) in str(error) else f"{name}: {error}" for name, error in self.failed.items()]
-        failures = "; ".join(first[:FAILURES_TOLD]) + ("; …" if len(first) > FAILURES_TOLD else "")
+        failures = "; ".join(first[:FAILURES_IN_MESSAGE_MAX]) + ("; …" if len(first) > FAILURES_IN_MESSAGE_MAX else "")
         super().__init__(f"{what}: {len(self.failed)} of {len(self.done) + len(self.failed)} failed: {failures}")
 
     @property

@@ -175,11 +175,11 @@ class Cluster:
             self._guard.start()
 
     @property
-    def has_heard_all(self) -> bool:
+    def has_received_from_all(self) -> bool:
         """Whether the failure detector has received from every other registered broker."""
         if self._swim is None:
             return False
-        responding = [member for member in self._swim.swim.members.values() if member.heard_ms is not None]
+        responding = [member for member in self._swim.swim.members.values() if member.last_received_ms is not None]
         return len(responding) == len(self.topics.brokers) - 1
 
     def unreachable(self, broker_id: int) -> None:

@@ -126,7 +126,7 @@ class Host:
         return all(
             set(hosted.broker.topics.brokers) == set(self._brokers)
             and isinstance(cluster := hosted.broker.metadata, Cluster)
-            and cluster.has_heard_all
+            and cluster.has_received_from_all
             for hosted in self
         )
 

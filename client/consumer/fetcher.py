@@ -228,17 +228,17 @@ class Fetcher:
         self._wakeup.set()
         self._send_fetches()
 
-    def _request(self, asking: SessionRequest, wait_ms: int) -> FetchRequest:
+    def _request(self, session: SessionRequest, wait_ms: int) -> FetchRequest:
         config = self._config
         return FetchRequest(
             max_wait_ms=wait_ms,
             min_bytes=config.fetch_min_bytes,
             max_bytes=config.fetch_max_bytes,
             isolation_level=ISOLATION[config.isolation_level],
-            session_id=asking.session_id,
-            session_epoch=asking.epoch,
-            topics=asking.topics,
-            forgotten_topics_data=asking.forgotten,
+            session_id=session.session_id,
+            session_epoch=session.epoch,
+            topics=session.topics,
+            forgotten_topics_data=session.forgotten,
             rack_id=config.client_rack,
         )
 

@@ -235,11 +235,11 @@ class PartitionReader:
             whole_number(parameter, number)
         await self.leader(partition)
         by_id = self._cluster.metadata.topic_id(partition.topic) is not None
-        node_asked = -1
+        leader_id = -1
 
         def request(node: int) -> FetchRequest:
-            nonlocal node_asked
-            node_asked = node
+            nonlocal leader_id
+            leader_id = node
             return self._request(partition, offset, max_bytes, max_wait_ms, min_bytes)
 
         answer = await self._cluster.send_request_until(
@@ -252,8 +252,8 @@ class PartitionReader:
         )
         code = next((code for code in _codes(answer) if code), 0)
         if code:
-            raise await self._error_for(partition, offset, code, node_asked)
-        return node_asked, answer.responses[0].partitions[0]
+            raise await self._error_for(partition, offset, code, leader_id)
+        return leader_id, answer.responses[0].partitions[0]
 
     def _request(
         self, partition: TopicPartition, offset: int, max_bytes: int, max_wait_ms: int, min_bytes: int

@@ -25,7 +25,7 @@ from rota.client.network.metadata import Metadata, updated_from
 from rota.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from rota.transport.connection import copied
 
-Ask = Callable[[MetadataRequest], Awaitable[MetadataResponse]]
+SendMetadataRequest = Callable[[MetadataRequest], Awaitable[MetadataResponse]]
 AutoCreate = bool | Callable[[], Collection[str]]  # for all topics; or the names of those that a request may create
 _log = logger("rota.client.cluster")
 
@@ -33,7 +33,7 @@ _log = logger("rota.client.cluster")
 class MetadataUpdater:
     """`run()` is the task that sends requests; the other methods say when and for which topics."""
 
-    def __init__(self, config: ClientConfig, send_request: Ask, auto_create: AutoCreate) -> None:
+    def __init__(self, config: ClientConfig, send_request: SendMetadataRequest, auto_create: AutoCreate) -> None:
         self.metadata = Metadata()
         self._config = config
         self._send_request = send_request

@@ -47,8 +47,8 @@ def add_partitions_to_txn(
     )
 
     def response(errors: Errors) -> AddPartitionsToTxnResponse:
-        said = {partition: fenced_code(error, call.version, FENCED_SINCE) for partition, error in errors.items()}
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results(said))
+        codes = {partition: fenced_code(error, call.version, FENCED_SINCE) for partition, error in errors.items()}
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results(codes))
 
     return replied(_change(node, transaction, client_version=0), response)
 

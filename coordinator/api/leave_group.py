@@ -22,16 +22,16 @@ def leave_group(
     shard = node.groups.ready(request.group_id)
     if isinstance(shard, ErrorCode):
         return LeaveGroupResponse(error_code=shard)
-    leavers = _leavers(call, request)
+    members = _members(call, request)
     group = shard.machines.get(request.group_id)
     if group is None:
-        unknown = tuple((leaver.member_id, leaver.instance_id, ErrorCode.UNKNOWN_MEMBER_ID) for leaver in leavers)
+        unknown = tuple((identity.member_id, identity.instance_id, ErrorCode.UNKNOWN_MEMBER_ID) for identity in members)
         return _response(LeaveResult(ErrorCode.NONE, unknown), call.version)
-    delayed_reply: DelayedReply[LeaveResult] = shard.submit(group, Leave(shard.token(), leavers), LeaveResult)
+    delayed_reply: DelayedReply[LeaveResult] = shard.submit(group, Leave(shard.token(), members), LeaveResult)
     return delayed_reply.map(lambda body: _response(body, call.version))
 
 
-def _leavers(call: Call, request: LeaveGroupRequest) -> tuple[LeavingMember, ...]:
+def _members(call: Call, request: LeaveGroupRequest) -> tuple[LeavingMember, ...]:
     if call.version < 3:
         return (LeavingMember(MemberId(request.member_id), None),)
     return tuple(

@@ -66,7 +66,7 @@ def produce(node: Node, call: Call, request: ProduceRequest) -> ProduceResponse 
 def _appended(operation: _Produce, request: ProduceRequest) -> ProduceResponse | DelayedReply[ProduceResponse] | None:
     response = ProduceResponse(responses=tuple(operation.topic(topic) for topic in request.topic_data))
     if request.acks == 0:
-        _hang_up_on_error(response)
+        _close_on_error(response)
         return None
     return operation.reply(response)
 
@@ -237,7 +237,7 @@ def _refused_by_log(partition: Partition, refusal: AppendRefused) -> PartitionPr
     return response
 
 
-def _hang_up_on_error(response: ProduceResponse) -> None:
+def _close_on_error(response: ProduceResponse) -> None:
     for topic in response.responses:
         for partition in topic.partition_responses:
             if partition.error_code:

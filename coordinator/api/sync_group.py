@@ -42,16 +42,16 @@ def _answered_without_event(
     shard: GroupShard, group: HostedGroup, request: SyncGroupRequest
 ) -> Synced | DelayedReply[Synced] | None:
     """Return the reply to a follower that waits for its part, or that fetches it; None if an event has to decide."""
-    asked = (
+    arguments = (
         request.member_id,
         request.group_instance_id,
         request.generation_id,
         (request.protocol_type, request.protocol_name),
     )
     if group.state is _STABLE:
-        return shard.read(group, assignment_of, asked, _refused)
+        return shard.read(group, assignment_of, arguments, _refused)
     if group.state is _COMPLETING:
-        return shard.park(group, park_sync, asked, _refused)
+        return shard.park(group, park_sync, arguments, _refused)
     return None
 
 

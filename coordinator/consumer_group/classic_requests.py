@@ -250,8 +250,8 @@ def _has_to_join(group: ConsumerGroup, member: Member) -> bool:
 def leave(group: ConsumerGroup, event: Leave, step: Step, remove: Remove) -> None:
     """Remove the members that the request names; one answer for each."""
     removed: dict[str, Member] = {}
-    answers = tuple(_leaver(group, leaver, removed) for leaver in event.leavers)
-    client_reason = "; ".join(dict.fromkeys(leaver.reason for leaver in event.leavers if leaver.reason)) or None
+    answers = tuple(_leave_code(group, identity, removed) for identity in event.members)
+    client_reason = "; ".join(dict.fromkeys(identity.reason for identity in event.members if identity.reason)) or None
     for member in removed.values():
         notes.left(group, member, step, client_reason)
     if removed:
@@ -260,18 +260,18 @@ def leave(group: ConsumerGroup, event: Leave, step: Step, remove: Remove) -> Non
     step.reply(event.token, LeaveResult(ErrorCode.NONE, answers))
 
 
-def _leaver(
-    group: ConsumerGroup, leaver: LeavingMember, removed: dict[str, Member]
+def _leave_code(
+    group: ConsumerGroup, identity: LeavingMember, removed: dict[str, Member]
 ) -> tuple[MemberId, InstanceId | None, ErrorCode]:
-    if leaver.instance_id is None:
-        member = group.members.get(leaver.member_id)
+    if identity.instance_id is None:
+        member = group.members.get(identity.member_id)
     else:
-        member = group.by_instance(leaver.instance_id)
+        member = group.by_instance(identity.instance_id)
     if member is None:
         code = ErrorCode.UNKNOWN_MEMBER_ID
-    elif leaver.instance_id is not None and leaver.member_id not in ("", member.member_id):
+    elif identity.instance_id is not None and identity.member_id not in ("", member.member_id):
         code = ErrorCode.FENCED_INSTANCE_ID
     else:
         code = ErrorCode.NONE
         removed[member.member_id] = member
-    return leaver.member_id, leaver.instance_id, code
+    return identity.member_id, identity.instance_id, code

@@ -69,8 +69,8 @@ def _member(group: ConsumerGroup, event: ConsumerHeartbeat) -> Admitted | Heartb
 
 
 def _leave_temporarily(group: ConsumerGroup, member: Member, step: Step) -> None:
-    gone = replace(member, epoch=STATIC_LEFT_EPOCH, assigned=_with_epoch_0(member.assigned), pending={})
-    record(group, records.current(group.group_id, gone), step)
+    left = replace(member, epoch=STATIC_LEFT_EPOCH, assigned=_with_epoch_0(member.assigned), pending={})
+    record(group, records.current(group.group_id, left), step)
     group.progress.pause(member.member_id)
 
 

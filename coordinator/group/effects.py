@@ -128,7 +128,7 @@ class Synced:
 
 @dataclass(slots=True)
 class LeaveResult:
-    """(member id, instance id, error) for each leaver, in the order of the request; `error` is the request's own."""
+    """(member id, instance id, error) per leaving member, in request order; `error` is that of the whole request."""
 
     error: ErrorCode
     members: tuple[tuple[MemberId, InstanceId | None, ErrorCode], ...] = ()

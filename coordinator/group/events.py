@@ -100,7 +100,7 @@ class LeavingMember:
 @dataclass(slots=True)
 class Leave:
     token: Token
-    leavers: tuple[LeavingMember, ...]
+    members: tuple[LeavingMember, ...]
 
 
 @dataclass(slots=True)

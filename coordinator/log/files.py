@@ -22,7 +22,7 @@ from typing import Any, Final
 PROBE_EVERY_BYTES: Final = 64 * 1024  # smaller than the kernel's read-ahead, which fills the page cache in such runs
 LOAD_BYTES: Final = 1 << 20  # read at once to bring a range into the page cache
 COPIED_BYTES_MAX: Final = 32 * 1024  # of a read that is not probed first
-_CANNOT_TELL: Final = (errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)  # the file system does not know such reads
+_UNSUPPORTED: Final = (errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)  # the file system does not know such reads
 _NOWAIT: Final = getattr(os, "RWF_NOWAIT", None)
 _READ: Final = os.O_RDONLY | os.O_CLOEXEC
 _CACHESTAT: Final = 451  # the number of the system call, Linux 6.5 and later; no wrapper in Python or older C libraries
@@ -112,7 +112,7 @@ class FileSystem:
             except BlockingIOError:
                 return None
             except OSError as error:
-                if error.errno not in _CANNOT_TELL:
+                if error.errno not in _UNSUPPORTED:
                     raise
         return self.pread(fd, count, position) if self.is_cached(fd, count, position) else None
 
@@ -152,7 +152,7 @@ class FileSystem:
         except BlockingIOError:
             return False
         except OSError as error:
-            if error.errno not in _CANNOT_TELL:
+            if error.errno not in _UNSUPPORTED:
                 raise
         return True
 

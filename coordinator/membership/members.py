@@ -26,7 +26,7 @@ TRANSITIONS: Final = {
 
 @dataclass(slots=True)
 class Member:
-    """One life of another broker. `heard_ms` is when the last datagram of it came; None: never."""
+    """One life of another broker. `last_received_ms` is when its last datagram arrived; None: never."""
 
     broker_id: int
     epoch: int
@@ -36,10 +36,10 @@ class Member:
     suspected_ms: int = 0  # since when it is suspected
     suspicion_ms: int = 0  # how long it may refute, before the factor of the node's health
     resend_ms: int | None = None  # when its suspicion is sent to it again; None: other nodes send it
-    heard_ms: int | None = None
+    last_received_ms: int | None = None
 
     def merge(self, claim: Claim) -> bool:
-        """Apply a claim about this life; return whether it was news."""
+        """Apply a claim about this life; return whether it changed anything."""
         if (claim.incarnation, claim.status) <= (self.incarnation, self.status):
             return False
         self.incarnation, self.status = claim.incarnation, Status(claim.status)
@@ -56,7 +56,7 @@ class Member:
 
     def refutation_ms(self, factor: int) -> int:
         """The deadline for a suspect's refutation. It is not dead while its datagrams arrive."""
-        return max(self.suspected_ms, self.heard_ms or 0) + self.suspicion_ms * factor
+        return max(self.suspected_ms, self.last_received_ms or 0) + self.suspicion_ms * factor
 
     def postpone(self, delay_ms: int) -> None:
         """Give a suspect so much more time."""

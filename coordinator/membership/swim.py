@@ -37,7 +37,7 @@ DEAD_PING_INTERVALS: Final = 5  # intervals between pings of a dead broker, to r
 HEARSAY_FACTOR: Final = 2  # a suspicion that another broker spread lasts so much longer: that broker decides
 RESENDS: Final = 3  # of a ping in a ping timeout, and to a suspect
 SILENT_ROUNDS: Final = 2  # rounds of pings; in each of them every live broker pings this node once
-UNHEARD_PINGS: Final = 3  # that brokers send to one that they take for dead; after so many without doubt it is heard
+LOST_PINGS: Final = 3  # to a broker declared dead; one of so many arrives with near certainty
 NEVER_MS: Final = -(1 << 40)
 STANDSTILL_MS: Final = 50  # a tick that is later than this means that this process stood still
 LISTEN_MS: Final = 30  # after a standstill: for the datagrams that wait in the socket
@@ -60,9 +60,9 @@ class Swim:
         self.channel, self.health = Channel(node_id, secret), Health()
         self._random, self._rotation, self._probes = random, Rotation(random), Probes()
         self._now_ms = self._next_ping_ms = self._rounds = 0
-        self._refuted_ms = self._unheard_ms = NEVER_MS
+        self._refuted_ms = self._stale_claim_ms = NEVER_MS
         self._resend_interval_ms = max(settings.ping_timeout_ms // RESENDS, 1)
-        self._is_listening = False
+        self._is_reading = False
         self._effects: Effects = []
 
     # ---- events
@@ -94,10 +94,10 @@ class Swim:
         datagram = self.channel.admit(raw, source, self.members, self._now_ms)
         if datagram is not None:
             sender = self.members[datagram.sender]
-            if sender.heard_ms is None:
+            if sender.last_received_ms is None:
                 self._gossip_again()
-            sender.heard_ms = self._now_ms
-            self._hear(datagram, sender)
+            sender.last_received_ms = self._now_ms
+            self._apply_claims(datagram, sender)
             self._handle(datagram, sender)
         return self._take_effects()
 
@@ -124,7 +124,7 @@ class Swim:
         member = self.members.get(broker_id)
         if not self.is_active or member is None or member.status is Status.DEAD:
             return []
-        if not self._is_listening:
+        if not self._is_reading:
             self._stood_still()  # then what waits is postponed, and not the new ping with it
         if member.status is Status.SUSPECT:
             self._shorten(member, self.settings.ping_timeout_ms)
@@ -189,7 +189,7 @@ class Swim:
 
     # ---- datagrams
 
-    def _hear(self, datagram: Datagram, sender: Member) -> None:
+    def _apply_claims(self, datagram: Datagram, sender: Member) -> None:
         """Take the claims of a datagram; its head claims that the sender is alive in its incarnation."""
         alive = sender.claim(Status.ALIVE, datagram.incarnation)
         for claim in (alive, *datagram.claims):
@@ -205,7 +205,7 @@ class Swim:
             return
         if claim.incarnation < self.channel.incarnation:
             if self._now_ms > self._refuted_ms + self.settings.interval_ms:
-                self._unheard_ms = self._now_ms
+                self._stale_claim_ms = self._now_ms
             return
         self.channel.incarnation, self._refuted_ms = claim.incarnation + 1, self._now_ms
         self.health.degrade()
@@ -329,9 +329,9 @@ class Swim:
         if member.status is Status.ALIVE:
             if not probe.has_witness():  # the fault may be here
                 self.health.degrade()
-            if member.heard_ms is not None and member.heard_ms >= self._silent_since_ms(probe):
+            if member.last_received_ms is not None and member.last_received_ms >= self._silent_since_ms(probe):
                 self._ping(member)  # it is alive, but may not receive from this node
-            elif member.heard_ms is not None:
+            elif member.last_received_ms is not None:
                 self._apply(member, member.claim(Status.SUSPECT))
         if member.status is Status.SUSPECT:
             is_accused, settings = probe.is_accused, self.settings
@@ -355,10 +355,10 @@ class Swim:
     def _stood_still(self) -> bool:
         """Return whether this process was late: deadlines are extended then, and received datagrams are read first."""
         late_ms = self._now_ms - (self.next_deadline_ms or 0)
-        if late_ms <= STANDSTILL_MS or self._is_listening:
-            self._is_listening = False
+        if late_ms <= STANDSTILL_MS or self._is_reading:
+            self._is_reading = False
             return False
-        self._is_listening = True
+        self._is_reading = True
         if late_ms > self.settings.ping_timeout_ms:
             self.health.degrade()
         self._next_ping_ms += late_ms + LISTEN_MS
@@ -368,9 +368,9 @@ class Swim:
         return True
 
     def _look_at_probes(self) -> None:
-        can_ask = self.settings.indirect_pings > 0
+        has_indirect_pings = self.settings.indirect_pings > 0
         for probe in self._probes.expired(self._now_ms):
-            if can_ask and not probe.is_indirect and self._alive_brokers({probe.broker_id}):
+            if has_indirect_pings and not probe.is_indirect and self._alive_brokers({probe.broker_id}):
                 self._send_indirect_pings(probe)
             else:
                 self._failed(probe)
@@ -387,8 +387,8 @@ class Swim:
 
     def _refutation_ms(self, member: Member) -> int:
         """Until when a suspect may refute: longer while the refutations of this node itself do not arrive."""
-        heard_again_ms = self._unheard_ms + UNHEARD_PINGS * DEAD_PING_INTERVALS * self.settings.interval_ms
-        return max(member.refutation_ms(self.health.factor), heard_again_ms)
+        refutation_possible_ms = self._stale_claim_ms + LOST_PINGS * DEAD_PING_INTERVALS * self.settings.interval_ms
+        return max(member.refutation_ms(self.health.factor), refutation_possible_ms)
 
     def _take_effects(self) -> Effects:
         effects, self._effects = self._effects, []

@@ -40,10 +40,10 @@ def assign_round_robin(
             f"The target replication factor of {replication} cannot be reached because {why}.",
         )
     racks = {broker: _rack(registration) for broker, registration in brokers.items()}
-    ring = _alternate_racks(racks)
-    turns = len(ring) * max(len(ring) - 1, 1)  # after which the same brokers are chosen again
+    order = _alternate_racks(racks)
+    turns = len(order) * max(len(order) - 1, 1)  # after which the same brokers are chosen again
     chosen = [
-        _spread(list(_candidates(ring, turn)), racks, replication)
+        _spread(list(_candidates(order, turn)), racks, replication)
         for turn in (start + first + step for step in range(min(count, turns)))
     ]
     return tuple(_state(first + step, chosen[step % turns], brokers) for step in range(count))
@@ -62,13 +62,13 @@ def _alternate_racks(racks: Mapping[int, tuple[str, int]]) -> list[int]:
     return [broker for row in zip_longest(*columns) for broker in row if broker is not None]
 
 
-def _candidates(ring: Sequence[int], turn: int) -> Iterator[int]:
+def _candidates(order: Sequence[int], turn: int) -> Iterator[int]:
     """All brokers, in the order in which the partition of that turn prefers them."""
-    count = len(ring)
+    count = len(order)
     lap, at = divmod(turn, count)
-    yield ring[at]
+    yield order[at]
     for step in range(count - 1):
-        yield ring[(at + 1 + (lap + step) % (count - 1)) % count]
+        yield order[(at + 1 + (lap + step) % (count - 1)) % count]
 
 
 def _spread(candidates: list[int], racks: Mapping[int, tuple[str, int]], replication: int) -> tuple[int, ...]:

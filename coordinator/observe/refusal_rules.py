@@ -56,10 +56,10 @@ def _is_held_by_a_live_member(event: GroupEvent, facts: Facts) -> bool:
     if _is_last_count(event):
         return False
     instance_id = event.members[0].instance_id if event.members else None
-    gone = (*DEPARTURES, EventType.STATIC_MEMBER_REPLACED)
+    releases = (*DEPARTURES, EventType.STATIC_MEMBER_REPLACED)
     return not any(
         member.instance_id == instance_id
-        for later in of_type(facts.events, *gone)
+        for later in of_type(facts.events, *releases)
         if later.sequence > event.sequence
         for member in later.members
     )

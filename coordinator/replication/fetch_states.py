@@ -21,9 +21,9 @@ class FetchStates:
     """`pause_ms_max` is replica.fetch.backoff.ms."""
 
     __slots__ = (
-        "_asked_since",
         "_caught_up",
         "_changed",
+        "_first_request",
         "_leader_epochs",
         "_partitions",
         "_pause_ms",
@@ -37,7 +37,7 @@ class FetchStates:
         self._partitions: dict[Key, Partition] = {}
         self._changed: dict[Key, None] = {}  # to be named in the next request, in that order
         self._removed: dict[Key, None] = {}
-        self._asked_since: dict[Key, int] = {}  # number of the first request whose answer counts
+        self._first_request: dict[Key, int] = {}  # number of the first request whose answer counts
         self._leader_epochs: dict[Key, int] = {}
         self._caught_up: set[Key] = set()  # those that had everything that is committed, at the last answer
         self._paused: set[Key] = set()
@@ -65,7 +65,7 @@ class FetchStates:
         if self._partitions.get(key) is partition and self._leader_epochs[key] == partition.leader_epoch:
             return False
         self._partitions[key], self._leader_epochs[key] = partition, partition.leader_epoch
-        self._asked_since[key] = request
+        self._first_request[key] = request
         self._caught_up.discard(key)
         self._pause_ms.pop(key, None)
         self.resume(key)
@@ -74,7 +74,7 @@ class FetchStates:
     def unfollow(self, key: Key) -> None:
         """Copy it no longer."""
         if self._partitions.pop(key, None) is not None:
-            del self._asked_since[key], self._leader_epochs[key]
+            del self._first_request[key], self._leader_epochs[key]
             self._pause_ms.pop(key, None)
             self._paused.discard(key)
             self._caught_up.discard(key)
@@ -82,7 +82,7 @@ class FetchStates:
 
     def answered(self, key: Key, request: int) -> Partition | None:
         """Return the partition for which the answer to that request counts."""
-        if key in self._paused or self._asked_since.get(key, 0) > request:
+        if key in self._paused or self._first_request.get(key, 0) > request:
             return None
         partition = self._partitions.get(key)
         return partition if partition is not None and _follows(partition) else None

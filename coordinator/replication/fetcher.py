@@ -51,7 +51,7 @@ class FetcherStops(KafkaError):
 class FetchSettings:
     """Kafka's properties replica.fetch.* and replica.socket.timeout.ms.
 
-    `tells_high_watermark` makes the leader answer when a high watermark moves, so that consumers of this follower see
+    `sends_high_watermark` makes the leader answer when a high watermark moves, so that consumers of this follower see
     new records soon.
     """
 
@@ -61,7 +61,7 @@ class FetchSettings:
     wait_ms_max: int = 500
     backoff_ms_max: int = 1000
     timeout_ms: int = 30_000
-    tells_high_watermark: bool = False
+    sends_high_watermark: bool = False
 
 
 class Fetcher:
@@ -236,7 +236,7 @@ class Fetcher:
             log_start_offset=of.log_start_offset,
             partition_max_bytes=self._settings.partition_bytes_max,
         )
-        if self._settings.tells_high_watermark:
+        if self._settings.sends_high_watermark:
             position.high_watermark = partition.state.high_watermark
         return position
 
@@ -288,7 +288,7 @@ class Fetcher:
         self._followed.succeeded(key)
         if outcome is Outcome.CUT:
             return
-        if outcome is Outcome.MOVED or self._settings.tells_high_watermark:
+        if outcome is Outcome.MOVED or self._settings.sends_high_watermark:
             self._followed.add_to_request(key)
 
     async def _look_for_bounds(

@@ -196,5 +196,5 @@ def fetch_settings(config: BrokerConfig) -> FetchSettings:
         wait_ms_max=config.replica_fetch_wait_max_ms,
         backoff_ms_max=config.replica_fetch_backoff_ms,
         timeout_ms=config.replica_socket_timeout_ms,
-        tells_high_watermark=config.replica_selector_class == RACK_AWARE,
+        sends_high_watermark=config.replica_selector_class == RACK_AWARE,
     )

@@ -15,7 +15,7 @@ from typing import Protocol
 
 STALE_ENTRIES_MIN = 64  # below this, cancelled entries are not worth a clean-up
 STANDSTILL_MS = 2_000  # a wake-up that is later than this means that something blocked the loop
-HEARING_MS = 100  # for what peers sent meanwhile
+READING_MS = 100  # for what peers sent meanwhile
 SLEEP_MS_MAX = 3_600_000  # a timer further away is looked at again: some loops refuse longer waits
 
 Then = Callable[[], None]
@@ -125,7 +125,7 @@ class Timers:
         self._heap = TimerHeap()
         self._handle: Handle | None = None
         self._wakes_ms: int | None = None
-        self._stopped = self._hears = False
+        self._stopped = self._is_reading = False
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -169,9 +169,9 @@ class Timers:
 
     def _woken(self) -> None:
         late_ms = 0 if self._wakes_ms is None else self._now_ms() - self._wakes_ms
-        self._hears = late_ms > STANDSTILL_MS and not self._hears
-        if self._hears:
-            self._handle = self._running_loop().call_later(HEARING_MS / 1000, self._woken)
+        self._is_reading = late_ms > STANDSTILL_MS and not self._is_reading
+        if self._is_reading:
+            self._handle = self._running_loop().call_later(READING_MS / 1000, self._woken)
         else:
             self.fire()
 

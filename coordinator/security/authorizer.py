@@ -70,9 +70,9 @@ class Action:
 
 _Key = tuple[Principal, str, Operation, ResourceType, str]  # the fields of an Action
 _AnyKey = tuple[Principal, str, Operation, ResourceType]  # the same for some resource
-_Who = tuple[str, str]  # the principal of entries, and the canonical text of their host
-_ByWho = dict[_Who, list[Acl]]  # AZ5: the ACLs of one pattern, of each principal and host DENY first
-_Rules = dict[str, _ByWho]  # by the name of the pattern
+_PrincipalAndHost = tuple[str, str]  # the principal of entries, and the canonical text of their host
+_ByPrincipal = dict[_PrincipalAndHost, list[Acl]]  # AZ5: the ACLs of one pattern, of each principal and host DENY first
+_Rules = dict[str, _ByPrincipal]  # by the name of the pattern
 
 
 class Authorizer:
@@ -103,7 +103,7 @@ class Authorizer:
         if is_prefixed:
             self._count_prefix(pattern, bool(acls) - (pattern.name in rules))
         if acls:
-            self._by_pattern[pattern], rules[pattern.name] = acls, _by_who(acls)
+            self._by_pattern[pattern], rules[pattern.name] = acls, _by_principal(acls)
         else:
             self._by_pattern.pop(pattern, None)
             rules.pop(pattern.name, None)
@@ -182,9 +182,9 @@ class Authorizer:
         allowed, has_acls = None, False
         principals, hosts = (str(action.principal), WILDCARD_PRINCIPAL), (canonical_host(action.host), WILDCARD)
         concerned = tuple(product(principals, hosts))
-        for by_who in self._matching(action.resource_type, action.name):
+        for by_principal in self._matching(action.resource_type, action.name):
             has_acls = True
-            for acl in chain.from_iterable([by_who[who] for who in concerned if who in by_who]):
+            for acl in chain.from_iterable([by_principal[key] for key in concerned if key in by_principal]):
                 if not _applies(acl.entry, action):
                     continue
                 if acl.entry.permission is _DENY:
@@ -196,7 +196,7 @@ class Authorizer:
             return Decision(True, Reason.NO_ACL)
         return Decision(False, Reason.DEFAULT)
 
-    def _matching(self, resource_type: ResourceType, name: str) -> Iterator[_ByWho]:
+    def _matching(self, resource_type: ResourceType, name: str) -> Iterator[_ByPrincipal]:
         """The ACLs of the patterns that match: of the name, of its prefixes, the longest first, of the wildcard."""
         literal = self._literal.get(resource_type, {})
         if name in literal:
@@ -209,8 +209,8 @@ class Authorizer:
             yield literal[WILDCARD]
 
 
-def _by_who(acls: Iterable[Acl]) -> _ByWho:
-    found: _ByWho = {}
+def _by_principal(acls: Iterable[Acl]) -> _ByPrincipal:
+    found: _ByPrincipal = {}
     for acl in acls:
         found.setdefault((acl.entry.principal, canonical_host(acl.entry.host)), []).append(acl)
     return found

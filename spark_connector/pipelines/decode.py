@@ -25,14 +25,14 @@ from rota.spark_connector.spark_api import to_arrow_type
 COMMIT: Final = "commit"  # an offset was committed
 FORGOTTEN: Final = "forgotten"  # the offset was deleted: it expired, or it or its topic was deleted
 GROUP: Final = "group"  # a group has a generation
-GROUP_GONE: Final = "gone"
+GROUP_DELETED: Final = "gone"
 EPOCH: Final = "epoch"  # a group of KIP-848 has a new group epoch
 CONSUMER_MEMBER: Final = (
     "member"  # a member of such a group: its own fields (generation 0), or its epoch and assignment
 )
 CONSUMER_STATE: Final = "state"  # other records of such a group
 TIMELINE: Final = "timeline"  # an event of `__rota_group_timeline`
-TIMELINE_GONE: Final = "timeline-gone"
+TIMELINE_DELETED: Final = "timeline-gone"
 SKIPPED: Final = "skipped"
 
 MEMBER: Final = (
@@ -115,7 +115,7 @@ def _offset(of: records.OffsetCommitKey, raw: bytes | None) -> Event:
 
 def _group(of: records.GroupMetadataKey, raw: bytes | None) -> Event:
     if raw is None:
-        return {"kind": GROUP_GONE, "group": of.group}
+        return {"kind": GROUP_DELETED, "group": of.group}
     value = records.decode_value(records.GroupMetadataValue, raw)
     is_consumer = value.protocol_type == PROTOCOL_TYPE
     return {
@@ -154,7 +154,7 @@ def _timeline(raw_key: bytes, raw: bytes | None) -> Event:
     if key is None:
         return _skipped("a key of the timeline of another version")
     if raw is None:
-        return {"kind": TIMELINE_GONE, "group": key.group}
+        return {"kind": TIMELINE_DELETED, "group": key.group}
     event = group_timeline.decode_value(raw)
     if not _TIMES_MS[0] <= event.time_ms <= _TIMES_MS[1]:
         return _skipped("an event at a time that no table can have")

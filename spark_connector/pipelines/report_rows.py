@@ -87,13 +87,13 @@ def _reasons(events: Rows) -> dict[tuple[str, int], str]:
     started: dict[str, dict[str, None]] = {}
     for event in sorted(events, key=_event_order):
         if event["type"] == "rebalance-started":
-            started.setdefault(event["group"], {})[_said(event)] = None
+            started.setdefault(event["group"], {})[_rebalance_text(event)] = None
         elif event["type"] == "generation-started" and event["generation"] is not None:
             found[event["group"], event["generation"]] = "; ".join(started.pop(event["group"], ()))
     return found
 
 
-def _said(event: Mapping[str, Any]) -> str:
+def _rebalance_text(event: Mapping[str, Any]) -> str:
     members = f" ({_listed(event['members'])})" if event["members"] else ""
     return f"{event['trigger']}{members}: {event['client_reason'] or event['reason'] or 'no reason given'}"
 

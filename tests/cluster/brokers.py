@@ -40,7 +40,7 @@ def _hears_all(broker: Broker) -> bool:
     cluster = broker.metadata
     assert isinstance(cluster, Cluster)
     assert cluster._swim is not None
-    return all(member.heard_ms is not None for member in cluster._swim.swim.members.values())
+    return all(member.last_received_ms is not None for member in cluster._swim.swim.members.values())
 
 
 class Brokers:

@@ -103,11 +103,11 @@ class Coordinator:
             case HeartbeatRequest():
                 return requests.Heartbeat(token, requests.MemberId(request.member_id), None, request.generation_id)
             case LeaveGroupRequest():
-                leavers = tuple(
+                identities = tuple(
                     requests.LeavingMember(requests.MemberId(item.member_id), None, item.reason)
                     for item in request.members
                 )
-                return requests.Leave(token, leavers)
+                return requests.Leave(token, identities)
         raise AssertionError(request)
 
     def _perform(self, effects: list[result.Effect]) -> None:

@@ -148,14 +148,14 @@ def leave(dice: Random, circle: Circle, slot: Slot) -> Built:
             who = "no-instance" if who is not None and who == other.instance else who
     if chosen < 3:
         return LeaveGroupRequest(group_id=group(dice, circle), member_id=member_id), chosen
-    leavers = [MemberIdentity(member_id=member_id, group_instance_id=who)]
+    identities = [MemberIdentity(member_id=member_id, group_instance_id=who)]
     if dice.random() < 0.2:
-        leavers.append(MemberIdentity(member_id="nobody"))
+        identities.append(MemberIdentity(member_id="nobody"))
     if dice.random() < 0.2 and who is not None:
-        leavers.append(MemberIdentity(member_id="", group_instance_id=who))
+        identities.append(MemberIdentity(member_id="", group_instance_id=who))
     if chosen >= 5:
-        leavers[0].reason = "because"
-    return LeaveGroupRequest(group_id=group(dice, circle), members=tuple(leavers)), chosen
+        identities[0].reason = "because"
+    return LeaveGroupRequest(group_id=group(dice, circle), members=tuple(identities)), chosen
 
 
 def evict(circle: Circle) -> Built:

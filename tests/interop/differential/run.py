@@ -142,7 +142,7 @@ class Run:
             released[slot] = answer
         self._name_the_new(released)
         if request.KEY == 13 and answer is not None:
-            self._note_leavers(circle, request, answer)
+            self._note_left(circle, request, answer)
         line: Line = {
             "kind": kind,
             "slot": slot.client_id if slot else "visitor",
@@ -232,7 +232,7 @@ class Run:
             prefix(last).startswith("i") and prefix(last) == prefix(leader) and not {last, prefix(last)} & circle.left
         )
 
-    def _note_leavers(self, circle: Circle, request: Any, answer: Any) -> None:
+    def _note_left(self, circle: Circle, request: Any, answer: Any) -> None:
         if answer.error_code == 0:
             gone = [who.member_id or who.group_instance_id or "" for who in request.members] or [request.member_id]
             circle.left.update(self.labels[name] for name in gone)

@@ -113,9 +113,9 @@ class MixedScript(Script):
         assert isinstance(code, ErrorCode)
         return code
 
-    def c_leave(self, *leavers: tuple[str, str | None]) -> list[ErrorCode]:
+    def c_leave(self, *identities: tuple[str, str | None]) -> list[ErrorCode]:
         named = tuple(
-            LeavingMember(MemberId(name), None if held is None else InstanceId(held)) for name, held in leavers
+            LeavingMember(MemberId(name), None if held is None else InstanceId(held)) for name, held in identities
         )
         answer = self.send(Leave(self.token(), named))
         assert isinstance(answer, LeaveResult)

@@ -25,9 +25,9 @@ from rota.protocol.group_timeline import Trigger
 NONE, REBALANCE = ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def leave(script: Script, *leavers: tuple[str, str | None]) -> list[ErrorCode]:
+def leave(script: Script, *identities: tuple[str, str | None]) -> list[ErrorCode]:
     named = tuple(
-        LeavingMember(MemberId(member), None if inst is None else InstanceId(inst)) for member, inst in leavers
+        LeavingMember(MemberId(member), None if inst is None else InstanceId(inst)) for member, inst in identities
     )
     return [code for _, _, code in script.send(Leave(script.token(), named)).members]
 

@@ -16,8 +16,8 @@ def test_a_consumer_heartbeat_to_an_empty_classic_group_makes_it_a_consumer_grou
     token = script.classic_join()
     script.advance(0)
     joined = script.replies.pop(token)
-    leaver = Leave(script.token(), (LeavingMember(MemberId(joined.member_id), None),))
-    script.send(leaver)
+    leave = Leave(script.token(), (LeavingMember(MemberId(joined.member_id), None),))
+    script.send(leave)
     assert script.hosted.state is GroupState.EMPTY
     before = len(script.log)
     assert script.join("a", "t").member_epoch == 2

@@ -211,7 +211,7 @@ def leave(token: int, *members: str, reason: str | None = None) -> Leave:
     return Leave(Token(token), tuple(LeavingMember(MemberId(member), None, reason) for member in members))
 
 
-def leaver(member: str, instance: str | None, reason: str | None = None) -> LeavingMember:
+def identity(member: str, instance: str | None, reason: str | None = None) -> LeavingMember:
     return LeavingMember(MemberId(member), None if instance is None else InstanceId(instance), reason)
 
 

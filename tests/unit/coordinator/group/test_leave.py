@@ -12,11 +12,11 @@ from tests.unit.coordinator.group.script import (
     empty,
     fires,
     generation,
+    identity,
     join,
     join_refused,
     join_reply,
     leave,
-    leaver,
     preparing,
     refuse,
     reply,
@@ -141,7 +141,7 @@ def test_a_pending_member_that_leaves_ends_a_join_phase_that_waited_for_it() -> 
 
 def test_an_administrator_removes_by_instance() -> None:
     script = stable("a", "b", instances=True)
-    event = Leave(Token(1), (leaver("", "i-b"), leaver("", "i-x"), leaver("", None)))
+    event = Leave(Token(1), (identity("", "i-b"), identity("", "i-x"), identity("", None)))
     assert (
         script
         >> event
@@ -156,12 +156,12 @@ def test_a_batch_of_leaves_has_one_result_per_member_and_one_rebalance() -> None
     event = Leave(
         Token(1),
         (
-            leaver("b", None),
-            leaver("b", "i-b"),
-            leaver("x", None),
-            leaver("x", "i-c"),
-            leaver("c", "i-c"),
-            leaver("a", "j"),
+            identity("b", None),
+            identity("b", "i-b"),
+            identity("x", None),
+            identity("x", "i-c"),
+            identity("c", "i-c"),
+            identity("a", "j"),
         ),
     )
     assert (

@@ -82,7 +82,7 @@ def test_a_suspect_has_time_to_object() -> None:
 def test_a_suspect_that_answers_has_more_time() -> None:
     """FD4."""
     member = a_member(SUSPECT)
-    member.suspected_ms, member.suspicion_ms, member.heard_ms = 1000, 300, 900
+    member.suspected_ms, member.suspicion_ms, member.last_received_ms = 1000, 300, 900
     assert member.refutation_ms(1) == 1300
-    member.heard_ms = 1200
+    member.last_received_ms = 1200
     assert member.refutation_ms(2) == 1800

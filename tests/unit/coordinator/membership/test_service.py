@@ -36,7 +36,7 @@ class Broker:
 
     def has_heard(self, *others: int) -> bool:
         members = self.service.swim.members
-        return all(other in members and members[other].heard_ms is not None for other in others)
+        return all(other in members and members[other].last_received_ms is not None for other in others)
 
 
 @asynccontextmanager

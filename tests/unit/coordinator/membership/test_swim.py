@@ -456,7 +456,7 @@ class TestRegistrations:
         script.until(2_000, 3)
         script.done(script.swim.members_changed(BROKERS | {2: (22, ("127.0.0.1", 2))}, script.now_ms))
         member = script.swim.members[2]
-        assert (member.epoch, member.status, member.heard_ms) == (22, Status.ALIVE, None)
+        assert (member.epoch, member.status, member.last_received_ms) == (22, Status.ALIVE, None)
         script.says(3, Kind.GOSSIP, script.claim(2, Status.DEAD, 9))
         assert member.status is Status.ALIVE, "that was the life before"
 

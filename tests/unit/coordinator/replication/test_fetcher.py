@@ -154,7 +154,7 @@ async def test_a_leader_without_room_for_sessions_is_fetched_from_in_full(cluste
 async def test_the_high_watermark_is_sent_at_once_to_followers_that_request_it(cluster: Cluster) -> None:
     """KIP-1166: the fetch that waits would take ten minutes."""
     road = Road(cluster)
-    fetcher = road.fetcher(FetchSettings(wait_ms_max=600_000, tells_high_watermark=True))
+    fetcher = road.fetcher(FetchSettings(wait_ms_max=600_000, sends_high_watermark=True))
     fetcher.follow(cluster[2].partition())
     for number in range(1, 4):
         await copied(cluster)

@@ -213,9 +213,9 @@ async def test_a_large_backlog_is_copied_in_several_fetches(folder: Path | None)
 def test_the_settings_are_those_of_kafka() -> None:
     settings = fetch_settings(BrokerConfig({"replica.fetch.wait.max.ms": "7"}))
     assert (settings.wait_ms_max, settings.partition_bytes_max, settings.bytes_min) == (7, 1 << 20, 1)
-    assert not settings.tells_high_watermark
+    assert not settings.sends_high_watermark
     rack_aware = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
-    assert fetch_settings(BrokerConfig(rack_aware)).tells_high_watermark
+    assert fetch_settings(BrokerConfig(rack_aware)).sends_high_watermark
 
 
 async def test_a_connection_that_breaks_accuses_its_leader_before_a_fetcher_notices() -> None:

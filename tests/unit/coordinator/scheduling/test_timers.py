@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.coordinator.scheduling.timers import HEARING_MS, SLEEP_MS_MAX, STALE_ENTRIES_MIN, TimerHeap, Timers
+from rota.coordinator.scheduling.timers import READING_MS, SLEEP_MS_MAX, STALE_ENTRIES_MIN, TimerHeap, Timers
 
 KEYS = st.sampled_from("abcd")
 STEPS = st.lists(
@@ -202,7 +202,7 @@ def test_after_a_standstill_peers_are_heard_first() -> None:
     clock.now_ms = 10_000
     sleep.ring()
     (sleep,) = clock.loop.asleep()
-    assert (called, sleep.delay) == ([], HEARING_MS / 1000)
+    assert (called, sleep.delay) == ([], READING_MS / 1000)
     clock.timers.at("session", 12_000, lambda: called.append("gone"))  # a heartbeat had come in time
     sleep.ring()
     assert called == []
