@@ -118,10 +118,10 @@ async def test_after_a_full_disk_the_partition_is_reopened_when_there_is_space(t
         await node.create()
         assert node.produce(b"before")
         epoch = node.partition().leader_epoch
-        fault = node.system.fail("pwrite", "t-0", errno.ENOSPC, short_bytes=20)
+        fault = node.system.fail("pwrite", "/t-0", errno.ENOSPC, short_bytes=20)
         assert not node.produce(b"lost")
         assert node.partition().error is ErrorCode.KAFKA_STORAGE_ERROR
-        node.system.fail("open", "t-0", errno.EIO)
+        node.system.fail("open", "/t-0", errno.EIO)
         await node.until(lambda: node.system.faults[-1].hits > 0)  # one attempt to reopen it has failed
         assert node.partition().offline is not None
         node.system.clear()
@@ -151,11 +151,11 @@ async def test_groups_of_a_failed_log_are_reloaded_without_a_restart(tmp_path: P
 async def test_a_failed_fsync_is_not_forgotten_by_a_stop(tmp_path: Path) -> None:
     async with world(tmp_path, clean=False) as node:
         await node.create(flush_ms="0")
-        node.system.fail("fsync", "t-0/", errno.EIO, times=1)
+        node.system.fail("fsync", "/t-0/", errno.EIO, times=1)
         assert node.produce(b"in doubt")
         log = node.partition().log
         await node.until(lambda: node.partition().offline is not None)
-        node.system.fail("open", "t-0/")  # so that it cannot be recovered before the stop
+        node.system.fail("open", "/t-0/")  # so that it cannot be recovered before the stop
         assert log.unflushed_messages == 1
     async with world(tmp_path) as again:
         assert again.held() == {0: b"in doubt"}
@@ -164,7 +164,7 @@ async def test_a_failed_fsync_is_not_forgotten_by_a_stop(tmp_path: Path) -> None
 async def test_after_a_failed_fsync_the_log_is_read_again_from_the_medium(tmp_path: Path) -> None:
     async with world(tmp_path) as node:
         await node.create(flush_ms="0")
-        node.system.fail("fsync", "t-0/", errno.EIO, times=1)
+        node.system.fail("fsync", "/t-0/", errno.EIO, times=1)
         assert node.produce(b"in doubt")
         await node.until(lambda: node.partition().offline is not None)
         before = len(node.system.calls)
@@ -201,7 +201,7 @@ async def test_large_files_are_synced_and_unlinked_in_threads(tmp_path: Path) ->
         before_bytes = node.partition().log.size_bytes
         await node.until(lambda: node.partition().log.size_bytes < before_bytes // 2)
         here = threading.get_ident()
-        slow = [call for call in node.system.calls if "t-0/" in call.path and call.call in ("fsync", "unlink")]
+        slow = [call for call in node.system.calls if "/t-0/" in call.path and call.call in ("fsync", "unlink")]
         assert slow
         assert not [call for call in slow if call.thread == here]
         reads = [call for call in node.system.calls if call.call == "pread" and call.path.endswith(".log")]
@@ -216,7 +216,7 @@ async def test_no_append_waits_for_the_sync_of_rolled_segments(tmp_path: Path) -
         is_free = threading.Event()
         failsafe = threading.Timer(PATIENCE_S, is_free.set)  # ends a broker whose loop waits for the fsync
         failsafe.start()
-        fault = node.system.fail("fsync", "t-0/", blocks=is_free)
+        fault = node.system.fail("fsync", "/t-0/", blocks=is_free)
         assert all(node.produce(b"%060d" % number) for number in range(2 * UNSYNCED_FILES_MAX))
         assert len(list((node.path / "t-0").glob("*.log"))) == UNSYNCED_FILES_MAX + 1
         await node.until(lambda: fault.hits > 0)  # in less than a round of upkeep
@@ -226,7 +226,7 @@ async def test_no_append_waits_for_the_sync_of_rolled_segments(tmp_path: Path) -
         await node.until(lambda: not node.partition().log.has_unflushed_segments)
         assert node.produce(b"%060d" % 0)
         assert len(list((node.path / "t-0").glob("*.log"))) == UNSYNCED_FILES_MAX + 2
-        syncs = [call for call in node.system.calls if call.call == "fsync" and "t-0/" in call.path]
+        syncs = [call for call in node.system.calls if call.call == "fsync" and "/t-0/" in call.path]
         assert threading.get_ident() not in {call.thread for call in syncs}
 
 
@@ -321,15 +321,15 @@ async def test_a_log_start_that_can_not_be_written_is_an_error_of_its_partition(
 
 Inject = Callable[[FaultyFiles], Fault]
 FAULTS: dict[str, Inject] = {
-    "full disk": lambda system: system.fail("pwrite", "t-0/", errno.ENOSPC, times=3),
-    "short write": lambda system: system.fail("pwrite", "t-0/", short_bytes=20, times=1),
-    "short write on a full disk": lambda system: system.fail("pwrite", "t-0/", errno.ENOSPC, short_bytes=20, times=3),
-    "write error": lambda system: system.fail("pwrite", "t-0/", errno.EIO, times=3),
-    "failed fsync": lambda system: system.fail("fsync", "t-0/", errno.EIO, times=3),
+    "full disk": lambda system: system.fail("pwrite", "/t-0/", errno.ENOSPC, times=3),
+    "short write": lambda system: system.fail("pwrite", "/t-0/", short_bytes=20, times=1),
+    "short write on a full disk": lambda system: system.fail("pwrite", "/t-0/", errno.ENOSPC, short_bytes=20, times=3),
+    "write error": lambda system: system.fail("pwrite", "/t-0/", errno.EIO, times=3),
+    "failed fsync": lambda system: system.fail("fsync", "/t-0/", errno.EIO, times=3),
     "failed fsync of a batch": lambda system: system.fail("fsync", ".log", errno.EIO, times=1),
-    "open": lambda system: system.fail("open", "t-0/", errno.EMFILE, times=3),
-    "rename": lambda system: system.fail("replace", "t-0/", errno.EIO, times=3),
-    "unlink": lambda system: system.fail("unlink", "t-0/", errno.EIO, times=3),
+    "open": lambda system: system.fail("open", "/t-0/", errno.EMFILE, times=3),
+    "rename": lambda system: system.fail("replace", "/t-0/", errno.EIO, times=3),
+    "unlink": lambda system: system.fail("unlink", "/t-0/", errno.EIO, times=3),
 }
 
 
@@ -438,7 +438,7 @@ async def test_a_slow_fsync_delays_acknowledgements_and_readers_of_its_records_a
         is_free = threading.Event()
         failsafe = threading.Timer(PATIENCE_S, is_free.set)  # ends a broker whose loop waits for the fsync
         failsafe.start()
-        fault = node.system.fail("fsync", "t-0/", blocks=is_free)
+        fault = node.system.fail("fsync", "/t-0/", blocks=is_free)
         waits = producing.send(b"slow")
         await node.until(lambda: fault.hits > 0)
         for _ in range(20):

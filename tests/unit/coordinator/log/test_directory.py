@@ -350,7 +350,7 @@ def test_a_truncation_waits_for_no_fsync_and_is_written_before_files_change(
     assert system.calls == []
     assert log.log_end_offset == 30
     write()
-    assert not [call for call in system.calls if "t-0" in call.path]
+    assert not [call for call in system.calls if "/t-0" in call.path]
     system.calls.clear()
     log.finish_truncate()
     assert not [call for call in system.calls if call.call == "fsync"]
@@ -530,7 +530,7 @@ def test_an_opening_waits_for_files_that_a_thread_removes(tmp_path: Path, is_del
     removing.join()
     opener.join()
     again = opening.finish()
-    threads = [call.thread for call in system.calls if "t-0" in call.path]
+    threads = [call.thread for call in system.calls if "/t-0" in call.path]
     last_removed = len(threads) - 1 - threads[::-1].index(removing.ident or 0)
     assert opener.ident not in threads[:last_removed]
     assert again.log_end_offset == (0 if is_deleted else 27), "the last segment was renamed just then"
@@ -715,7 +715,7 @@ def test_a_compaction_of_a_failed_log_ends_while_its_recovery_runs(tmp_path: Pat
         run()
         if list(log.path.glob("*.log.swap")):
             break
-    system.fail("pwrite", "t-0/", times=1)
+    system.fail("pwrite", "/t-0/", times=1)
     with pytest.raises(StorageFailed):
         fill(log, 1, key=b"k")
     opening = directory.begin_open("t", 0, CONFIG)

@@ -62,7 +62,7 @@ def test_names_whose_fsync_failed_are_synced_by_the_next_flush(tmp_path: Path) -
     folder = Folder(tmp_path / "t-0", OpenFiles(system=system), LoadedIndexes())
     folder.open(100)
     folder.create(5, 100, 0)
-    system.fail("fsync", "t-0", times=1)
+    system.fail("fsync", "/t-0", times=1)
     with pytest.raises(StorageFailed):
         folder.begin_sync_names().run()
     again = folder.begin_sync_names()

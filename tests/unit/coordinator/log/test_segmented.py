@@ -222,7 +222,7 @@ def failing_log(path: Path) -> tuple[DiskLog, FaultyFiles]:
     return DiskLog.open(path / "t-0", CONFIG, files=OpenFiles(system=system)), system
 
 
-@pytest.mark.parametrize("file", [".log", "index", "t-0"])
+@pytest.mark.parametrize("file", [".log", "index", "/t-0"])
 def test_after_a_failed_fsync_nothing_counts_as_flushed(tmp_path: Path, file: str) -> None:
     """Law A5. The next fsync would succeed: the kernel reports a failed write-back once."""
     log, system = failing_log(tmp_path)
@@ -354,7 +354,7 @@ def test_a_failed_fsync_of_names_in_a_compaction_is_not_forgotten(tmp_path: Path
     fill(log, 12, key=b"k")
     for run in log.compaction(0, force=True):
         if list(log.path.glob("*.log.swap")):
-            system.fail("fsync", "t-0", times=1)
+            system.fail("fsync", "/t-0", times=1)
             with pytest.raises(StorageFailed, match="injected"):
                 run()
             break
