@@ -110,6 +110,17 @@ def test_sk3_leftovers_of_other_attempts_are_aborted_with_the_micro_batch(world:
     assert world.visible() == expected(0)  # and so no reader waits for the end of another transaction
 
 
+def test_sk3_a_stage_that_spark_runs_again_does_not_abort_what_its_first_run_has_prepared(world: World) -> None:
+    """Spark takes the result of the first, and the second, with the same number of the attempt, has begun before."""
+    first = world.tasks(0)
+    again = world.task(0, 0, "run", task=7)
+    assert again.transaction is not None
+    world.commit(0, first)
+    assert world.visible() == expected(0)
+    world.commit(1, world.tasks(1))
+    assert world.visible() == expected(0, 1)
+
+
 def test_sk4_a_micro_batch_that_another_driver_has_decided_is_not_written_again(world: World) -> None:
     late, first = world.tasks(0, "late"), world.tasks(0, "first")
     world.commit(0, first)

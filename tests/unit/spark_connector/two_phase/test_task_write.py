@@ -11,7 +11,7 @@ from rota.client.producer.producer import Producer
 from rota.spark_connector.two_phase.task_attempt import TaskAttempt
 from rota.spark_connector.two_phase.task_write import write_prepared
 
-ATTEMPT = TaskAttempt("q", "run", 0, 0, 0)
+ATTEMPT = TaskAttempt("q", "run", 0, 0, 0, 0)
 
 
 @pytest.fixture

@@ -31,9 +31,9 @@ class World:
         self.transactions = self.options.transactions
         self.settings = settings_of(self.options)
 
-    def task(self, batch: int, number: int, run: str, attempt: int = 0) -> PreparedTask:
+    def task(self, batch: int, number: int, run: str, attempt: int = 0, task: int = 0) -> PreparedTask:
         rows = pa.RecordBatch.from_pydict({"value": pa.array([f"{batch}-{number}"])})
-        return prepare(iter([rows]), self.options, TaskAttempt(self.query, run, batch, number, attempt))
+        return prepare(iter([rows]), self.options, TaskAttempt(self.query, run, batch, number, attempt, task))
 
     def tasks(self, batch: int, run: str = "run") -> list[PreparedTask]:
         return [self.task(batch, number, run) for number in range(TASKS)]
