@@ -6,7 +6,8 @@ Laws
     Before the decision no record of the micro-batch is visible, and after it none is written anew: whoever finds the
     decision commits what it names, and nothing else of that micro-batch.
     A micro-batch is decided once: by the first that writes after it has fenced the others and read no decision.
-    A decided transaction that the broker has aborted is an error at each attempt, never silence.
+    A decided transaction that the broker has aborted is an error at each attempt, never silence; so is a decision that
+    a task has found and that is not there any more.
     Nothing that is decided is aborted, also when Spark calls `abort` after a `commit` that failed. What was left open
     is discarded, before it is aborted, by a record that a fenced driver cannot write and that the next one reads.
 """
@@ -34,7 +35,12 @@ from rota.client.producer.prepared import (
 from rota.client.producer.transaction import BROKERS_ADD, FEATURE
 from rota.spark_connector.two_phase.decision import NONE_DECIDED, Decision
 from rota.spark_connector.two_phase.decision_topic import DecisionTopic, client_settings
-from rota.spark_connector.two_phase.errors import DecidedTransactionLost, OldMicroBatch, PreparedTransactionLost
+from rota.spark_connector.two_phase.errors import (
+    DecidedTransactionLost,
+    DecisionLost,
+    OldMicroBatch,
+    PreparedTransactionLost,
+)
 from rota.spark_connector.two_phase.task_attempt import query_prefix
 
 T = TypeVar("T")
@@ -67,10 +73,13 @@ class Committer:
         finally:
             await self._decisions.__aexit__(kind, error, at)
 
-    async def commit(self, batch: int, prepared: Sequence[PreparedTransaction]) -> None:
-        """Commit the micro-batch: `prepared`, unless it was decided before. Raises PreparedTransactionLost,
-        DecidedTransactionLost, OldMicroBatch, KafkaError."""
+    async def commit(self, batch: int, prepared: Sequence[PreparedTransaction], *, is_decided: bool = False) -> None:
+        """Commit the micro-batch: `prepared`, unless it was decided before; `is_decided`: a task has found it decided
+        and written nothing. Raises PreparedTransactionLost, DecidedTransactionLost, DecisionLost, OldMicroBatch,
+        KafkaError."""
         decision = await self._decisions.last()
+        if is_decided and (decision is None or decision.batch < batch):
+            raise DecisionLost(self._query, batch, self._topic)
         if decision is not None and decision.batch != batch and not decision.is_complete:
             await self._complete(decision)
         if decision is None or decision.batch < batch:

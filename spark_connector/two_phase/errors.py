@@ -31,6 +31,16 @@ class DecidedTransactionLost(RuntimeError):
         )
 
 
+class DecisionLost(RuntimeError):
+    """A task has written nothing because of a decision that is not there any more."""
+
+    def __init__(self, query: str, batch: int, topic: str) -> None:
+        super().__init__(
+            f"micro-batch {batch} of query {query} was not committed: its tasks have found a decision in {topic} and "
+            f"written nothing, and it is not there any more. Start the query again, which repeats the micro-batch"
+        )
+
+
 class OldMicroBatch(RuntimeError):
     """The checkpoint is older than what the query has committed."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 from pyspark.sql.datasource import WriterCommitMessage
 
@@ -24,8 +25,10 @@ Messages = Sequence[WriterCommitMessage | None]
 def commit(messages: Messages, batch: int, settings: Mapping[str, str], transactions: Transactions) -> None:
     """Commit what the tasks have prepared. Raises as Committer does."""
     tasks, prepared = prepared_tasks(messages)
-    if prepared or any(task.is_decided for task in tasks):
-        asyncio.run(_end(Committer.commit, tasks[0].query, prepared, batch, settings, transactions))
+    is_decided = any(task.is_decided for task in tasks)
+    if prepared or is_decided:
+        how = partial(Committer.commit, is_decided=is_decided)
+        asyncio.run(_end(how, tasks[0].query, prepared, batch, settings, transactions))
 
 
 def abort(messages: Messages, batch: int, settings: Mapping[str, str], transactions: Transactions) -> None:

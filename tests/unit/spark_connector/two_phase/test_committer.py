@@ -9,13 +9,18 @@ from typing import Any
 import pytest
 from tests.interop.kit import unique
 from tests.soak import SOAK
-from tests.unit.spark_connector.conftest import create
+from tests.unit.spark_connector.conftest import Write, create
 from tests.unit.spark_connector.two_phase.world import World, expected
 
 from rota.client.errors import ProducerFenced
 from rota.client.producer.prepared import PreparedTransaction
 from rota.spark_connector.two_phase import committer
-from rota.spark_connector.two_phase.errors import DecidedTransactionLost, OldMicroBatch, PreparedTransactionLost
+from rota.spark_connector.two_phase.errors import (
+    DecidedTransactionLost,
+    DecisionLost,
+    OldMicroBatch,
+    PreparedTransactionLost,
+)
 from rota.testing import running_broker
 
 # what the driver does at the brokers, in its process
@@ -165,6 +170,19 @@ def test_sk5_a_decided_transaction_that_the_broker_has_aborted_is_an_error_at_ea
             with pytest.raises(DecidedTransactionLost, match=r"1 of its transactions are visible.*sink-q-run-\d-0"):
                 world.commit(0, world.tasks(0, run))
         assert len(world.visible()) == 1
+
+
+def test_sk5_a_decision_that_a_task_has_found_and_that_is_gone_is_an_error(world: World, write: Write) -> None:
+    """As when its record is deleted, to write a micro-batch again, while a supervisor starts the query."""
+    world.commit(0, world.tasks(0))
+    found = [world.task(0, 0, "second")]
+    write(world.transactions.decision_topic, 0, [(b"q", None)])
+    for messages in (found, [*found, world.task(0, 1, "second")]):
+        with pytest.raises(DecisionLost, match="repeats the micro-batch"):
+            world.commit(0, messages)
+    assert world.decision() is None
+    world.commit(0, world.tasks(0, "third"))
+    assert world.visible() == sorted(expected(0) * 2)
 
 
 def test_an_older_checkpoint_is_refused(world: World) -> None:
