@@ -6,6 +6,7 @@ Spark's `from_protobuf` needs a package of Spark's own release; this needs Pytho
 Laws
     Bytes that are not the message give a reason and no row. A field with presence that is not set is null; a field
     without presence has its default. A nested message without fields is true: no table has a struct without fields.
+    A message of a schema that nests types over and over is refused before it is expanded.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ from rota.spark_connector.errors import OptionError
 
 FRAME_BYTES: Final = 5  # a zero, and the id of the schema in a registry; the path of the message's type follows
 INDEXES_MAX: Final = 32
+COLUMNS_MAX: Final = 10_000  # of a message, those in nested messages too
+DEPTH_MAX: Final = 100
 UNKNOWN_SCHEMA: Final = "the registry has no Protobuf schema with id "  # and the id
 TIMESTAMP: Final = "google.protobuf.Timestamp"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -60,16 +63,21 @@ Writers = tuple[tuple[int, tuple[int, ...] | str], ...]
 """By the id of a schema: the path of the message's type in it, or why its values cannot be decoded."""
 
 
+class InvalidSchema(ValueError):
+    """A schema of a registry is no set of descriptors."""
+
+
 class ProtobufMessage:
     """A message type of a FileDescriptorSet, as `protoc --include_imports --descriptor_set_out` writes it. Raises
     OptionError."""
 
     def __init__(self, descriptors: bytes, name: str, writers: Writers = ()) -> None:
         descriptor = message_type(descriptors, name)
+        _check_size(descriptor)
         self._writers = dict(writers)
         self._make, self._decode_error = _message_class(descriptor)
         self._path = type_path(descriptor)
-        self.schema = _struct(descriptor, ())
+        self.schema = _struct(descriptor)
         self._row = _row_of(descriptor)
 
     def decode(self, value: bytes | None, *, is_framed: bool) -> tuple[dict[str, Any] | None, str | None]:
@@ -148,22 +156,24 @@ def _varints(value: bytes, position: int) -> Iterator[tuple[int, int]]:
 
 
 def message_type(descriptors: bytes, name: str, option: str = "--schema") -> Any:
-    """The descriptor of a message. Raises OptionError; without `option`, of a registry's schema, None for a name that
-    the descriptors do not have."""
+    """The descriptor of a message. Raises OptionError; without `option`, of a registry's schema, InvalidSchema, and
+    None for a name that the descriptors do not have."""
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool
         from google.protobuf.message import DecodeError
     except ImportError:
         raise OptionError("--value-format", "protobuf", 'used with Protobuf: pip install "rota[protobuf]"') from None
     files, pool = descriptor_pb2.FileDescriptorSet(), descriptor_pool.DescriptorPool()
-    expected = "a file of protoc --include_imports --descriptor_set_out"
     try:
         files.ParseFromString(descriptors)
         for file in files.file:
             pool.AddSerializedFile(file.SerializeToString())
     except (DecodeError, TypeError) as error:
-        expected = expected if option else "a registry with valid schemas"
-        raise OptionError(option or "--schema-registry", None, f"{expected} ({str(error)[:200]})") from None
+        detail = str(error)[:200]
+        if not option:
+            raise InvalidSchema(detail) from None
+        expected = f"a file of protoc --include_imports --descriptor_set_out ({detail})"
+        raise OptionError(option, None, expected) from None
     try:
         return pool.FindMessageTypeByName(name)
     except KeyError:
@@ -192,29 +202,50 @@ def _is_map(field: Any) -> bool:
     return field.cpp_type == _MESSAGE and bool(field.message_type.GetOptions().map_entry)
 
 
-def _struct(descriptor: Any, around: tuple[str, ...]) -> StructType:
-    if descriptor.full_name in around:
-        raise OptionError("--message", descriptor.full_name, "a message that does not contain itself")
+def _check_size(descriptor: Any) -> None:
+    """Raises OptionError for a message that contains itself, or has more columns or levels than any table."""
+    columns, depth = _size(descriptor, (), {})
+    if columns > COLUMNS_MAX or depth > DEPTH_MAX:
+        expected = f"a message with at most {COLUMNS_MAX} fields and {DEPTH_MAX} levels, nested ones counted"
+        raise OptionError("--message", descriptor.full_name, expected)
+
+
+def _size(descriptor: Any, around: tuple[str, ...], known: dict[str, tuple[int, int]]) -> tuple[int, int]:
+    """The number of columns and of levels, at most DEPTH_MAX + 1 of them."""
+    name = descriptor.full_name
+    if name in around:
+        raise OptionError("--message", name, "a message that does not contain itself")
+    if len(around) > DEPTH_MAX:
+        return 0, 1
+    if name not in known:
+        nested = [field.message_type for field in descriptor.fields if field.cpp_type == _MESSAGE]
+        sizes = [_size(each, (*around, name), known) for each in nested if each.full_name != TIMESTAMP]
+        columns = len(descriptor.fields) + sum(columns for columns, _ in sizes)
+        known[name] = columns, 1 + max((depth for _, depth in sizes), default=0)
+    return known[name]
+
+
+def _struct(descriptor: Any) -> StructType:
     found = StructType()
     for field in descriptor.fields:
-        found.add(field.name, _field_type(field, (*around, descriptor.full_name)))
+        found.add(field.name, _field_type(field))
     return found
 
 
-def _field_type(field: Any, around: tuple[str, ...]) -> DataType:
+def _field_type(field: Any) -> DataType:
     if _is_map(field):
         key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
-        return MapType(_single_type(key, around), _single_type(value, around))
-    single = _single_type(field, around)
+        return MapType(_single_type(key), _single_type(value))
+    single = _single_type(field)
     return ArrayType(single) if field.is_repeated else single
 
 
-def _single_type(field: Any, around: tuple[str, ...]) -> DataType:
+def _single_type(field: Any) -> DataType:
     if field.cpp_type == _MESSAGE:
         if not field.message_type.fields:
             return BooleanType()
         is_time = field.message_type.full_name == TIMESTAMP
-        return TimestampType() if is_time else _struct(field.message_type, around)
+        return TimestampType() if is_time else _struct(field.message_type)
     return BinaryType() if field.type == _BYTES else _SCALARS[field.cpp_type]
 
 

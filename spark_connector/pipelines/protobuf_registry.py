@@ -2,7 +2,8 @@
 
 Laws
     Values are decoded with the latest version. A value of another schema is decoded when its message has the same name
-    and loses nothing by that, whatever the subject of its schema; else there is a reason.
+    and loses nothing by that, whatever the subject of its schema; else there is a reason. A schema of the subject
+    that is not valid is an error, one of another subject a reason: anybody may have registered it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.pipelines.protobuf_messages import Writers
+from rota.spark_connector.pipelines.protobuf_messages import InvalidSchema, Writers
 from rota.spark_connector.pipelines.protobuf_schemas import ROOT, file_set, writer
 from rota.spark_connector.pipelines.schema_registry import Registry
 
@@ -31,36 +32,51 @@ class ProtobufSubject(NamedTuple):
 def protobuf_subject(registry: Registry, subject: str, message: str, more: Iterable[int] = ()) -> ProtobufSubject:
     """All versions of `subject`, and the schemas with the ids `more`. Raises OptionError."""
     with registry.checked():
-        found = registry.versions(subject, PROTOBUF)
-        by_id = {each["id"]: _descriptors(registry, each["id"]) for each in found}
-        others = {schema_id: _descriptors(registry, schema_id) for schema_id in more if schema_id not in by_id}
-        latest = by_id[found[-1]["id"]]
-        assert latest is not None, "its version was found"
-        known = {schema_id: each for schema_id, each in {**by_id, **others}.items() if each is not None}
-        writers = {schema_id: writer(each, message, latest) for schema_id, each in sorted(known.items())}
+        ids = [each["id"] for each in registry.versions(subject, PROTOBUF)]
+        latest = _latest(registry, ids[-1])
+        writers: dict[int, tuple[int, ...] | str] = {}
+        for schema_id in sorted({*ids, *more}):
+            try:
+                found = _descriptors(registry, schema_id)
+                if found is not None:
+                    writers[schema_id] = writer(found, message, latest)
+            except InvalidSchema as error:
+                if schema_id in ids:
+                    raise _invalid(registry, schema_id, str(error)) from None
+                writers[schema_id] = f"is not valid: {error}"
         return ProtobufSubject(latest, tuple(writers.items()))
 
 
+def _latest(registry: Registry, schema_id: int) -> bytes:
+    try:
+        found = _descriptors(registry, schema_id)
+    except InvalidSchema as error:
+        raise _invalid(registry, schema_id, str(error)) from None
+    if found is None:
+        raise _invalid(registry, schema_id, "it is not there")
+    return found
+
+
+def _invalid(registry: Registry, schema_id: int, reason: str) -> OptionError:
+    return OptionError("--schema-registry", registry.url, f"valid in its schema {schema_id} ({reason})")
+
+
 def _descriptors(registry: Registry, schema_id: int) -> bytes | None:
-    """The files of a schema; None: there is no Protobuf schema with this id."""
+    """The files of a schema; None: there is no Protobuf schema with this id. Raises InvalidSchema, OptionError."""
     found = registry.schema(schema_id, PROTOBUF, SERIALIZED)
     if found is None:
         return None
-    files = {ROOT: _file(registry, found)}
+    files = {ROOT: _file(found)}
     for name, referred in registry.references(found).items():
         file = registry.schema(referred["id"], PROTOBUF, SERIALIZED)
         if file is None:
-            raise TypeError(f"the reference {name} is not there")
-        files[name] = _file(registry, file)
-    try:
-        return file_set(files)
-    except ValueError as error:
-        raise OptionError("--schema-registry", registry.url, f"valid in its schema {schema_id} ({error})") from None
+            raise InvalidSchema(f"its reference {name} is not there")
+        files[name] = _file(file)
+    return file_set(files)
 
 
-def _file(registry: Registry, found: Any) -> bytes:
+def _file(found: Any) -> bytes:
     try:
         return base64.b64decode(found["schema"], validate=True)
     except (binascii.Error, ValueError):
-        expected = f"a registry that has descriptors of its Protobuf schemas (GET /schemas/ids/ID{SERIALIZED})"
-        raise OptionError("--schema-registry", registry.url, expected) from None
+        raise InvalidSchema(f"no descriptor: the registry has to answer GET /schemas/ids/ID{SERIALIZED}") from None

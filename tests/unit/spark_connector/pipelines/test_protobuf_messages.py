@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.pipelines.protobuf_messages import ProtobufMessage, frame_path
+from rota.spark_connector.pipelines.protobuf_messages import DEPTH_MAX, ProtobufMessage, frame_path
 
 TYPE = descriptor_pb2.FieldDescriptorProto
 SIMPLE = "id:bigint,ratio:double,small:float,count:bigint,big:decimal(20,0),ok:boolean,name:string,raw:binary"
@@ -155,6 +155,30 @@ def test_the_frame_of_a_registry_names_the_message(order: ProtobufMessage) -> No
     assert frame_path(head + b"\x02\x80\x01") == ([64], 8)
     for broken in (b"", head, b"\x01" + head, head + b"\x01", head + b"\x02", head + b"\x02" + b"\xff" * 9):
         assert "does not begin with the id" in str(order.decode(broken, is_framed=True)[1])
+
+
+def levels(depth: int, width: int) -> bytes:
+    """M0 has fields of M1, which has fields of M2, and so on."""
+    files = descriptor_pb2.FileDescriptorSet()
+    file = files.file.add(name="m.proto", package="m", syntax="proto3")
+    for level in range(depth):
+        message = file.message_type.add(name=f"M{level}")
+        for number in range(1, width + 1):
+            if level + 1 < depth:
+                kind = {"type": TYPE.TYPE_MESSAGE, "type_name": f".m.M{level + 1}"}
+            else:
+                kind = {"type": TYPE.TYPE_INT32}
+            message.field.add(name=f"f{number}", number=number, label=1, **kind)  # type: ignore[arg-type]
+    return files.SerializeToString()
+
+
+def test_a_schema_that_nests_types_over_and_over_is_refused_before_it_is_expanded() -> None:
+    """A few lines of schema are 2**40 columns, or more levels than Python's stack has."""
+    assert len(ProtobufMessage(levels(DEPTH_MAX, 1), "m.M0").schema) == 1
+    assert len(ProtobufMessage(levels(10, 2), "m.M0").schema) == 2
+    for depth, width in ((40, 2), (DEPTH_MAX + 1, 1), (3_000, 1)):
+        with pytest.raises(OptionError, match="at most 10000 fields and 100 levels"):
+            ProtobufMessage(levels(depth, width), "m.M0")
 
 
 def test_descriptors_that_cannot_be_used_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

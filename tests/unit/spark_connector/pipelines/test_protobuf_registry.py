@@ -24,8 +24,11 @@ SCHEMAS: dict[int, tuple[bytes, list[dict[str, object]]]] = {
     4: (file(id=TYPE.TYPE_STRING), []),  # of another subject
     6: (file("gone.proto"), []),
     7: (b"\xff", []),
+    10: (file("line.proto", id=TYPE.TYPE_INT64), [{"name": "line.proto", "subject": "lost", "version": 1}]),
+    11: (file(id=".shop.Missing"), []),
 }
 VERSIONS = {"t-value": {1: 1, 2: 2}, "line": {1: 3}, "gone": {1: 6}, "broken": {1: 7}, "text": {1: 8}, "avro": {1: 9}}
+VERSIONS |= {"lost": {1: 12}, "unlinked": {1: 11}}  # the registry does not have 12 by its id
 
 
 def answers() -> dict[str, object]:
@@ -92,12 +95,28 @@ def test_values_of_each_schema_are_decoded_as_the_latest_version(registry: Regis
         assert order.decode(value, is_framed=True) == (record, reason)
 
 
+def test_a_schema_of_another_subject_that_is_not_valid_is_a_reason(registry: Registry) -> None:
+    """Whoever writes to the topic chooses its id: it must not stop the job."""
+    subject = protobuf_subject(registry, "t-value", "shop.Order", (6, 7, 8, 10, 11))
+    reasons = {schema_id: found for schema_id, found in subject.writers if isinstance(found, str)}
+    for schema_id, reason in (
+        (6, "is not valid: it imports gone.proto"),
+        (7, "is not valid: not a FileDescriptorProto"),
+        (8, "is not valid: no descriptor"),
+        (10, "is not valid: its reference line.proto is not there"),
+        (11, "Missing"),
+    ):
+        assert reason in reasons[schema_id]
+
+
 @pytest.mark.parametrize(
     ("subject", "message", "reason"),
     [
         ("gone", "shop.Order", "imports gone.proto, which is not among its references"),
         ("broken", "shop.Order", "not a FileDescriptorProto"),
-        ("text", "shop.Order", "has descriptors of its Protobuf schemas"),
+        ("text", "shop.Order", "has to answer GET /schemas/ids/ID.format=serialized"),
+        ("lost", "shop.Order", "valid in its schema 12 .it is not there"),
+        ("unlinked", "shop.Order", "valid in its schema 11 .*Missing"),
         ("avro", "shop.Order", "PROTOBUF for avro, not AVRO"),
         ("t-value", "shop.Other", "shop.Before0, shop.Order"),
         ("missing", "shop.Order", "HTTP status 404"),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from google.protobuf import descriptor_pb2
 
-from rota.spark_connector.errors import OptionError
-from rota.spark_connector.pipelines.protobuf_messages import ProtobufMessage
+from rota.spark_connector.pipelines.protobuf_messages import InvalidSchema, ProtobufMessage
 from rota.spark_connector.pipelines.protobuf_schemas import FILES_MAX, OPTIONS_ONLY, ROOT, file_set, writer
 
 TYPE = descriptor_pb2.FieldDescriptorProto
@@ -56,13 +55,13 @@ def test_files_come_after_those_that_they_import() -> None:
     ],
 )
 def test_what_is_no_set_is_refused(files: dict[str, bytes], reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
+    with pytest.raises(InvalidSchema, match=reason):
         file_set(files)
 
 
 def test_files_that_import_each_other_are_refused() -> None:
     circle = file_set({ROOT: file("a"), "a": file("b", message="A"), "b": file("a", message="B")})
-    with pytest.raises(OptionError, match="--schema-registry"):
+    with pytest.raises(InvalidSchema):
         writer(circle, "shop.Order", circle)
 
 
@@ -95,3 +94,56 @@ def test_messages_in_messages_are_compared_also_those_that_contain_themselves() 
         writer(one(child=".shop.Order", id=TYPE.TYPE_FIXED64), "shop.Order", tree)
         == "has another type in shop.Order.id"
     )
+
+
+def with_oneofs(*names: str) -> bytes:
+    """A message of the fields 1, 2, ..., each in the oneof of that name; "": in none."""
+    found = descriptor_pb2.FileDescriptorProto(package="shop", syntax="proto3")
+    of = found.message_type.add(name="Order")
+    known = sorted({name for name in names if name})
+    for name in known:
+        of.oneof_decl.add(name=name)
+    for number, name in enumerate(names, 1):
+        field = of.field.add(name=f"f{number}", number=number, type=TYPE.TYPE_INT64, label=1)
+        if name:
+            field.oneof_index = known.index(name)
+    return file_set({ROOT: found.SerializeToString()})
+
+
+def test_a_oneof_of_the_latest_version_does_not_drop_a_field_of_another() -> None:
+    reader = with_oneofs("choice", "choice", "")
+    for same in (reader, with_oneofs("other", "other", "other"), with_oneofs("", "choice"), with_oneofs("")):
+        expected = (0,) if same != with_oneofs("", "choice") else "may have several fields of shop.Order.choice"
+        assert writer(same, "shop.Order", reader) == expected
+    for lost in (with_oneofs("", ""), with_oneofs("a", "b")):
+        assert writer(lost, "shop.Order", reader) == "may have several fields of shop.Order.choice"
+
+
+def with_enum(*numbers: int, syntax: str = "proto2") -> bytes:
+    found = descriptor_pb2.FileDescriptorProto(package="shop", syntax=syntax)
+    of = found.message_type.add(name="Order")
+    kind = of.enum_type.add(name="Kind")
+    for number in numbers:
+        kind.value.add(name=f"K{number}", number=number)
+    of.field.add(name="kind", number=1, type=TYPE.TYPE_ENUM, label=1, type_name=".shop.Order.Kind")
+    return file_set({ROOT: found.SerializeToString()})
+
+
+def test_a_closed_enum_of_the_latest_version_has_all_values_of_the_writer() -> None:
+    """Python's library keeps another number as an unknown field; an open enum has it as a number."""
+    assert writer(with_enum(0, 1), "shop.Order", with_enum(0, 1, 2)) == (0,)
+    assert writer(with_enum(0, 2), "shop.Order", with_enum(0, 1)) == "has unknown values in shop.Order.kind"
+    assert writer(with_enum(0, 2), "shop.Order", with_enum(0, 1, syntax="proto3")) == (0,)
+
+
+def with_group(kind: int) -> bytes:
+    found = descriptor_pb2.FileDescriptorProto(package="shop", syntax="proto2")
+    of = found.message_type.add(name="Order")
+    of.nested_type.add(name="Line").field.add(name="sku", number=1, type=kind, label=1)  # type: ignore[arg-type]
+    of.field.add(name="line", number=1, type=TYPE.TYPE_GROUP, label=1, type_name=".shop.Order.Line")
+    return file_set({ROOT: found.SerializeToString()})
+
+
+def test_groups_are_compared_as_messages_are() -> None:
+    own, reader = with_group(TYPE.TYPE_INT64), with_group(TYPE.TYPE_STRING)
+    assert writer(own, "shop.Order", reader) == "has another type in shop.Order.Line.sku"
