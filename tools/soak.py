@@ -31,6 +31,7 @@ CLUSTERS = [
     *_files("tests/chaos", "test_cluster*.py", "test_ensemble.py", "test_rolling_restart.py"),
     "tests/cluster/test_kafka_programs.py",
 ]
+TESTING_PAGE = ["tests/docs/test_testing_page.py"]  # its Go program compiles Go's library
 SUITES = {
     "property": ["tests/property", "tests/contract", "tests/unit"],
     "simulation": [path for path in _files("tests/simulation", "test_*.py") if path != MACHINES],
@@ -38,15 +39,8 @@ SUITES = {
     "chaos": [path for path in _files("tests/chaos", "test_*.py") if path not in CLUSTERS],
     "clusters": CLUSTERS,  # several broker processes
     "interop": ["tests/interop"],
-    "spark": [
-        "tests/spark/test_pipeline.py",
-        "tests/spark/test_ingest.py",
-        "tests/spark/test_places.py",
-        "tests/spark/test_tables.py",
-        "tests/spark/test_exactly_once.py",
-        "tests/packaging/test_compose.py",
-        "tests/docs/test_notebook.py",
-    ],
+    "spark": ["tests/spark", "tests/packaging/test_compose.py", "tests/docs/test_notebook.py"],
+    "packaging": [*_files("tests/packaging", "test_[!c]*.py"), "tests/packaging/test_compiled.py", *TESTING_PAGE],
 }
 VARIABLES = {"PYTHONHASHSEED": "0", "ROTA_SOAK": "1", "ROTA_SEEDS": "2 3 4 0", "ROTA_CLIENT_SUITES": "all"}
 TEST_TIMEOUT_S = 1_800

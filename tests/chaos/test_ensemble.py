@@ -22,6 +22,7 @@ from tests.chaos.cluster_clients import (
     until,
 )
 from tests.chaos.test_cluster import PROPERTIES
+from tests.soak import soak_only
 from tools.cluster import Cluster
 from tools.zookeeper import ZooKeeperEnsemble, missing
 
@@ -62,6 +63,7 @@ def until_more_is_written(writers: list[Writer]) -> None:
     )
 
 
+@soak_only
 @pytest.mark.timeout(180)
 def test_brokers_stay_when_the_leader_of_their_ensemble_is_killed(cluster: Cluster) -> None:
     """The two servers that are left serve the same sessions: no partition changes its leader, topics can be created."""

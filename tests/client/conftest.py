@@ -15,15 +15,17 @@ from tests.client.fault_proxy import FaultProxy
 from tests.client.filled import filled
 from tests.interop.broker import broker
 from tests.interop.kit import unique
+from tests.soak import soak_only
 
 from rota.client.config import ClientConfig
 from rota.client.network.cluster import Cluster
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Whatever asks for a `bootstrap` runs on both brokers."""
+    """A test with a `bootstrap` runs on both brokers, in the gate on Rota only if its module has KAFKA_IN_SOAK_ONLY."""
     if "bootstrap" in metafunc.fixturenames:
-        kafka = pytest.param("kafka", marks=pytest.mark.peer)
+        is_soak = getattr(metafunc.module, "KAFKA_IN_SOAK_ONLY", False)
+        kafka = pytest.param("kafka", marks=[pytest.mark.peer, *([soak_only] if is_soak else [])])
         given = ["given"] if os.environ.get("ROTA_BOOTSTRAP") else ["rota", kafka]
         metafunc.parametrize("bootstrap", given, indirect=True, scope="session")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop.java_kit import needs_java
+from tests.soak import soak_only
 from tools.peer.jars import lib
 
 ROOT = Path(__file__).parents[2]
@@ -145,6 +146,7 @@ def test_the_javascript_helper(tmp_path: Path) -> None:
     assert run(tmp_path, "node", "main.mjs") == "true\nunknown command\n"
 
 
+@soak_only
 @needs("go")
 def test_the_go_helper(tmp_path: Path) -> None:
     (tmp_path / "rota").mkdir()

@@ -22,6 +22,7 @@ from tests.packaging.source_tree import (
     outside,
     wheel_of,
 )
+from tests.soak import soak_only
 
 OWN = "{}.{}".format(*sys.version_info)
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
@@ -65,6 +66,7 @@ def test_two_wheels_and_that_of_the_sdist_are_the_same_bytes(
         assert pure.testzip() is None
 
 
+@soak_only
 @pytest.mark.skipif(shutil.which("cc") is None, reason="a C compiler is not installed")
 def test_two_compiled_wheels_are_the_same_bytes(wheel: Path, other_tree: Path) -> None:
     """One from the sdist in pip's own environment, one in another folder with the packages of this environment."""

@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from tests.soak import soak_only
 
 ROOT = Path(__file__).parents[2]
 RECORDS = Path("src/rota/protocol/records")
@@ -67,6 +68,7 @@ def is_compiled(tree: Path) -> bool:
     return output(tree, PRINT_COMPILED) == "True\n"
 
 
+@soak_only
 @pytest.mark.skipif(os.name != "posix", reason="the paths of a compiler are those of Linux and macOS")
 def test_one_source_with_and_without_a_compiler(tree: Path) -> None:
     if shutil.which("cc") is not None:

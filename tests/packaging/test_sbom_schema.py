@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 from tests.packaging.source_tree import ROOT, fresh_environment, outside
+from tests.soak import soak_only
 
 LIBRARY = "cyclonedx-python-lib[json-validation]"
 VALIDATE = """
@@ -17,6 +18,7 @@ sys.exit(repr(found) if found else 0)
 """
 
 
+@soak_only
 def test_it_is_valid(tmp_path: Path) -> None:
     python = fresh_environment(tmp_path, LIBRARY) / "python"
     text = (ROOT / "deploy" / "sbom.cdx.json").read_text()

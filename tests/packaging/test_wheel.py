@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.packaging.source_tree import ROOT, fresh_environment, outside
+from tests.soak import soak_only
 from uv import find_uv_bin
 
 CLIENT_PACKAGES = {"construct", "cramjam", "crc32c", "structlog", "rota"}
@@ -105,7 +106,7 @@ def pipx(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(fresh_environment(tmp_path_factory.mktemp("pipx"), "pipx") / "pipx")
 
 
-@pytest.mark.parametrize("command", [("uvx", "--from"), ("pipx", "run", "--spec")])
+@pytest.mark.parametrize("command", [("uvx", "--from"), pytest.param(("pipx", "run", "--spec"), marks=soak_only)])
 def test_the_demo_runs_without_an_installation(
     wheel: Path, pipx: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:

@@ -12,7 +12,8 @@ from tests.soak import seeds
 
 SEEDS_FILE = Path(__file__).with_name("seeds.txt")
 SEEDS = seeds(gate=40, soak=400)
-SWIM_SEEDS = seeds(gate=40, soak=400)  # of clusters of failure detectors
+# of clusters of failure detectors: in the gate those that find the mutations of docs/MUTATIONS.md
+SWIM_SEEDS = seeds(gate=0, soak=400) or (1, 2, 3, 5, 6, 9, 11, 14, 16, 20, 23, 28)
 CLIENT_SEEDS_FILE = Path(__file__).with_name("client_seeds.txt")
 CLIENT_SEEDS = seeds(gate=4, soak=80)  # of worlds with real clients, which take longer
 

@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from pyspark.sql import SparkSession
 from tests.interop.kit import until
+from tests.soak import soak_only
 from tests.spark.conftest import Sent, written
 from tests.spark.table import ENDS_S, Table, reached
 from tools.cluster import Cluster
@@ -36,7 +37,7 @@ def send(cluster: Cluster, first: int, count: int) -> None:
     written(cluster.bootstrap, "t", records)
 
 
-@pytest.mark.parametrize("kind", ["rota", "kafka"])
+@pytest.mark.parametrize("kind", ["rota", pytest.param("kafka", marks=soak_only)])
 def test_a_stream_continues_when_a_broker_is_killed(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, official: str, kind: str
 ) -> None:

@@ -17,6 +17,8 @@ from tests.spark.table import ENDS_S
 from rota.client import PartitionReader, TopicPartition
 from rota.client.config import ClientConfig
 
+KAFKA_IN_SOAK_ONLY = True
+
 PARTITIONS = 2
 GATE = ("prepared", "decided", "one committed")  # of a task, and of the driver's Python process: Spark calls abort then
 New = Callable[..., str]

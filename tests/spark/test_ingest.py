@@ -191,6 +191,7 @@ def test_protobuf_with_and_without_the_frame_of_a_registry(spark: SparkSession, 
         assert [row.reason for row in dead] == reasons[topic]
 
 
+@soak_only
 def test_a_new_field_is_compacted_with_old_files_and_a_backfill_gives_it_to_all_records(
     spark: SparkSession, rota: str, tmp_path: Path
 ) -> None:

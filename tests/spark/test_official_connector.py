@@ -9,6 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.interop.kit import unique
 from tests.spark.conftest import Options, Sent, loaded, rows
 
+KAFKA_IN_SOAK_ONLY = True
+
 NewTopic = Callable[..., str]
 Send = Callable[..., None]
 

@@ -29,6 +29,8 @@ from rota.spark_connector.pipelines.group_activity import TOPIC, Job, start
 from rota.spark_connector.pipelines.reading import read
 from rota.spark_connector.pipelines.report import chart_data, table
 
+KAFKA_IN_SOAK_ONLY = True
+
 FILE = Path(pipeline.__file__)
 CONF = [  # as the session of the tests
     word
@@ -223,6 +225,7 @@ def committed(topic: str, group: str, offset: int | None, second: int) -> Sent:
     return Sent(None if offset is None else encode_value(value, 4), key, timestamp_ms=second * 1000)
 
 
+@soak_only
 def test_windows_have_the_lag_of_their_time_and_each_row_once(spark: SparkSession, rota: str, tmp_path: Path):
     """Over a topic of our own with the same records, so that times and garbage are ours to choose."""
     offsets, topic, alerts = create_topic(rota, 1), create_topic(rota, 1), create_topic(rota, 1)
@@ -329,6 +332,7 @@ def test_windows_have_the_lag_of_their_time_and_each_row_once(spark: SparkSessio
     }
 
 
+@soak_only
 def test_files_of_an_older_version_are_compacted_and_a_backfill_has_the_same_rows(
     spark: SparkSession, rota: str, tmp_path: Path
 ):

@@ -15,6 +15,8 @@ from tests.spark.table import ENDS_S, Table, reached, stream
 
 from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, TopicPartition
 
+KAFKA_IN_SOAK_ONLY = True
+
 pytestmark = pytest.mark.timeout(600)
 Send = Callable[..., None]
 NewTopic = Callable[..., str]

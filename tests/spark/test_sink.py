@@ -16,6 +16,8 @@ from rota.client import PartitionReader, TopicPartition
 from rota.protocol.records.batch import headers
 from rota.spark_connector.sink import BATCH_BYTES
 
+KAFKA_IN_SOAK_ONLY = True
+
 New = Callable[..., str]
 PARTITIONS = 5
 KEYS = [f"key-{number}" for number in range(200)] + ["", "ключ", "k" * 300]

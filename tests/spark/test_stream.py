@@ -18,6 +18,8 @@ from tests.spark.table import ENDS_S, Row, Table, ended, failed, reached, stream
 
 from rota.client import Admin, AdminConfig, TopicPartition
 
+KAFKA_IN_SOAK_ONLY = True
+
 pytestmark = pytest.mark.timeout(600)
 Send = Callable[..., None]
 NewTopic = Callable[..., str]

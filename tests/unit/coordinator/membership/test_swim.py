@@ -10,7 +10,14 @@ from tests.unit.coordinator.membership.test_datagrams import SECRET
 
 from rota.coordinator.membership.contract import Alive, Change, Dead, Effects, Send, Suspected, SwimSettings
 from rota.coordinator.membership.datagrams import INCARNATION_MAX, Claim, Datagram, DatagramCodec, Kind, Status
-from rota.coordinator.membership.swim import DEAD_PING_INTERVALS, FANOUT, LISTEN_MS, STANDSTILL_MS, Swim
+from rota.coordinator.membership.swim import (
+    DEAD_PING_INTERVALS,
+    FANOUT,
+    LISTEN_MS,
+    SILENT_ROUNDS,
+    STANDSTILL_MS,
+    Swim,
+)
 
 CODEC = DatagramCodec(SECRET)
 BROKERS = {1: (11, ("127.0.0.1", 1)), 2: (12, ("127.0.0.1", 2)), 3: (13, ("127.0.0.1", 3))}
@@ -112,6 +119,17 @@ class TestPings:
         script.until(5_000, 3)
         assert Kind.PING_REQUEST not in [kind for kind, _ in script.take()]
         assert script.changes == [Suspected(2, 12), Dead(2, 12)]
+
+    def test_a_member_is_suspected_later_if_the_helpers_are_silent_too(self) -> None:
+        """Law FD4. Perhaps nothing reaches this node: then the silence of a member proves less."""
+        rounds_ms = SILENT_ROUNDS * 2 * SwimSettings().interval_ms
+        with_nacks, without = Script(2, 3), Script(2, 3)
+        with_nacks.until(rounds_ms - 1, 3)
+        without.until(rounds_ms - 1)
+        assert with_nacks.changes[:1] == [Suspected(2, 12)]
+        assert without.changes == []
+        without.until(2 * rounds_ms)
+        assert set(without.changes[:2]) == {Suspected(2, 12), Suspected(3, 13)}
 
     def test_an_indirect_ack_is_enough(self) -> None:
         script = Script(2, 3)
