@@ -85,8 +85,8 @@ def add(
 ) -> None:
     """One line. `ratio` is Rota to Kafka; the goal is for the ratio or for Rota's own figure, green when reached."""
     ratio = None if other is None else mine / other
-    judged = ratio if is_ratio else mine
-    colour = "default" if judged is None else "green" if is_reached(judged, goal, more) else "red"
+    measured = ratio if is_ratio else mine
+    colour = "default" if measured is None else "green" if is_reached(measured, goal, more) else "red"
     figures = [shown(mine), "-" if other is None else shown(other), "-" if ratio is None else f"{ratio:.2f}"]
     at = 2 if is_ratio else 0
     figures[at] = f"[{colour}]{figures[at]}[/]"

@@ -84,8 +84,10 @@ def heartbeats(address: str) -> Traffic:
             frames, replies = [], []
             for number, group in enumerate(part):
                 (member,) = settled(coordinator, group, 1)
-                beat = HeartbeatRequest(group_id=group, generation_id=member.generation, member_id=member.member_id)
-                frames.append(frame(beat, HEARTBEAT_VERSION, number))
+                heartbeat = HeartbeatRequest(
+                    group_id=group, generation_id=member.generation, member_id=member.member_id
+                )
+                frames.append(frame(heartbeat, HEARTBEAT_VERSION, number))
                 replies.append(struct.pack(">iibihb", 12, number, 0, 0, 0, 0))
             traffic.setdefault(coordinator, []).append(LoadConnection(frames, replies))
     return traffic

@@ -94,9 +94,9 @@ class Peer:
         self._at = (self._at + self._at_once) % len(self._sent)
 
 
-def _windows(ring: Sequence[bytes], size: int) -> list[Sequence[bytes]]:
-    twice = [*ring, *ring]
-    return [twice[at : at + size] for at in range(len(ring))]
+def _windows(frames: Sequence[bytes], size: int) -> list[Sequence[bytes]]:
+    twice = [*frames, *frames]
+    return [twice[at : at + size] for at in range(len(frames))]
 
 
 async def round_us(broker: Broker, peers: Sequence[Peer], at_once: int) -> float:

@@ -38,7 +38,7 @@ from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rota.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from rota.protocol.records.record import write_pairs
 
-BEAT_EVERY_S = 0.002
+HEARTBEAT_INTERVAL_S = 0.002
 SEGMENT_BYTES = 100 << 20
 RECORD_BYTES, KEYS, RECORDS_PER_BATCH = 1_000, 10_000, 250
 
@@ -51,28 +51,32 @@ def main() -> None:
     arguments = parser.parse_args()
     table = Table("meanwhile", "heartbeats", "p50 ms", "p99 ms", "max ms")
     with rota() as broker:
-        beats = Beats(broker.address)
-        add(table, "nothing", beats.during(lambda: time.sleep(min(arguments.seconds, 5.0))))
+        heartbeats = Heartbeats(broker.address)
+        add(table, "nothing", heartbeats.during(lambda: time.sleep(min(arguments.seconds, 5.0))))
         wide = arguments.partitions
-        add(table, f"a creation of {wide:,} partitions", beats.during(lambda: create(broker.address, "wide", {}, wide)))
-        add(table, f"a deletion of {wide:,} partitions", beats.during(lambda: delete(broker.address, "wide")))
-        add(table, "two producers at full speed", beats.during(lambda: produce_twice(broker.address, 5.0)))
+        add(
+            table,
+            f"a creation of {wide:,} partitions",
+            heartbeats.during(lambda: create(broker.address, "wide", {}, wide)),
+        )
+        add(table, f"a deletion of {wide:,} partitions", heartbeats.during(lambda: delete(broker.address, "wide")))
+        add(table, "two producers at full speed", heartbeats.during(lambda: produce_twice(broker.address, 5.0)))
         if arguments.mb:
-            time_disk(broker, beats, arguments, table)
+            time_disk(broker, heartbeats, arguments, table)
     Console().print(table)
 
 
-def time_disk(broker: Running, beats: Beats, arguments: argparse.Namespace, table: Table) -> None:
+def time_disk(broker: Running, heartbeats: Heartbeats, arguments: argparse.Namespace, table: Table) -> None:
     """Add the rows of the scan and of the compaction."""
     create(broker.address, "cold", {"segment.bytes": str(SEGMENT_BYTES)})
     fill(broker.address, "cold", arguments.mb)
     drop_cached(broker, "cold")
-    add(table, f"a cold scan of {arguments.mb} MB", beats.during(lambda: scan(broker.address, "cold")))
+    add(table, f"a cold scan of {arguments.mb} MB", heartbeats.during(lambda: scan(broker.address, "cold")))
     compacts = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
     create(broker.address, "compacted", {"segment.bytes": str(SEGMENT_BYTES), **compacts})
     fill(broker.address, "compacted", arguments.mb)
     before_bytes = size_bytes(broker, "compacted")
-    timed = beats.during(lambda: await_compaction(broker, "compacted", before_bytes // 2, arguments.seconds))
+    timed = heartbeats.during(lambda: await_compaction(broker, "compacted", before_bytes // 2, arguments.seconds))
     add(table, f"a compaction of {arguments.mb} MB (at most {arguments.seconds:.0f} s of it)", timed)
 
 
@@ -89,7 +93,7 @@ def produce_twice(address: str, seconds: float) -> None:
     assert [process.wait() for process in started] == [0, 0]
 
 
-class Beats:
+class Heartbeats:
     """The heartbeats of one member."""
 
     def __init__(self, address: str) -> None:
@@ -107,7 +111,7 @@ class Beats:
     def _timed(self) -> Iterator[list[float]]:
         took: list[float] = []
         done = threading.Event()
-        thread = threading.Thread(target=self._beat, args=(took, done))
+        thread = threading.Thread(target=self._heartbeat, args=(took, done))
         thread.start()
         try:
             yield took
@@ -115,11 +119,11 @@ class Beats:
             done.set()
             thread.join()
 
-    def _beat(self, took: list[float], done: threading.Event) -> None:
+    def _heartbeat(self, took: list[float], done: threading.Event) -> None:
         request = HeartbeatRequest(
             group_id="beats", generation_id=self._member.generation, member_id=self._member.member_id
         )
-        while not done.wait(BEAT_EVERY_S):
+        while not done.wait(HEARTBEAT_INTERVAL_S):
             began = time.perf_counter()
             answer = self._wire.send_request(request, HEARTBEAT_VERSION, HeartbeatResponse)
             took.append(time.perf_counter() - began)

@@ -60,8 +60,8 @@ class _Conn:
         self.sent_at: list[float] = []
 
     def send(self, count: int, now: float) -> None:
-        ring = len(self.frames) // 2
-        start = self.position % ring
+        count_of_frames = len(self.frames) // 2
+        start = self.position % count_of_frames
         self.socket.sendall(b"".join(self.frames[start : start + count]))
         self.position += count
         self.sent_at += [now] * count
@@ -96,11 +96,11 @@ def pump(address: str, lanes: Sequence[LoadConnection], inflight: int, seconds: 
         while open_conns:
             for number, _ in poller.poll(10):
                 conn = conns[number]
-                came = conn.take(latencies)
+                received = conn.take(latencies)
                 now = time.perf_counter()
                 if now - began < seconds:
-                    if came:
-                        conn.send(came, now)
+                    if received:
+                        conn.send(received, now)
                 elif not conn.sent_at:
                     poller.unregister(number)
                     open_conns -= 1

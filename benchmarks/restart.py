@@ -29,7 +29,7 @@ from rota.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchR
 
 FETCH_VERSION = 8
 IN_FLIGHT = 64
-ASKED_GROUPS = 2_000  # enough to have some in each shard
+QUERIED_GROUPS = 2_000  # enough to have some in each shard
 LOADING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
 
 
@@ -87,7 +87,7 @@ def main() -> None:
         for _ in range(options.rounds):
             began = time.perf_counter()
             with broker(folder, address) as running:
-                wire, left, first_s = Wire(address), groups[:: max(1, len(groups) // ASKED_GROUPS)], 0.0
+                wire, left, first_s = Wire(address), groups[:: max(1, len(groups) // QUERIED_GROUPS)], 0.0
                 while still := loading(wire, left):
                     if len(still) < len(left) and not first_s:
                         first_s = time.perf_counter() - began

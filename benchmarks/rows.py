@@ -87,10 +87,12 @@ def heartbeats(conns: int, inflight: int) -> Callable[[str], float]:
             group = unique("beat")
             for member in settled(find_coordinator(address, group), group, 4):
                 lane, correlation = lanes[number % conns], len(lanes[number % conns].frames)
-                beat = HeartbeatRequest(group_id=group, generation_id=member.generation, member_id=member.member_id)
+                heartbeat = HeartbeatRequest(
+                    group_id=group, generation_id=member.generation, member_id=member.member_id
+                )
                 assert isinstance(lane.frames, list)
                 assert isinstance(lane.replies, list)
-                lane.frames.append(frame(beat, HEARTBEAT_VERSION, correlation))
+                lane.frames.append(frame(heartbeat, HEARTBEAT_VERSION, correlation))
                 lane.replies.append(struct.pack(">iibihb", 12, correlation, 0, 0, 0, 0))
         return pump(address, lanes, inflight, settings.seconds).per_s
 

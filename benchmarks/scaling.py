@@ -119,7 +119,7 @@ def pumped(address: str, lanes: Sequence[LoadConnection]) -> int:
     return pump(address, lanes, 1, PUMP_S).requests
 
 
-def beats(address: str, members: int, connections: int) -> list[LoadConnection]:
+def heartbeats(address: str, members: int, connections: int) -> list[LoadConnection]:
     """The heartbeats of one group, spread over the connections."""
     group = rows.unique("scaling")
     lanes: list[tuple[list[bytes], list[bytes]]] = [([], []) for _ in range(connections)]
@@ -127,8 +127,8 @@ def beats(address: str, members: int, connections: int) -> list[LoadConnection]:
     for number in range(max(members, connections)):
         member = joined[number % members]
         frames, replies = lanes[number % connections]
-        beat = HeartbeatRequest(group_id=group, generation_id=member.generation, member_id=member.member_id)
-        frames.append(frame(beat, HEARTBEAT_VERSION, len(frames)))
+        heartbeat = HeartbeatRequest(group_id=group, generation_id=member.generation, member_id=member.member_id)
+        frames.append(frame(heartbeat, HEARTBEAT_VERSION, len(frames)))
         replies.append(struct.pack(">iibihb", 12, len(frames) - 1, 0, 0, 0, 0))
     for member in joined:
         member.wire.close()
@@ -161,7 +161,7 @@ async def over_connections(machine: Machine, sizes: Sequence[int]) -> list[Point
     """A heartbeat, one in flight on each of so many connections."""
     loop, points = asyncio.get_running_loop(), []
     for size in sizes:
-        lanes = await machine.elsewhere(beats, machine.address, 1, size)
+        lanes = await machine.elsewhere(heartbeats, machine.address, 1, size)
         cost = await pumped_us(machine, machine.address, lanes)
         server = await loop.create_server(partial(Echo, len(lanes[0].frames[0])), "127.0.0.1", 0)
         host, port = server.sockets[0].getsockname()[:2]

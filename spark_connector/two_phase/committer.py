@@ -156,14 +156,14 @@ class Committer:
         return [each for each in found if each is not None]
 
     async def _all(
-        self, ask: Callable[[PreparedTransaction], Awaitable[T]], prepared: Sequence[PreparedTransaction]
+        self, request: Callable[[PreparedTransaction], Awaitable[T]], prepared: Sequence[PreparedTransaction]
     ) -> list[T]:
         """The results, in order. All requests end before the first error is raised."""
         limit = asyncio.Semaphore(REQUESTS_MAX)
 
         async def one(transaction: PreparedTransaction) -> T:
             async with limit:
-                return await ask(transaction)
+                return await request(transaction)
 
         found = await asyncio.gather(*map(one, prepared), return_exceptions=True)
         for result in found:

@@ -85,14 +85,14 @@ class ProcessWriter(Writer):
             assert process.stdout is not None
             threading.Thread(target=self._end, args=(process.stdin,)).start()
             for line in process.stdout:
-                self._said(line.strip())
+                self._line_received(line.strip())
         if process.returncode:
             self.errors.append(f"the process ended with {process.returncode}")
 
     def _command(self, *arguments: str) -> list[str]:
         raise NotImplementedError
 
-    def _said(self, line: str) -> None:
+    def _line_received(self, line: str) -> None:
         """One line of its output: `acked VALUE OFFSET` or `error TEXT`."""
         what, _, rest = line.partition(" ")
         if what == "acked":
@@ -126,7 +126,7 @@ class JavaWriter(ProcessWriter):
     def _command(self, *arguments: str) -> list[str]:
         return command("History.java", *arguments, JAVA_GROUP)
 
-    def _said(self, line: str) -> None:
+    def _line_received(self, line: str) -> None:
         what, *numbers = line.split(" ")
         if what == "got":
             self._got(*map(int, numbers))
@@ -134,7 +134,7 @@ class JavaWriter(ProcessWriter):
             partition, offset = map(int, numbers)
             self.committed[partition] = offset
         else:
-            super()._said(line)
+            super()._line_received(line)
 
     def _got(self, partition: int, offset: int, value: int) -> None:
         """After a rebalance it reads again from what is committed; it never skips a record."""

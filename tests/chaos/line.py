@@ -22,7 +22,7 @@ class Line:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client_id: str) -> None:
         self._reader, self._writer, self._client_id = reader, writer, client_id
         self._correlation = 0
-        self._asked: deque[tuple[int, int, int, Answer]] = deque()
+        self._pending: deque[tuple[int, int, int, Answer]] = deque()
         self.is_cut = False
         self._listening = asyncio.get_running_loop().create_task(self._listen())
 
@@ -37,7 +37,7 @@ class Line:
             answer.set_result(None)
             return answer
         self._correlation += 1
-        self._asked.append((request.KEY, version, self._correlation, answer))
+        self._pending.append((request.KEY, version, self._correlation, answer))
         frame = request_header(request.KEY, version, self._correlation, self._client_id)
         frame += codec(type(request), version).encode(request)
         self._writer.write(len(frame).to_bytes(4, "big") + frame)
@@ -68,12 +68,12 @@ class Line:
                 self._take(await self._reader.readexactly(size))
         except (asyncio.IncompleteReadError, OSError):
             self.is_cut = True
-            for _, _, _, answer in self._asked:
+            for _, _, _, answer in self._pending:
                 if not answer.done():
                     answer.set_result(None)
 
     def _take(self, frame: bytes) -> None:
-        key, version, correlation, answer = self._asked.popleft()
+        key, version, correlation, answer = self._pending.popleft()
         found, begin = read_response_header(frame, key, version)
         assert found == correlation, "an answer out of order"
         body, end = codec(APIS[key].response, version).decode(frame, begin)

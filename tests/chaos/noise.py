@@ -63,7 +63,7 @@ class Noise:
         self.spared = spared
         self.random = Random(seed)
         self._last = 0
-        self._asked: dict[int, tuple[int, int]] = {}  # the API and version of each correlation id
+        self._pending: dict[int, tuple[int, int]] = {}  # the API and version of each correlation id
         self._learned: dict[str, deque[Any]] = {name: deque(maxlen=LEARNED_MAX) for name in LEARNED}
 
     def frame(self) -> bytes:
@@ -71,14 +71,14 @@ class Noise:
         key, version = self.random.choice(SERVED)
         body = codec(APIS[key].request, version).encode(self.value(layout(APIS[key].request, version)))
         self._last = correlation = self.random.getrandbits(31)  # spoiled ones are nobody else's
-        self._asked[correlation] = key, version
+        self._pending[correlation] = key, version
         return request_header(key, version, correlation, self.text()) + body
 
     def learn(self, frame: bytes) -> None:
         """Law P1: an answer is what its version says, to the last byte. Its ids are used from here on."""
         correlation = int.from_bytes(frame[:4], "big")
-        if correlation in self._asked:  # the others come of spoiled requests
-            key, version = self._asked[correlation]
+        if correlation in self._pending:  # the others come of spoiled requests
+            key, version = self._pending[correlation]
             _, begin = read_response_header(frame, key, version)
             answer, end = codec(APIS[key].response, version).decode(frame, begin)
             assert end == len(frame), f"bytes behind the answer of API {key}"
@@ -96,7 +96,7 @@ class Noise:
     def garbage(self) -> bytes:
         """Bytes for the socket that are no request, or most of one, or more than one."""
         random, raw = self.random, self.frame()
-        del self._asked[self._last]
+        del self._pending[self._last]
         match random.randrange(6):
             case 0:
                 return random.randbytes(random.randrange(200))

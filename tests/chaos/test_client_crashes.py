@@ -44,10 +44,10 @@ class Written:
     async def write(self) -> None:
         number = len(self.deliveries)
         delivery = await self.producer.send("t", b"%d" % number, partition=number % PARTITIONS)
-        delivery.add_done_callback(self._told)
+        delivery.add_done_callback(self._acknowledged)
         self.deliveries.append(delivery)
 
-    def _told(self, delivery: Delivery) -> None:
+    def _acknowledged(self, delivery: Delivery) -> None:
         delivery.result()
         self.acknowledged += 1
 

@@ -96,10 +96,10 @@ class Noisy:
         for _ in range(requests):
             if self._writer is None or self._writer.is_closing() or self._random.random() < LEAVES:
                 await self._anew()
-            await self._say()
+            await self._send()
         await self._leave()
 
-    async def _say(self) -> None:
+    async def _send(self) -> None:
         assert self._writer is not None
         is_garbage = self._random.random() < GARBAGE
         self._writer.write(self._noise.garbage() if is_garbage else framed(self._noise.frame()))

@@ -39,13 +39,13 @@ class Clients:
     async def send(self, member: Member, request: Any, version: int) -> Any:
         """Ask, and have the member hear the answer; None when the broker is gone."""
         answer = await (await self.line(member)).send(request, version)
-        member.heard(request, answer, time.monotonic())
+        member.received(request, answer, time.monotonic())
         return answer
 
     async def step(self, member: Member) -> Any:
         return await self.send(member, *member.next(time.monotonic()))
 
-    async def beat(self, member: Member) -> ErrorCode:
+    async def heartbeat(self, member: Member) -> ErrorCode:
         return ErrorCode((await self.send(member, member.heartbeat(), 4)).error_code)
 
     async def commit(self, member: Member, partition: int, generation: int) -> ErrorCode:
@@ -67,7 +67,7 @@ class Clients:
     async def _until(self, member: Member, is_settled: Any) -> None:
         while not is_settled():
             if member.state == "inside":
-                if await self.beat(member) is ErrorCode.NONE:
+                if await self.heartbeat(member) is ErrorCode.NONE:
                     await asyncio.sleep(0.005)
             else:
                 await self.step(member)
@@ -110,7 +110,7 @@ async def test_killed_while_joins_are_parked(clients: Clients) -> None:
     await clients.daemon.crash()
     assert await parked is None
     generation = first.generation
-    assert await clients.beat(first) is ErrorCode.NONE  # the rebalance is forgotten, its generation is not
+    assert await clients.heartbeat(first) is ErrorCode.NONE  # the rebalance is forgotten, its generation is not
     assert await clients.commit(first, 0, generation) is ErrorCode.NONE
     await clients.settle(first, second)
     assert first.generation > generation
@@ -148,7 +148,7 @@ async def test_a_static_member_keeps_its_part(clients: Clients) -> None:
     first, second = clients.member("first", instance="i-1"), clients.member("second", instance="i-2")
     await clients.settle(first, second)
     await clients.daemon.crash()
-    assert await clients.beat(first) is ErrorCode.NONE
+    assert await clients.heartbeat(first) is ErrorCode.NONE
     first.claim(time.monotonic())
     again = clients.member("again", instance="i-1")
     await clients.step(again)
@@ -157,10 +157,10 @@ async def test_a_static_member_keeps_its_part(clients: Clients) -> None:
     assert again.member_id != first.member_id
     line = await clients.line(first)
     assert (await line.send_request(first.heartbeat(), 4)).error_code == ErrorCode.FENCED_INSTANCE_ID
-    assert await clients.beat(second) is ErrorCode.NONE
+    assert await clients.heartbeat(second) is ErrorCode.NONE
     first.owned = ()
     await clients.daemon.crash()
-    assert await clients.beat(again) is ErrorCode.NONE
+    assert await clients.heartbeat(again) is ErrorCode.NONE
     assert (
         await (await clients.line(first)).send_request(first.heartbeat(), 4)
     ).error_code == ErrorCode.FENCED_INSTANCE_ID

@@ -27,13 +27,13 @@ class Owner:
         self.name = name
         self.ids: set[bytes] = set()
         self.id: bytes | None = None  # of the topic that is there; None: it is not
-        self.in_doubt = False
+        self.is_pending = False
         self.changes = 0
 
     async def work(self, line: Line) -> None:
         """Until the connection breaks."""
         while not line.is_cut:
-            self.in_doubt = True
+            self.is_pending = True
             await (self._create(line) if self.id is None else self._delete(line))
 
     async def _create(self, line: Line) -> None:
@@ -42,7 +42,7 @@ class Owner:
         if answer is None:
             return
         assert answer.topics[0].error_code == ErrorCode.NONE
-        self.id, self.in_doubt = bytes(answer.topics[0].topic_id), False
+        self.id, self.is_pending = bytes(answer.topics[0].topic_id), False
         self.changes += 1
         assert self.id not in self.ids, "a topic id was given twice"
         self.ids.add(self.id)
@@ -54,20 +54,20 @@ class Owner:
         answer = await line.send(DeleteTopicsRequest(topics=(state,), timeout_ms=10_000), 6)
         if answer is not None:
             assert answer.responses[0].error_code == ErrorCode.NONE
-            self.id, self.in_doubt = None, False
+            self.id, self.is_pending = None, False
             self.changes += 1
 
     async def check(self, line: Line, found: dict[str, tuple[bytes, int]]) -> None:
         """What is there is taken from here on for what was promised."""
         topic_id, partitions = found.get(self.name, (None, PARTITIONS))
         assert partitions == PARTITIONS
-        assert self.in_doubt or topic_id == self.id
+        assert self.is_pending or topic_id == self.id
         if topic_id is not None:
             records = await records_of(line, 0, self.name)
             assert set(records.values()) <= {topic_id}, "records of an earlier topic of that name"
             assert await records_of(line, 1, self.name) == {}
             self.ids.add(topic_id)
-        self.id, self.in_doubt = topic_id, False
+        self.id, self.is_pending = topic_id, False
 
 
 async def topics(line: Line) -> dict[str, tuple[bytes, int]]:

@@ -31,7 +31,7 @@ FIND_COORDINATOR, DESCRIBE_GROUPS, LIST_GROUPS, API_VERSIONS, DELETE_GROUPS = 10
 OF_LEADERS = {0, 2, 21, 23}  # Fetch has sessions and is apart
 OF_ONE_GROUP = {8, 11, 12, 13, 14, 47}
 OF_GROUPS = {15: ("groups", "groups"), 42: ("groups_names", "results")}
-TELLS_LEADER_SINCE = {PRODUCE: 10, FETCH: 16}
+LEADER_SINCE = {PRODUCE: 10, FETCH: 16}
 
 Named = dict[TopicPartition, int]  # partitions of a fetch, with the leader epoch that the client has
 
@@ -71,7 +71,7 @@ class Table:
         self.old_views: dict[int, View] = {}  # the outdated view that a node still answers with
         self.controller = nodes[0]
         self.hidden: set[int] = set()  # nodes that no metadata names
-        self.tells_leaders = True  # KIP-951
+        self.sends_leaders = True  # KIP-951
         self._address = address
         self._epochs: dict[TopicPartition, int] = {}  # the broker's
         self._names: dict[bytes, str] = {}
@@ -158,8 +158,8 @@ class Table:
         def rewrite_answer(answer: Any) -> Any:
             whole = [*([] if answer is None else [answer]), *refusals]
             topics = [topic for part in whole for topic in getattr(part, shape.answer_topics)]
-            said = replace(whole[0], **{shape.answer_topics: _gathered(topics, shape.answer_partitions)})
-            return self._with_leaders(said, version)
+            merged = replace(whole[0], **{shape.answer_topics: _gathered(topics, shape.answer_partitions)})
+            return self._with_leaders(merged, version)
 
         return ProxiedRequest(forwarded, rewrite_answer)
 
@@ -213,22 +213,22 @@ class Table:
     def _with_leaders(self, answer: Any, version: int) -> Any:
         """KIP-951: beside NOT_LEADER_OR_FOLLOWER stands who leads."""
         key = answer.KEY
-        if not self.tells_leaders or version < TELLS_LEADER_SINCE.get(key, version + 1):
+        if not self.sends_leaders or version < LEADER_SINCE.get(key, version + 1):
             return answer
         kind, endpoint = (ProduceLeader, ProduceEndpoint) if key == PRODUCE else (FetchLeader, FetchEndpoint)
         shape, leaders, topics = SHAPES[key], set[int](), []
         for topic in answer.responses:
-            said = []
+            partitions = []
             for item in getattr(topic, shape.answer_partitions):
                 index = item.index if key == PRODUCE else item.partition_index
                 at = TopicPartition(self.name(topic) or "", index)
                 if item.error_code in (NOT_LEADER, FENCED_EPOCH):
                     leaders.add(self.now.leader(at))
                     leader = kind(leader_id=self.now.leader(at), leader_epoch=self.epoch(at))
-                    said.append(replace(item, current_leader=leader))
+                    partitions.append(replace(item, current_leader=leader))
                 else:
-                    said.append(item)
-            topics.append(replace(topic, **{shape.answer_partitions: tuple(said)}))
+                    partitions.append(item)
+            topics.append(replace(topic, **{shape.answer_partitions: tuple(partitions)}))
         endpoints = tuple(endpoint(node_id=node, **self._at(node)) for node in sorted(leaders))
         return replace(answer, responses=tuple(topics), node_endpoints=endpoints)
 
@@ -338,13 +338,13 @@ class Table:
         if request.key and not answer.error_code:
             there = view.coordinator(request.key)
             return replace(answer, node_id=there, **self._at(there))
-        said = tuple(
+        coordinators = tuple(
             item
             if item.error_code
             else replace(item, node_id=view.coordinator(item.key), **self._at(view.coordinator(item.key)))
             for item in answer.coordinators
         )
-        return replace(answer, coordinators=said)
+        return replace(answer, coordinators=coordinators)
 
     def _rewrite_ListGroups(self, node: int, request: Any, answer: Any) -> Any:
         mine = tuple(item for item in answer.groups if self.now.coordinator(item.group_id) == node)

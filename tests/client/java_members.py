@@ -38,7 +38,7 @@ class JavaMember:
 
     def close(self) -> None:
         """Have it leave, and wait for it."""
-        self._home.tell(f"leave {self._group}")
+        self._home.send(f"leave {self._group}")
         until(lambda: "left" in self.lines, "Java's member to leave")
 
 
@@ -53,10 +53,10 @@ class JavaMembers:
 
     def join(self, bootstrap: str, group: str, topic: str, assignor: str) -> JavaMember:
         """`assignor`: the name of Java's class."""
-        self.tell(f"join {bootstrap} {group} {topic} {assignor}")
+        self.send(f"join {bootstrap} {group} {topic} {assignor}")
         return JavaMember(self, group)
 
-    def tell(self, command: str) -> None:
+    def send(self, command: str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(command + "\n")
         self._process.stdin.flush()

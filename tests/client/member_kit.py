@@ -53,7 +53,7 @@ class Reader:
         self.generations.append(self.member.group.generation_id)
 
     def answers(self, what: str) -> list[int]:
-        return [item.partition for said, partitions in self.events if said == what for item in partitions]
+        return [item.partition for kind, partitions in self.events if kind == what for item in partitions]
 
     def start(self) -> None:
         """Poll whenever there is something to do."""

@@ -143,8 +143,8 @@ def _of_partitions(request: Any, code: int) -> Any:
     shape = SHAPES[request.KEY]
     topics = []
     for topic in getattr(request, shape.topics):
-        said = tuple(shape.partition(getattr(item, shape.index), code) for item in getattr(topic, shape.partitions))
-        topics.append(shape.topic(**identity(topic), **{shape.answer_partitions: said}))
+        refused = tuple(shape.partition(getattr(item, shape.index), code) for item in getattr(topic, shape.partitions))
+        topics.append(shape.topic(**identity(topic), **{shape.answer_partitions: refused}))
     return shape.answer(**{shape.answer_topics: tuple(topics)})
 
 

@@ -115,8 +115,8 @@ async def test_members_are_removed(admin: Admin, join: Join, group: str, two: st
     until_sizes([dynamic], 2)
     before = {item.member_id for item in (await admin.describe_groups([group]))[group].members}
     await admin.remove_members(group, remove_all=True, reason="maintenance")
-    gone = (await admin.describe_groups([group]))[group].members
-    assert not before & {item.member_id for item in gone}
+    left = (await admin.describe_groups([group]))[group].members
+    assert not before & {item.member_id for item in left}
     until_sizes([dynamic], 2)  # it still runs, so it joins again
 
 

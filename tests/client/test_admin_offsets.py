@@ -43,21 +43,21 @@ async def test_offsets_set_by_one_client_are_read_by_the_other(
     other = f"{group}-2"
     wanted = ConsumerGroupTopicPartitions(other, [TheirPartition(filled, 0, 7)])
     answer(theirs.alter_consumer_group_offsets([wanted])[other])
-    nobody = unique("group")
-    assert await admin.list_group_offsets([group, other, nobody]) == {
+    unused = unique("group")
+    assert await admin.list_group_offsets([group, other, unused]) == {
         group: {first: OffsetAndMetadata(4), second: OffsetAndMetadata(0, "by hand")},
         other: {first: OffsetAndMetadata(7)},
-        nobody: {},
+        unused: {},
     }
 
 
 async def test_offsets_of_single_partitions_are_listed(admin: Admin, group: str, filled: str) -> None:
     first, second = parts(filled, 2)
     await admin.alter_group_offsets(group, {first: 4})
-    nobody = unique("group")
-    assert await admin.list_group_offsets({group: [second, first], nobody: [first]}) == {
+    unused = unique("group")
+    assert await admin.list_group_offsets({group: [second, first], unused: [first]}) == {
         group: {second: None, first: OffsetAndMetadata(4)},
-        nobody: {first: None},
+        unused: {first: None},
     }
 
 
@@ -85,24 +85,24 @@ async def test_the_lag_of_a_group(admin: Admin, group: str, filled: str) -> None
     first, second = parts(filled, 2)
     await admin.alter_group_offsets(group, {first: 4})
     assert await admin.group_lag(group) == {first: PartitionLag(4, 2, RECORDS, RECORDS - 4)}
-    gone = TopicPartition(unique("topic"), 0)
-    assert await admin.group_lag(group, [second, gone]) == {
+    missing = TopicPartition(unique("topic"), 0)
+    assert await admin.group_lag(group, [second, missing]) == {
         second: PartitionLag(None, 0, 0, None),
-        gone: PartitionLag(None, None, None, None),
+        missing: PartitionLag(None, None, None, None),
     }
     assert await admin.group_lag(unique("group")) == {}
 
 
 async def test_the_lag_of_a_group_in_time(admin: Admin, group: str, filled: str) -> None:
     first, second = parts(filled, 2)
-    gone = TopicPartition(unique("topic"), 0)
+    missing = TopicPartition(unique("topic"), 0)
     await admin.alter_group_offsets(group, {first: 0, second: 0})  # of the first partition two records were deleted
     ages = {
-        key: lag.age_ms for key, lag in (await admin.group_lag(group, [first, second, gone], with_age=True)).items()
+        key: lag.age_ms for key, lag in (await admin.group_lag(group, [first, second, missing], with_age=True)).items()
     }
     assert ages[first] is not None
     assert 0 <= ages[first] < AGE_MS_MAX
-    assert (ages[second], ages[gone]) == (0, None)
+    assert (ages[second], ages[missing]) == (0, None)
     assert (await admin.group_lag(group))[first].age_ms is None
 
 

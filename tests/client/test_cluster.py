@@ -43,7 +43,7 @@ def latest(partition: TopicPartition) -> ListOffsetsRequest:
     return ListOffsetsRequest(topics=(ListOffsetsTopic(name=partition.topic, partitions=(item,)),), timeout_ms=1_000)
 
 
-def beat(group: str) -> HeartbeatRequest:
+def heartbeat(group: str) -> HeartbeatRequest:
     return HeartbeatRequest(group_id=group, generation_id=1, member_id="nobody")
 
 
@@ -79,7 +79,7 @@ async def test_versions_are_the_newest_of_both(cluster: Cluster) -> None:
 @pytest.mark.parametrize("version", range(5))
 async def test_every_version_of_a_request_is_understood(cluster: Cluster, group: str, version: int) -> None:
     node = await cluster.coordinator(group)
-    answer = await cluster.send_request(node, beat(group), version_min=version, version_max=version)
+    answer = await cluster.send_request(node, heartbeat(group), version_min=version, version_max=version)
     assert answer.error_code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NOT_COORDINATOR)
 
 
@@ -93,7 +93,9 @@ async def test_each_target_is_found(creating: Cluster, topic: str, group: str) -
 
     answer = await creating.send_request_until(Leader(partition), latest(partition), offsets, what="listing offsets")
     assert answer.topics[0].partitions[0].offset == 0
-    answer = await creating.send_request_until(Coordinator(group), beat(group), _code, what="beating", lane="group")
+    answer = await creating.send_request_until(
+        Coordinator(group), heartbeat(group), _code, what="beating", lane="group"
+    )
     assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID, "a FATAL or REJOIN code comes back"
     for target in (AnyNode(), Controller()):
         assert (await creating.send_request_until(target, ListGroupsRequest(), _code, what="listing")).error_code == 0
@@ -124,7 +126,7 @@ async def test_a_waiting_fetch_does_not_delay_other_requests(creating: Cluster, 
     )
     waiting = asyncio.create_task(creating.send_request(leader, requests, lane="fetch"))
     node = await creating.coordinator(group)
-    answers = await asyncio.gather(*(creating.send_request(node, beat(group), lane="group") for _ in range(100)))
+    answers = await asyncio.gather(*(creating.send_request(node, heartbeat(group), lane="group") for _ in range(100)))
     assert {item.error_code for item in answers} <= {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NOT_COORDINATOR}
     assert not waiting.done()
     waiting.cancel()
@@ -132,26 +134,26 @@ async def test_a_waiting_fetch_does_not_delay_other_requests(creating: Cluster, 
 
 async def test_cancelled_requests_do_not_affect_the_others(cluster: Cluster, group: str) -> None:
     node = await cluster.coordinator(group)
-    asking = [asyncio.create_task(cluster.send_request(node, beat(group), lane="group")) for _ in range(60)]
+    pending = [asyncio.create_task(cluster.send_request(node, heartbeat(group), lane="group")) for _ in range(60)]
     await asyncio.sleep(0)
-    for item in asking[::3]:
+    for item in pending[::3]:
         item.cancel()
-    answers = await asyncio.gather(*asking, return_exceptions=True)
+    answers = await asyncio.gather(*pending, return_exceptions=True)
     assert [isinstance(item, asyncio.CancelledError) for item in answers] == [at % 3 == 0 for at in range(60)]
-    assert (await cluster.send_request(node, beat(group), lane="group")).error_code
+    assert (await cluster.send_request(node, heartbeat(group), lane="group")).error_code
 
 
 async def test_garbage_ends_one_connection_and_the_next_one_works(cluster: Cluster, group: str) -> None:
     """A broker that is sent what is no request closes; the client dials again."""
     node = await cluster.coordinator(group)
-    await cluster.send_request(node, beat(group), lane="group")
+    await cluster.send_request(node, heartbeat(group), lane="group")
     connection = cluster._all_brokers.ready(node, "group")
     assert connection is not None
     assert connection._transport is not None
     connection._transport.write(b"\xff\xff\xff\xff")
     await eventually(lambda: not connection.is_open)
     assert isinstance(connection.failure, Unreachable)
-    assert (await cluster.send_request(node, beat(group), lane="group")).error_code
+    assert (await cluster.send_request(node, heartbeat(group), lane="group")).error_code
 
 
 async def test_names_and_several_addresses(bootstrap: str) -> None:

@@ -84,10 +84,10 @@ async def test_a_moved_coordinator_is_followed_while_reading_continues(
         generation = its.consumer.group.generation_id
         for step, node in enumerate((1, 2, 3)):
             proxy.coordinate(group, node)
-            beats = proxy.request_count(HEARTBEAT, node)
+            heartbeats = proxy.request_count(HEARTBEAT, node)
             await its.until(2 + 8 * (step + 1), at_once=2)
             async with asyncio.timeout(20):
-                while proxy.request_count(HEARTBEAT, node) == beats:
+                while proxy.request_count(HEARTBEAT, node) == heartbeats:
                     await asyncio.sleep(0.01)
         await its.until()
         assert its.consumer.group.generation_id == generation
@@ -116,12 +116,12 @@ async def test_an_unresponsive_coordinator_is_left_after_the_session_timeout(
         await its.until(2, at_once=1)
         silent = proxy.swallow(HEARTBEAT)
         await silent.happened()
-        beats = proxy.request_count(HEARTBEAT)
+        heartbeats = proxy.request_count(HEARTBEAT)
         proxy.coordinate(group, 1)
         async with asyncio.timeout(20):
             while proxy.request_count(HEARTBEAT, 1) < 2:
                 await its.consumer.getmany(1, 50)
-        assert proxy.request_count(HEARTBEAT) > beats
+        assert proxy.request_count(HEARTBEAT) > heartbeats
 
 
 AGAIN = {

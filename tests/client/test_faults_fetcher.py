@@ -88,9 +88,9 @@ async def test_leaders_that_move_in_mid_stream_are_followed(proxy: FaultProxy, f
         await its.until()
 
 
-@pytest.mark.parametrize("tells", [True, False], ids=["told by the broker", "read in metadata"])
-async def test_a_leader_that_moves_is_found(proxy: FaultProxy, full: str, tells: bool) -> None:
-    proxy.table.tells_leaders = tells
+@pytest.mark.parametrize("sends_leaders", [True, False], ids=["sent by the broker", "read in metadata"])
+async def test_a_leader_that_moves_is_found(proxy: FaultProxy, full: str, sends_leaders: bool) -> None:
+    proxy.table.sends_leaders = sends_leaders
     async with reading(proxy, full, max_partition_fetch_bytes=200) as its:
         await its.until(3, at_once=1)
         proxy.lead(its.partitions[0], 3)
@@ -98,7 +98,7 @@ async def test_a_leader_that_moves_is_found(proxy: FaultProxy, full: str, tells:
 
 
 async def test_metadata_that_lags_delays_and_loses_nothing(proxy: FaultProxy, full: str) -> None:
-    proxy.table.tells_leaders = False
+    proxy.table.sends_leaders = False
     async with reading(proxy, full, max_partition_fetch_bytes=200) as its:
         await its.until(3, at_once=1)
         proxy.serve_old_metadata()

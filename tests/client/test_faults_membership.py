@@ -79,8 +79,8 @@ async def test_a_heartbeat_that_fails_costs_no_partition(
     reader = await member_of_two(bootstrap, join)
     generation, wrong = reader.member.group.generation_id, once(proxy, HEARTBEAT, fault)
     await wrong.happened()
-    beats = proxy.request_count(HEARTBEAT)
-    await until(lambda: settled(reader) and proxy.request_count(HEARTBEAT) > beats + 2, "heartbeats again")
+    heartbeats = proxy.request_count(HEARTBEAT)
+    await until(lambda: settled(reader) and proxy.request_count(HEARTBEAT) > heartbeats + 2, "heartbeats again")
     assert (reader.answers("lost"), reader.answers("revoked")) == ([], [])
     assert reader.member.group.generation_id == generation
 

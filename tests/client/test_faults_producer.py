@@ -143,7 +143,7 @@ async def test_leaders_that_move_in_mid_stream_are_followed(
 async def test_metadata_that_lags_delays_and_loses_nothing(
     proxy: FaultProxy, bootstrap: str, shared: str, mark: str
 ) -> None:
-    proxy.table.tells_leaders = False
+    proxy.table.sends_leaders = False
     async with writing(proxy, bootstrap, shared, mark) as its:
         await its.write(10)
         proxy.serve_old_metadata()

@@ -47,7 +47,7 @@ async def test_an_eager_member_gives_everything_up_before_it_joins(bootstrap: st
     await until(lambda: settled(first), "the first")
     second = await join(topic, partition_assignment_strategy=("range",))
     await until(lambda: settled(first, second), "both")
-    assert [said for said, _ in first.events] == ["assigned", "revoked", "assigned"]
+    assert [event for event, _ in first.events] == ["assigned", "revoked", "assigned"]
     assert len(first.events[1][1]) == 3
     assert all_owned(first, second) == [TopicPartition(topic, n) for n in range(3)]
 

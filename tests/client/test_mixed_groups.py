@@ -111,7 +111,7 @@ def test_rota_and_other_clients_share_a_group(
     produce(bootstrap, topic, [b"%d" % number for number in range(12)])
     until_read(members, 12)
     if assignor == "cooperative-sticky":
-        assert not any(gone & member.owned for member in members for gone in member.lost)
+        assert not any(lost & member.owned for member in members for lost in member.lost)
     leader = members.pop(0)
     leader.close()
     after = until_shared(members)

@@ -83,22 +83,25 @@ async def test_unknown_topics_and_partitions_raise(bootstrap: str, cluster: Clus
 
 
 async def test_a_topic_that_appears_in_time_is_found(bootstrap: str, cluster: Cluster, topic: str) -> None:
-    asking = asyncio.create_task(list_offsets(cluster, {TopicPartition(topic, 0): LATEST}, timeout_ms=20_000))
+    pending = asyncio.create_task(list_offsets(cluster, {TopicPartition(topic, 0): LATEST}, timeout_ms=20_000))
     await asyncio.to_thread(create_topic, bootstrap, 1, name=topic)
-    assert offsets(await asking) == [0]
+    assert offsets(await pending) == [0]
 
 
 async def test_a_commit_is_read_back(bootstrap: str, cluster: Cluster, group: str) -> None:
     topic = create_topic(bootstrap, 2)
     first, second = parts(topic, 2)
-    nobody = GroupMetadata(group)
-    assert await committed(cluster, nobody, [first, second]) == {first: None, second: None}
-    assert await committed(cluster, nobody, None) == {}
-    await commit(cluster, nobody, {first: OffsetAndMetadata(7, "seven", 0)})
-    assert await committed(cluster, nobody, [first, second]) == {first: OffsetAndMetadata(7, "seven", 0), second: None}
-    assert await committed(cluster, nobody, None) == {first: OffsetAndMetadata(7, "seven", 0)}
-    assert await committed(cluster, nobody, []) == {}
-    await commit(cluster, nobody, {})
+    standalone = GroupMetadata(group)
+    assert await committed(cluster, standalone, [first, second]) == {first: None, second: None}
+    assert await committed(cluster, standalone, None) == {}
+    await commit(cluster, standalone, {first: OffsetAndMetadata(7, "seven", 0)})
+    assert await committed(cluster, standalone, [first, second]) == {
+        first: OffsetAndMetadata(7, "seven", 0),
+        second: None,
+    }
+    assert await committed(cluster, standalone, None) == {first: OffsetAndMetadata(7, "seven", 0)}
+    assert await committed(cluster, standalone, []) == {}
+    await commit(cluster, standalone, {})
 
 
 async def test_a_commit_names_topics_by_id_when_it_can(bootstrap: str, cluster: Cluster, group: str) -> None:

@@ -36,7 +36,7 @@ async def until(condition: Callable[[], bool], why: str = "") -> None:
         raise TimeoutError(why or "the condition never held") from None
 
 
-def _hears_all(broker: Broker) -> bool:
+def _has_received_from_all(broker: Broker) -> bool:
     cluster = broker.metadata
     assert isinstance(cluster, Cluster)
     assert cluster._swim is not None
@@ -102,7 +102,7 @@ class Brokers:
     async def see_each_other(self) -> None:
         """Wait until each broker has the others in its image, and its failure detector has heard them."""
         await until(lambda: all(set(b.topics.brokers) == set(self.by_id) for b in self.by_id.values()), "registrations")
-        await until(lambda: all(_hears_all(broker) for broker in self.by_id.values()), "failure detectors")
+        await until(lambda: all(_has_received_from_all(broker) for broker in self.by_id.values()), "failure detectors")
 
     def bootstrap(self, *broker_ids: int) -> str:
         """HOST:PORT,... of these brokers, or of all."""

@@ -42,7 +42,7 @@ class RawEpochMember(RawMember):
             topic_partitions=owned,
         )
 
-    async def beat(self) -> ErrorCode:
+    async def heartbeat(self) -> ErrorCode:
         """One heartbeat; a new assignment becomes the target, and what is not in it is given up at once."""
         response: ConsumerGroupHeartbeatResponse = await self.send_request(self.request())
         if response.error_code == ErrorCode.NONE:
@@ -64,7 +64,7 @@ async def reconcile(members: Sequence[RawEpochMember], partitions: int) -> None:
     async with asyncio.timeout(30):
         while True:
             for member in members:
-                assert await member.beat() is ErrorCode.NONE
+                assert await member.heartbeat() is ErrorCode.NONE
                 member.take_over()
                 owned = [number for each in members for number in each.owned]
                 assert len(owned) == len(set(owned)), "a partition has two owners"

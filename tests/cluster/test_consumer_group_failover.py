@@ -37,7 +37,7 @@ async def test_members_keep_epochs_partitions_and_offsets(brokers: Brokers) -> N
     await crash_the_coordinator(brokers)
     for member in (a, b):
         member.target = frozenset()  # the response to a full heartbeat has the assignment
-        assert await member.beat() is ErrorCode.NONE
+        assert await member.heartbeat() is ErrorCode.NONE
         assert (member.epoch, member.target) == before[member.name]
         assert await member.commit(member.epoch) is ErrorCode.NONE
         assert await member.commit(member.epoch - 1) is ErrorCode.STALE_MEMBER_EPOCH
@@ -49,9 +49,9 @@ async def test_a_reconciliation_goes_on(brokers: Brokers) -> None:
     await reconcile([a, b], PARTITIONS)
     epoch = a.epoch
     while not a.owned - a.target:
-        assert await c.beat() is ErrorCode.NONE
+        assert await c.heartbeat() is ErrorCode.NONE
         assert not c.target, "nothing is free yet"
-        assert await a.beat() is ErrorCode.NONE
+        assert await a.heartbeat() is ErrorCode.NONE
     await crash_the_coordinator(brokers)
     await reconcile([a, b, c], PARTITIONS)
     assert a.epoch > epoch

@@ -214,7 +214,7 @@ async def test_brokers_know_each_other_by_tokens(authority: Authority, secured: 
             with captured_log():
                 await asyncio.to_thread(write_one, settings, (1, 2))
             check_copied(brokers)
-            assert "broker None" in provider.asked
+            assert "broker None" in provider.requests
 
 
 async def test_a_broker_with_a_wrong_password_says_so_once_and_copies_nothing(

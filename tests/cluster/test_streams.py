@@ -85,14 +85,14 @@ def is_running(program: JavaProgram) -> bool:
     return states[-1:] == ["RUNNING"]
 
 
-def said(program: JavaProgram, what: str) -> list[list[int]]:
+def printed(program: JavaProgram, what: str) -> list[list[int]]:
     """The numbers of its lines of that kind; the partition comes first."""
     return [[int(number) for number in line.split()[1:]] for line in program.lines if line.startswith(what + " ")]
 
 
 def standbys(program: JavaProgram) -> dict[int, int]:
     """By partition: the last offset of the changelog that its standby has."""
-    return dict(said(program, "STANDBY"))
+    return dict(printed(program, "STANDBY"))
 
 
 def changelog_ends(cluster: Cluster) -> list[int]:
@@ -105,8 +105,8 @@ def changelog_ends(cluster: Cluster) -> list[int]:
 
 def check_promoted(survivor: JavaProgram, partitions: list[int], ends: list[int]) -> None:
     """The standbys became active with what they had: hardly a record of the changelog was read for it."""
-    promoted = {partition: offset for partition, offset, _ in said(survivor, "PROMOTED")}
-    restored = dict(said(survivor, "RESTORED"))
+    promoted = {partition: offset for partition, offset, _ in printed(survivor, "PROMOTED")}
+    restored = dict(printed(survivor, "RESTORED"))
     for partition in partitions:
         assert promoted[partition] >= ends[partition] - 1, (promoted, ends)
         assert restored[partition] <= 1 < ends[partition], (restored, ends)

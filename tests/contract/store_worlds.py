@@ -45,7 +45,7 @@ class StoreWorld(Protocol):
     async def close(self) -> None: ...
 
 
-class Heard:
+class Callbacks:
     """What a session's watches and listeners are called with, in order."""
 
     def __init__(self) -> None:
@@ -150,16 +150,16 @@ class RemoteWorld:
         self.lines: dict[Store, Line] = {}
 
     async def suspend(self, store: Store) -> None:
-        heard = Heard()
-        store.on_session(heard.listener)
+        callbacks = Callbacks()
+        store.on_session(callbacks.listener)
         self.lines[store].cut()
-        await heard.state(SessionState.SUSPENDED)
+        await callbacks.state(SessionState.SUSPENDED)
 
     async def resume(self, store: Store) -> None:
-        heard = Heard()
-        store.on_session(heard.listener)
+        callbacks = Callbacks()
+        store.on_session(callbacks.listener)
         self.lines[store].mend()
-        await heard.state(SessionState.CONNECTED)
+        await callbacks.state(SessionState.CONNECTED)
 
     async def lose_answers(self, store: Store) -> None:
         self.lines[store].mute()

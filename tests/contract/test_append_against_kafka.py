@@ -69,8 +69,8 @@ class Kafka:
         self.socket.sendall(struct.pack(">i", len(frame)) + frame)
         answer = self._read(struct.unpack(">i", self._read(4))[0])
         _, start = read_response_header(answer, 0, VERSION)
-        said = codec(ProduceResponse, VERSION).decode(answer, start)[0].responses[0].partition_responses[0]
-        return said.error_code, said.base_offset, said.log_append_time_ms
+        response = codec(ProduceResponse, VERSION).decode(answer, start)[0].responses[0].partition_responses[0]
+        return response.error_code, response.base_offset, response.log_append_time_ms
 
     def _read(self, count: int) -> bytes:
         read = b""

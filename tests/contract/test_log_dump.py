@@ -37,14 +37,14 @@ def dump(*files: Path, deep: bool = True, sanity: bool = False) -> str:
     flags = ["--deep-iteration"] * deep + ["--index-sanity-check"] * sanity
     names = ["--files", ",".join(map(str, sorted(files)))]
     done = subprocess.run([*tool, *flags, *names], capture_output=True, text=True, timeout=120, check=True)
-    said = done.stdout + "\n".join(line for line in done.stderr.splitlines() if "SLF4J" not in line)
-    assert not [line for line in said.splitlines() if any(word in line.lower() for word in COMPLAINTS)]
-    return said
+    output = done.stdout + "\n".join(line for line in done.stderr.splitlines() if "SLF4J" not in line)
+    assert not [line for line in output.splitlines() if any(word in line.lower() for word in COMPLAINTS)]
+    return output
 
 
-def gaps(said: str) -> list[str]:
+def gaps(output: str) -> list[str]:
     """Offsets that the tool misses. It misses those before each file, in Apache Kafka's own files too."""
-    found = (line.strip() for line in said.splitlines() if " is followed by " in line)
+    found = (line.strip() for line in output.splitlines() if " is followed by " in line)
     return [line for line in found if not line.startswith("-1 ")]
 
 
@@ -70,10 +70,10 @@ def test_every_file_of_a_closed_log(tmp_path: Path) -> None:
     log.close()
     files = [file for kind in ("log", "index", "timeindex", "snapshot") for file in log.path.glob(f"*.{kind}")]
     assert len(files) >= 3 * log.segment_count
-    said = dump(*files)
-    assert said.count("| offset:") == log.log_end_offset == 800
-    assert "lastSequence: 399" in said
-    assert not gaps(said)
+    output = dump(*files)
+    assert output.count("| offset:") == log.log_end_offset == 800
+    assert "lastSequence: 399" in output
+    assert not gaps(output)
     indexes = [file for file in files if file.suffix in (".index", ".timeindex")]
     sane = dump(*indexes, sanity=True)
     assert sane.count("passed sanity check") + sane.count("is empty") == len(indexes)
@@ -81,9 +81,9 @@ def test_every_file_of_a_closed_log(tmp_path: Path) -> None:
 
 def test_a_log_that_is_still_written(tmp_path: Path) -> None:
     log = filled(tmp_path)
-    said = dump(*log.path.glob("*.log"))
-    assert said.count("| offset:") == 800
-    assert not gaps(said)
+    output = dump(*log.path.glob("*.log"))
+    assert output.count("| offset:") == 800
+    assert not gaps(output)
 
 
 def test_a_compacted_log(tmp_path: Path) -> None:
@@ -91,9 +91,9 @@ def test_a_compacted_log(tmp_path: Path) -> None:
     log.config = replace(CONFIG, compact=True)
     assert log.compact(2_000_000, force=True) > 0
     log.close()
-    said = dump(*log.path.glob("*.log"), *log.path.glob("*index"))
-    assert said.count("| offset:") < 800
-    assert re.search(r"deleteHorizonMs: OptionalLong\[\d+\]", said)
+    output = dump(*log.path.glob("*.log"), *log.path.glob("*index"))
+    assert output.count("| offset:") < 800
+    assert re.search(r"deleteHorizonMs: OptionalLong\[\d+\]", output)
 
 
 def test_a_recovered_log(tmp_path: Path) -> None:
@@ -116,9 +116,9 @@ def test_transactions(tmp_path: Path) -> None:
         append_marker(log, 7, is_commit=bool(number % 2), coordinator_epoch=3)
     append_transactional(log, 8, 0, (b"open", b"v"))
     log.close()
-    said = dump(*log.path.glob("*.log"))
-    assert (said.count("endTxnMarker: COMMIT"), said.count("endTxnMarker: ABORT")) == (10, 10)
-    assert said.count("coordinatorEpoch: 3") == 20
+    output = dump(*log.path.glob("*.log"))
+    assert (output.count("endTxnMarker: COMMIT"), output.count("endTxnMarker: ABORT")) == (10, 10)
+    assert output.count("coordinatorEpoch: 3") == 20
     aborted = dump(*log.path.glob("*.txnindex"))
     assert aborted.count("producerId: 7") == 10
     assert "firstOffset: 24" in aborted
@@ -127,5 +127,5 @@ def test_transactions(tmp_path: Path) -> None:
     log = DiskLog.open(log.path, replace(CONFIG, compact=True), RecoveryCheckpoint(clean=True))
     assert log.compact(2_000_000, force=True) > 0
     log.close()
-    said = dump(*log.path.glob("*.log"), *log.path.glob("*index"))
-    assert said.count("endTxnMarker: ABORT") == 10
+    output = dump(*log.path.glob("*.log"), *log.path.glob("*index"))
+    assert output.count("endTxnMarker: ABORT") == 10

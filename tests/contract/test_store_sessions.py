@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 import pytest
-from tests.contract.store_worlds import SOON_S, Heard, StoreWorld
+from tests.contract.store_worlds import SOON_S, Callbacks, StoreWorld
 
 from rota.coordinator.metadata.store import (
     BadVersion,
@@ -26,31 +26,31 @@ CREATED, CHANGED, DELETED, CHILD = EventType.CREATED, EventType.CHANGED, EventTy
 
 
 async def test_sessions_share_the_tree_and_watch_each_others_changes(store_world: StoreWorld) -> None:
-    first, second, heard = await store_world.open(), await store_world.open(), Heard()
+    first, second, callbacks = await store_world.open(), await store_world.open(), Callbacks()
     assert first.session_id != second.session_id
-    assert await second.exists("/a", heard.watch) is None
+    assert await second.exists("/a", callbacks.watch) is None
     await first.create("/a", b"1")
-    await heard.event(WatchEvent("/a", CREATED))
-    assert (await second.get("/a", heard.watch))[0] == b"1"
-    await second.children("/", heard.watch)
+    await callbacks.event(WatchEvent("/a", CREATED))
+    assert (await second.get("/a", callbacks.watch))[0] == b"1"
+    await second.children("/", callbacks.watch)
     await first.set("/a", b"2", 0)
     with pytest.raises(BadVersion):
         await second.set("/a", b"3", 0)
     await first.commit([Create("/b"), Set("/a", b"4")])
-    await heard.event(WatchEvent("/a", CREATED), WatchEvent("/a", CHANGED), WatchEvent("/", CHILD))
+    await callbacks.event(WatchEvent("/a", CREATED), WatchEvent("/a", CHANGED), WatchEvent("/", CHILD))
 
 
 async def test_a_session_that_is_closed_takes_its_ephemeral_nodes_along(store_world: StoreWorld) -> None:
     """Law S4."""
-    first, second, heard = await store_world.open(), await store_world.open(), Heard()
+    first, second, callbacks = await store_world.open(), await store_world.open(), Callbacks()
     await first.create("/e", ephemeral=True)
     await first.create("/kept")
     await second.create("/mine", ephemeral=True)
-    stat = await second.exists("/e", heard.watch)
+    stat = await second.exists("/e", callbacks.watch)
     assert stat is not None
     assert stat.owner == first.session_id
     await first.close()
-    await heard.event(WatchEvent("/e", DELETED))
+    await callbacks.event(WatchEvent("/e", DELETED))
     assert await second.children("/") == ["kept", "mine"]
 
 
@@ -115,42 +115,42 @@ async def test_no_change_of_many_nodes_is_missed_while_they_are_read(store_world
 
 async def test_watches_on_many_nodes_survive_a_short_disconnection(store_world: StoreWorld) -> None:
     """Law S11, also when the connection is lost while the nodes are read."""
-    first, second, heard = await store_world.open(), await store_world.open(), Heard()
+    first, second, callbacks = await store_world.open(), await store_world.open(), Callbacks()
     await second.commit([Create("/a"), Create("/b")])
     await store_world.lose_answers(first)
-    reading = asyncio.ensure_future(first.get_many(["/a", "/b"], heard.watch))
+    reading = asyncio.ensure_future(first.get_many(["/a", "/b"], callbacks.watch))
     await asyncio.sleep(0)  # it begins
     await store_world.reconnect(first)
     assert [data for data, _ in await reading] == [b"", b""]
     await store_world.suspend(first)
     await second.set("/b", b"1")
     await store_world.resume(first)
-    await heard.event(WatchEvent("/b", CHANGED))
+    await callbacks.event(WatchEvent("/b", CHANGED))
     assert await first.get_many(["/a", "/b"]) == [await second.get("/a"), await second.get("/b")]
 
 
 async def test_a_session_survives_a_short_disconnection(store_world: StoreWorld) -> None:
     """Laws S4, S11: nodes and watches are still there, and the changes that it missed fire them."""
-    first, second, heard = await store_world.open(), await store_world.open(), Heard()
+    first, second, callbacks = await store_world.open(), await store_world.open(), Callbacks()
     session = first.session_id
-    first.on_session(heard.listener)
+    first.on_session(callbacks.listener)
     await first.create("/e", ephemeral=True)
     for path in ("/changed", "/deleted", "/parent", "/same"):
         await first.create(path)
-        await first.get(path, heard.watch)
-        await first.children(path, heard.watch)
-    await first.exists("/created", heard.watch)
+        await first.get(path, callbacks.watch)
+        await first.children(path, callbacks.watch)
+    await first.exists("/created", callbacks.watch)
     await store_world.suspend(first)
-    assert heard.states == [SessionState.SUSPENDED]
+    assert callbacks.states == [SessionState.SUSPENDED]
     await second.create("/created")
     await second.set("/changed", b"1")
     await second.delete("/deleted")
     await second.create("/parent/child")
-    assert heard.events == []
+    assert callbacks.events == []
     await store_world.resume(first)
-    assert heard.states == [SessionState.SUSPENDED, SessionState.CONNECTED]
+    assert callbacks.states == [SessionState.SUSPENDED, SessionState.CONNECTED]
     assert (await first.get("/changed"))[0] == b"1"
-    assert sorted(heard.events, key=str) == [
+    assert sorted(callbacks.events, key=str) == [
         WatchEvent("/changed", CHANGED),
         WatchEvent("/created", CREATED),
         WatchEvent("/deleted", DELETED),
@@ -159,7 +159,7 @@ async def test_a_session_survives_a_short_disconnection(store_world: StoreWorld)
     await second.set("/same", b"1")
     await second.create("/same/child")
     await first.children("/same")
-    assert heard.events[4:] == [WatchEvent("/same", CHANGED), WatchEvent("/same", CHILD)]
+    assert callbacks.events[4:] == [WatchEvent("/same", CHANGED), WatchEvent("/same", CHILD)]
     stat = await second.exists("/e")
     assert stat is not None
     assert stat.owner == session == first.session_id
@@ -186,15 +186,15 @@ async def test_a_call_waits_for_the_connection(store_world: StoreWorld) -> None:
 
 async def test_an_expired_session_is_followed_by_a_new_one(store_world: StoreWorld) -> None:
     """Laws S4, S10: the old one's nodes and watches are gone, and its calls never reach the new one."""
-    first, second, heard = await store_world.open(), await store_world.open(), Heard()
+    first, second, callbacks = await store_world.open(), await store_world.open(), Callbacks()
     session = first.session_id
-    first.on_session(heard.listener)
+    first.on_session(callbacks.listener)
     await first.create("/e", ephemeral=True)
-    await first.get("/e", heard.watch)
-    await first.exists("/absent", heard.watch)
+    await first.get("/e", callbacks.watch)
+    await first.exists("/absent", callbacks.watch)
     await store_world.expire(first)
-    await heard.state(SessionState.CONNECTED)
-    assert heard.states[-2:] == [SessionState.EXPIRED, SessionState.CONNECTED]
+    await callbacks.state(SessionState.CONNECTED)
+    assert callbacks.states[-2:] == [SessionState.EXPIRED, SessionState.CONNECTED]
     assert first.session_id != session
     assert await first.exists("/e") is None
     await first.create("/e", ephemeral=True)
@@ -203,26 +203,26 @@ async def test_an_expired_session_is_followed_by_a_new_one(store_world: StoreWor
     assert stat.owner == first.session_id
     await second.create("/absent")
     assert await first.exists("/absent") is not None
-    assert WatchEvent("/absent", CREATED) not in heard.events
+    assert WatchEvent("/absent", CREATED) not in callbacks.events
 
 
 async def test_a_session_that_ends_while_it_is_cut_off_learns_of_it_when_it_is_back(store_world: StoreWorld) -> None:
     """Laws S4, S10: a frozen broker wakes up, and its calls of before do nothing."""
-    first, second, heard = await store_world.open(), await store_world.open(), Heard()
+    first, second, callbacks = await store_world.open(), await store_world.open(), Callbacks()
     session = first.session_id
-    first.on_session(heard.listener)
+    first.on_session(callbacks.listener)
     await first.create("/e", ephemeral=True)
-    await second.exists("/e", heard.watch)
+    await second.exists("/e", callbacks.watch)
     await store_world.suspend(first)
     calls = [asyncio.ensure_future(first.create("/late")), asyncio.ensure_future(first.exists("/e"))]
     await asyncio.sleep(0)  # the calls begin
     await store_world.expire(first)
-    await heard.event(WatchEvent("/e", DELETED))
-    assert heard.states == [SessionState.SUSPENDED]
+    await callbacks.event(WatchEvent("/e", DELETED))
+    assert callbacks.states == [SessionState.SUSPENDED]
     assert first.session_id == session
     await store_world.resume(first)
-    await heard.state(SessionState.CONNECTED)
-    assert heard.states == [SessionState.SUSPENDED, SessionState.EXPIRED, SessionState.CONNECTED]
+    await callbacks.state(SessionState.CONNECTED)
+    assert callbacks.states == [SessionState.SUSPENDED, SessionState.EXPIRED, SessionState.CONNECTED]
     assert first.session_id != session
     for call in calls:
         with pytest.raises(StoreFailed):
@@ -253,11 +253,11 @@ async def test_a_client_that_starts_again_at_once_finds_its_former_node(store_wo
 
 async def test_a_change_with_a_lost_response_has_an_unknown_outcome(store_world: StoreWorld) -> None:
     """Law S10: it may have been applied, as here; whoever sent it reads."""
-    first, second, heard = await store_world.open(), await store_world.open(), Heard()
-    await second.exists("/a", heard.watch)
+    first, second, callbacks = await store_world.open(), await store_world.open(), Callbacks()
+    await second.exists("/a", callbacks.watch)
     await store_world.lose_answers(first)
     change = asyncio.ensure_future(first.create("/a", b"1"))
-    await heard.event(WatchEvent("/a", CREATED))
+    await callbacks.event(WatchEvent("/a", CREATED))
     await store_world.reconnect(first)
     with pytest.raises(OutcomeUnknown):
         await change

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from tests.contract.store_worlds import SOON_S, Heard, ZooKeeperWorld, end_session
+from tests.contract.store_worlds import SOON_S, Callbacks, ZooKeeperWorld, end_session
 from tools.zookeeper import ZooKeeperServer
 
 from rota.coordinator.metadata.store import EventType, OutcomeUnknown, SessionState, Store, StoreFailed, WatchEvent
@@ -46,26 +46,26 @@ async def test_nodes_of_a_user_are_readable_but_not_writable_by_others(world: Zo
 
 
 async def test_many_reads_and_watches_are_under_way_at_once(world: ZooKeeperWorld) -> None:
-    store, other, heard = await world.open(), await world.open(), Heard()
+    store, other, callbacks = await world.open(), await world.open(), Callbacks()
     paths = [f"/{number}" for number in range(1_000)]
     await asyncio.gather(*(store.create(path, path.encode()) for path in paths))
-    answers = await asyncio.gather(*(store.get(path, heard.watch) for path in paths))
+    answers = await asyncio.gather(*(store.get(path, callbacks.watch) for path in paths))
     assert [data.decode() for data, _ in answers] == paths
     await world.suspend(store)
     await asyncio.gather(*(other.delete(path) for path in paths))
     await world.resume(store)
     assert await store.children("/") == []
-    assert sorted(heard.events, key=str) == sorted([WatchEvent(path, EventType.DELETED) for path in paths], key=str)
+    assert sorted(callbacks.events, key=str) == sorted([WatchEvent(path, EventType.DELETED) for path in paths], key=str)
 
 
 async def test_a_malformed_answer_ends_the_session_and_another_follows(world: ZooKeeperWorld) -> None:
     """kazoo's thread ends by it; without a restart the broker would be cut off for ever."""
-    store, heard = await world.open(), Heard()
-    store.on_session(heard.listener)
+    store, callbacks = await world.open(), Callbacks()
+    store.on_session(callbacks.listener)
     await store.create("/e", ephemeral=True)
     world.lines[store].inject(b"\0\0\0\x10" + b"\x7f" * 16)
-    await heard.state(EXPIRED)
-    await heard.state(CONNECTED)
+    await callbacks.state(EXPIRED)
+    await callbacks.state(CONNECTED)
     await store.create("/again", ephemeral=True)
 
 
@@ -73,9 +73,9 @@ async def test_a_busy_loop_sends_nothing_in_a_session_of_which_it_has_not_heard(
     zookeeper: ZooKeeperServer, world: ZooKeeperWorld
 ) -> None:
     """Law S10: kazoo's thread has a new session before the loop knows that the old one has expired."""
-    store, heard = ZooKeeperStore(zookeeper.address + world.root), Heard()
+    store, callbacks = ZooKeeperStore(zookeeper.address + world.root), Callbacks()
     await store.open()
-    store.on_session(heard.listener)
+    store.on_session(callbacks.listener)
     assert store._connection is not None
     client = store._connection._client
     session = store.session_id
@@ -86,7 +86,7 @@ async def test_a_busy_loop_sends_nothing_in_a_session_of_which_it_has_not_heard(
     assert store.session_id == session
     with pytest.raises(StoreFailed, match="the session has expired"):
         await store.create("/late")
-    await heard.state(CONNECTED)
+    await callbacks.state(CONNECTED)
     assert await store.exists("/late") is None
     assert store.session_id != session
     await store.close()
@@ -120,32 +120,32 @@ def own_server(zookeeper: ZooKeeperServer, tmp_path: Path) -> Iterator[ZooKeeper
 
 
 async def test_a_session_outlives_a_server_that_is_killed(own_server: ZooKeeperServer) -> None:
-    store, heard = ZooKeeperStore(f"{own_server.address}/rota", session_timeout_ms=40_000), Heard()
+    store, callbacks = ZooKeeperStore(f"{own_server.address}/rota", session_timeout_ms=40_000), Callbacks()
     await store.open()
-    store.on_session(heard.listener)
+    store.on_session(callbacks.listener)
     session = store.session_id
     await store.create("/e", ephemeral=True)
     own_server.kill()
-    await heard.state(SUSPENDED)
+    await callbacks.state(SUSPENDED)
     call = asyncio.ensure_future(store.create("/a", b"1"))
     await asyncio.to_thread(own_server.start)
     await call
-    assert heard.states == [SUSPENDED, CONNECTED]
+    assert callbacks.states == [SUSPENDED, CONNECTED]
     assert await store.children("/") == ["a", "e"]
     assert store.session_id == session
     await store.close()
 
 
 async def test_a_server_that_pauses_is_noticed_and_found_again(own_server: ZooKeeperServer) -> None:
-    store, heard = ZooKeeperStore(f"{own_server.address}/rota", session_timeout_ms=2_000), Heard()
+    store, callbacks = ZooKeeperStore(f"{own_server.address}/rota", session_timeout_ms=2_000), Callbacks()
     await store.open()
-    store.on_session(heard.listener)
+    store.on_session(callbacks.listener)
     await store.create("/a")
     own_server.pause()
     calls = asyncio.gather(store.exists("/a"), store.set("/a", b""), return_exceptions=True)
-    await heard.state(SUSPENDED)  # a ping was not answered
+    await callbacks.state(SUSPENDED)  # a ping was not answered
     own_server.resume()
-    await heard.state(CONNECTED)
+    await callbacks.state(CONNECTED)
     _, changed = await calls
     assert isinstance(changed, OutcomeUnknown)
     assert await store.exists("/a") is not None

@@ -116,7 +116,7 @@ def test_the_timeline_of_a_group_survives_a_restart_and_sigkill(served: Served, 
         victim.kill()
     until_sizes([alpha], 4)
     alpha.close()
-    _tells_the_truth(timeline(served.address, group))
+    _check_timeline(timeline(served.address, group))
     for number in (signal.SIGTERM, signal.SIGKILL):
         before = timeline(served.address, group)
         loads = _of(before, EventType.LOADED)
@@ -125,7 +125,7 @@ def test_the_timeline_of_a_group_survives_a_restart_and_sigkill(served: Served, 
         until(partial(_was_loaded, served, group, loads), "the loaded group")
         after = timeline(served.address, group)
         assert after[: len(before)] == before
-        _tells_the_truth(after)
+        _check_timeline(after)
 
 
 def test_a_static_id_that_two_clients_use(served: Served) -> None:
@@ -145,7 +145,7 @@ def _was_loaded(served: Served, group: str, loads: int) -> bool:
     return _of(timeline(served.address, group), EventType.LOADED) > loads
 
 
-def _tells_the_truth(events: list[GroupEvent]) -> None:
+def _check_timeline(events: list[GroupEvent]) -> None:
     assert [event.sequence for event in events] == list(range(len(events)))
     # kafka-python's leader joins again when it reads the topic's metadata only after its first JoinGroup
     found = [each for each in rebalances(events) if each.trigger != Trigger.LEADER_REJOINED]

@@ -45,13 +45,13 @@ class Member:
 
     epoch: int = 0
     owned: frozenset[int] = NOTHING
-    told: frozenset[int] | None = None
+    unapplied: frozenset[int] | None = None
     is_full: bool = False  # the next heartbeat says everything, because an answer was lost
     instance: str | None = None
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        return (Epoch(self.epoch), *map(_sorted, (self.owned, self.told)), self.is_full)
+        return (Epoch(self.epoch), *map(_sorted, (self.owned, self.unapplied)), self.is_full)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,27 +200,29 @@ def verbs(client: Client) -> tuple[str, ...]:
                 return ("beats classic", "joins", "leaves classic")
     if client.epoch == 0:
         return ("beats", "loses an answer")
-    applies = ("applies",) if client.told is not None and not client.is_full else ()
+    applies = ("applies",) if client.unapplied is not None and not client.is_full else ()
     return (*applies, "beats", "loses an answer", "leaves")
 
 
-def said(client: Member) -> dict[str, Any]:
+def heartbeat_fields(client: Member) -> dict[str, Any]:
     joins = {"names": (TOPIC,), "rebalance_ms": REBALANCE_MS} if client.epoch == 0 or client.is_full else {}
     return {"owned": {TOPIC: client.owned} if client.owned else {}, "instance": client.instance, **joins}
 
 
-def beat(node: WalkNode, who: str) -> None:
+def heartbeat(node: WalkNode, who: str) -> None:
     client = node.clients[who]
     assert isinstance(client, Member)
-    reply = node.script.beat(who, client.epoch, **said(client))
+    reply = node.script.heartbeat(who, client.epoch, **heartbeat_fields(client))
     if reply.error is not OK:
         node.clients[who] = Member(instance=client.instance)
         return
-    told = named(reply)
+    unapplied = named(reply)
     node.clients[who] = replace(
         client,
         epoch=reply.member_epoch,
-        told=client.told if told is None else _or_none(frozenset(told.get(TOPIC, ())), client.owned),
+        unapplied=client.unapplied
+        if unapplied is None
+        else _or_none(frozenset(unapplied.get(TOPIC, ())), client.owned),
         is_full=False,
     )
 
@@ -228,15 +230,15 @@ def beat(node: WalkNode, who: str) -> None:
 def lose_answer(node: WalkNode, who: str) -> None:
     client = node.clients[who]
     assert isinstance(client, Member)
-    node.script.beat(who, client.epoch, **said(client))
+    node.script.heartbeat(who, client.epoch, **heartbeat_fields(client))
     node.clients[who] = replace(client, is_full=client.epoch > 0)
 
 
 def apply(node: WalkNode, who: str) -> None:
     client = node.clients[who]
     assert isinstance(client, Member)
-    assert client.told is not None
-    node.clients[who] = replace(client, owned=client.told, told=None)
+    assert client.unapplied is not None
+    node.clients[who] = replace(client, owned=client.unapplied, unapplied=None)
 
 
 def leave(node: WalkNode, who: str) -> None:
@@ -269,10 +271,10 @@ def sync(node: WalkNode, who: str) -> None:
     node.clients[who] = after_answer(replace(client, step="", waiting=node.script.last), answer)
 
 
-def beat_classic(node: WalkNode, who: str) -> None:
+def heartbeat_classic(node: WalkNode, who: str) -> None:
     client = node.clients[who]
     assert isinstance(client, Classic)
-    code = node.script.c_beat(who, client.generation)
+    code = node.script.c_heartbeat(who, client.generation)
     if code is not OK:
         node.clients[who] = refused(client, code)
 
@@ -285,13 +287,13 @@ def leave_classic(node: WalkNode, who: str) -> None:
 
 
 ACTIONS: dict[str, Callable[[WalkNode, str], None]] = {
-    "beats": beat,
+    "beats": heartbeat,
     "loses an answer": lose_answer,
     "applies": apply,
     "leaves": leave,
     "joins": join,
     "syncs": sync,
-    "beats classic": beat_classic,
+    "beats classic": heartbeat_classic,
     "leaves classic": leave_classic,
 }
 
@@ -373,8 +375,8 @@ def _sorted(partitions: Any) -> tuple[int, ...] | None:
     return None if partitions is None else tuple(sorted(partitions))
 
 
-def _or_none(told: frozenset[int], owned: frozenset[int]) -> frozenset[int] | None:
-    return None if told == owned else told
+def _or_none(unapplied: frozenset[int], owned: frozenset[int]) -> frozenset[int] | None:
+    return None if unapplied == owned else unapplied
 
 
 def _ranked(shape: tuple[Any, ...]) -> tuple[Any, ...]:

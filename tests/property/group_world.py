@@ -31,7 +31,7 @@ from rota.protocol.errors import ErrorCode
 
 Record = GroupRecord | OffsetRecord
 CONFIG = GroupConfig(initial_rebalance_delay_ms=100, session_min_ms=1)
-RINGS_MAX = 500
+TIMERS_FIRED_MAX = 500
 COMPARED_MAX = 50  # members of a group that is compared as a whole after each step
 
 
@@ -80,8 +80,8 @@ def without_event(group: Group, event: Event, now_ms: int) -> list[Effect] | Non
     """Decide on a JoinGroup or a SyncGroup as the API does first; None where it lets a step decide."""
     if isinstance(event, Join):
         client, timeouts_ms = (event.client_id, event.client_host), (event.session_ms, event.rebalance_ms)
-        asked = (event.member_id, event.instance_id, client, timeouts_ms, event.protocol_type, event.protocols)
-        return [] if waiting.park_join(group, event.token, *asked, now_ms) else None
+        arguments = (event.member_id, event.instance_id, client, timeouts_ms, event.protocol_type, event.protocols)
+        return [] if waiting.park_join(group, event.token, *arguments, now_ms) else None
     if not isinstance(event, Sync):
         return None
     part = (event.member_id, event.instance_id, event.generation, (event.protocol_type, event.protocol))
@@ -123,7 +123,7 @@ class World:
         self.held: list[tuple[Token, Body]] = []  # answered, not durable
         self.answers: dict[Token, Body] = {}  # delivered
         self.parts: dict[tuple[int, int, MemberId], bytes] = {}  # what was delivered, by life, generation and member
-        self.asked_by: dict[Token, tuple[int, MemberId]] = {}  # who asked for a part, and of which generation
+        self.sync_requests: dict[Token, tuple[int, MemberId]] = {}  # who asked for a part, and of which generation
         self.last_token = 0
 
     # ---- in
@@ -146,12 +146,12 @@ class World:
         if self.group.state is GroupState.DEAD:
             self.group = Group("g", self.config)
 
-    def ring(self, key: str) -> None:
+    def fire(self, key: str) -> None:
         self.now_ms = max(self.now_ms, self.timers.pop(key))
         self.step(TimerFired(key))
 
-    def ring_next(self) -> None:
-        self.ring(min(self.timers, key=lambda key: self.timers[key]))
+    def fire_next(self) -> None:
+        self.fire(min(self.timers, key=lambda key: self.timers[key]))
 
     # ---- out
 
@@ -209,7 +209,7 @@ class World:
     def check_part(self, token: Token, part: bytes) -> None:
         """G2: one member is never given two parts for one generation, nor one that no leader brought."""
         assert part, "every leader here assigns something to everybody"
-        generation, member_id = self.asked_by[token]
+        generation, member_id = self.sync_requests[token]
         assert self.parts.setdefault((self.life, generation, member_id), part) == part
 
     # ---- the world
@@ -231,11 +231,11 @@ class World:
 
     def settle(self) -> None:
         """Let the timers ring until nobody waits (G4: in time)."""
-        for _ in range(RINGS_MAX):
+        for _ in range(TIMERS_FIRED_MAX):
             if not self.waiting:
                 return
             assert self.timers, "somebody waits and no timer will wake the group"
-            self.ring_next()
+            self.fire_next()
         raise AssertionError(f"still waiting: {self.waiting}")
 
     # ---- the laws that hold between steps

@@ -53,7 +53,7 @@ class World:
         )
         self.machine = new_member(config, [CooperativeStickyAssignor() if cooperative else RangeAssignor()])
         self.now_ms = 0
-        self.asks: dict[int, out.SendRequest] = {}
+        self.open_requests: dict[int, out.SendRequest] = {}
         self.timers: dict[str, int] = {}
         self.is_finding = 0
         self.learning: list[int] = []
@@ -77,7 +77,7 @@ class World:
             case out.SendRequest():
                 self.requests(effect)
             case out.CancelRequest(ticket):
-                del self.asks[ticket]
+                del self.open_requests[ticket]
             case out.FindCoordinator():
                 self.is_finding += 1
             case out.RefreshMetadata(ticket):
@@ -96,7 +96,7 @@ class World:
 
     def requests(self, send_request: out.SendRequest) -> None:
         """M3: what is asked names what is true now."""
-        self.asks[send_request.ticket] = send_request
+        self.open_requests[send_request.ticket] = send_request
         assert send_request.node == self.machine.coordinator
         match send_request.request:
             case JoinGroupRequest(member_id=member):
@@ -128,7 +128,7 @@ class World:
 
     def check(self) -> None:
         machine = self.machine
-        kinds = [type(send_request.request) for send_request in self.asks.values()]
+        kinds = [type(send_request.request) for send_request in self.open_requests.values()]
         assert kinds.count(HeartbeatRequest) <= 1
         assert kinds.count(JoinGroupRequest) + kinds.count(SyncGroupRequest) <= 1
         assert self.is_finding <= 1
@@ -143,9 +143,9 @@ class World:
             assert self.is_finding or "retry" in self.timers
         if machine.state is S.CLOSED:
             assert not self.timers
-            assert not self.asks or {type(send_request.request) for send_request in self.asks.values()} == {
-                LeaveGroupRequest
-            }
+            assert not self.open_requests or {
+                type(send_request.request) for send_request in self.open_requests.values()
+            } == {LeaveGroupRequest}
 
     # ---- what the user does
 
@@ -172,12 +172,12 @@ class World:
     # ---- answers
 
     def answer(self, ticket: int, response: Any) -> None:
-        del self.asks[ticket]
+        del self.open_requests[ticket]
         self.step(events.ResponseReceived(ticket, response))
         self.look()
 
     def lose(self, ticket: int, error: KafkaError | None = None) -> None:
-        del self.asks[ticket]
+        del self.open_requests[ticket]
         self.step(events.RequestFailed(ticket, error or Unreachable("gone")))
         self.look()
 
@@ -198,7 +198,7 @@ class World:
         self.step(events.HookDone(run.ticket, error))
         self.look()
 
-    def ring(self) -> None:
+    def fire(self) -> None:
         """The next timer goes off."""
         key = min(self.timers, key=lambda key: self.timers[key])
         self.now_ms = max(self.now_ms, self.timers.pop(key))
@@ -257,8 +257,8 @@ class World:
                 self.found()
             elif self.learning:
                 self.learned()
-            elif self.asks:
-                ticket, send_request = next(iter(self.asks.items()))
+            elif self.open_requests:
+                ticket, send_request = next(iter(self.open_requests.items()))
                 self.answer(ticket, self.good(send_request, leads=True))
             elif "retry" in self.timers:
                 self.now_ms = max(self.now_ms, self.timers.pop("retry"))

@@ -117,11 +117,11 @@ class Coordinator:
                     self._waiting.pop(token)(_response(body))
                 case result.Arm(key, at_ms):
                     self._timers[key] = at_ms
-                    self.time.after(at_ms - self.time.now_ms, lambda key=key, at_ms=at_ms: self._ring(key, at_ms))
+                    self.time.after(at_ms - self.time.now_ms, lambda key=key, at_ms=at_ms: self._fire(key, at_ms))
                 case result.Disarm(key):
                     self._timers.pop(key, None)
 
-    def _ring(self, key: str, at_ms: int) -> None:
+    def _fire(self, key: str, at_ms: int) -> None:
         if self._timers.get(key) == at_ms:
             del self._timers[key]
             self._perform(self.group.step(requests.TimerFired(key), self.time.now_ms))
@@ -175,7 +175,7 @@ class Node:
         self.polling = self.failed = False
         self.working = 0  # the turn of the user's work that is under way
         self.cut_until_ms = 0  # nothing goes there or back before
-        self.heard_ms = 0  # when the coordinator was last heard
+        self.last_received_ms = 0  # when the coordinator was last heard
         self.step(events.MetadataChanged(world.metadata))
         self.step(events.Subscribed(topics))
         self.poll()
@@ -221,7 +221,7 @@ class Node:
                 )
             case out.Arm(key, at_ms):
                 self.timers[key] = at_ms
-                later(at_ms - self.time.now_ms, lambda: self._ring(key, at_ms))
+                later(at_ms - self.time.now_ms, lambda: self._fire(key, at_ms))
             case out.Disarm(key):
                 del self.timers[key]
             case out.RunHook(ticket):
@@ -229,7 +229,7 @@ class Node:
             case out.RaiseInPoll(error):
                 raise AssertionError(f"{self.name} failed") from error
 
-    def _ring(self, key: str, at_ms: int) -> None:
+    def _fire(self, key: str, at_ms: int) -> None:
         if self.timers.get(key) == at_ms:
             del self.timers[key]
             self.step(events.TimerExpired(key))
@@ -245,7 +245,9 @@ class Node:
         def arrive(event: events.Event) -> None:
             if not answered[0] and command.ticket not in self.dropped:
                 answered[0] = True
-                self.heard_ms = self.time.now_ms if isinstance(event, events.ResponseReceived) else self.heard_ms
+                self.last_received_ms = (
+                    self.time.now_ms if isinstance(event, events.ResponseReceived) else self.last_received_ms
+                )
                 self.step(event)
 
         def reply(response: Any) -> None:
@@ -276,7 +278,7 @@ class Members:
         self.metadata = metadata(TOPICS)
         self.has_faults = True
         self.nodes: list[Node] = []
-        self.gone: list[Node] = []
+        self.left: list[Node] = []
         self.names = 0
 
     def come(self) -> None:
@@ -287,7 +289,7 @@ class Members:
     def go(self) -> None:
         if self.nodes:
             node = self.nodes.pop(self.rng.randrange(len(self.nodes)))
-            self.gone.append(node)
+            self.left.append(node)
             node.close()
 
     def grow(self) -> None:
@@ -311,9 +313,9 @@ class Members:
         for a session is no member."""
         holders: dict[TopicPartition, Node] = {}
         present = self.coordinator.group.members.by_id
-        for node in (*self.nodes, *self.gone):
+        for node in (*self.nodes, *self.left):
             if node.m.state in (MemberState.STABLE, MemberState.ASSIGNING, MemberState.REDISCOVERING):
-                assert self.time.now_ms - node.heard_ms <= SESSION_MS, node.name
+                assert self.time.now_ms - node.last_received_ms <= SESSION_MS, node.name
             if node.m.generation >= 0 and node.m.member_id in present:
                 for partition in node.m.owned:
                     other = holders.setdefault(partition, node)
@@ -329,7 +331,7 @@ class Members:
         for node in self.nodes:
             assert node.m.state is MemberState.STABLE
             assert node.m.generation == self.coordinator.group.generation
-        assert all(node.m.state is MemberState.CLOSED and not node.timers for node in self.gone)
+        assert all(node.m.state is MemberState.CLOSED and not node.timers for node in self.left)
         generation = self.coordinator.group.generation
         self.run(2_000)
         assert self.coordinator.group.generation == generation

@@ -80,7 +80,7 @@ class World:
         self.now_ms = 0.0
         limits = Limits(BATCH_BYTES, LINGER_MS, REQUEST_BYTES, DELIVERY_MS)
         self.accumulator = Accumulator(limits, Sequences() if idempotent else None)
-        self.settling = ProduceResults(self.accumulator, 1 << 31, lambda _: 20.0)
+        self.results = ProduceResults(self.accumulator, 1 << 31, lambda _: 20.0)
         self.queues = [self.accumulator.queue(TopicPartition(TOPIC, number)) for number in range(partitions)]
         self.logs = [Log() for _ in range(partitions)]
         self.epochs = [0] * partitions
@@ -119,7 +119,7 @@ class World:
         self.queues[number].lead(node, self.epochs[number])
 
     def pump(self) -> None:
-        self.settling.expire(self.now_ms)
+        self.results.expire(self.now_ms)
         for node in self.accumulator.ready(self.now_ms).nodes:
             while len(self.wires[node]) < self.in_flight_max:
                 batches = self.accumulator.drain(node, self.now_ms)
@@ -138,7 +138,7 @@ class World:
         for batch, raw in zip(flight.batches, flight.raws, strict=True):
             number = batch.queue.partition.partition
             pairs.append((batch, self._done(node, number, raw, refuse if number == refused else 0)))
-        return self.settling.answered(pairs, str(node), NODES, self.now_ms)
+        return self.results.answered(pairs, str(node), NODES, self.now_ms)
 
     def _done(self, node: int, number: int, raw: bytes, refuse: int) -> PartitionProduceResponse:
         if self.leaders[number] != node:
@@ -163,7 +163,7 @@ class World:
                 for batch, raw in zip(flight.batches, flight.raws, strict=True):
                     self.late.append((node, batch.queue.partition.partition, raw))
         for flight in wire:
-            self.settling.unanswered(flight.batches, Unreachable("it broke"), self.now_ms)
+            self.results.unanswered(flight.batches, Unreachable("it broke"), self.now_ms)
 
     def find_late(self, found: bool) -> None:
         """The oldest of these is done after all, or never."""

@@ -39,14 +39,14 @@ def groups(draw: st.DrawFn, *, equal: bool | None = None) -> Group:
 @st.composite
 def subscriptions(draw: st.DrawFn) -> dict[str, MemberSubscription]:
     """Whatever members may say, true or not."""
-    said = {}
+    subscribed = {}
     for member_id in draw(IDS):
         topics = draw(st.lists(st.sampled_from(["t", "u", "missing"]), max_size=3))
         owned, generation_id = draw(st.lists(CLAIMS, max_size=6)), draw(st.integers(-1, 3))
         data = draw(st.one_of(st.none(), st.binary(max_size=30), st.just(remembered(owned, generation_id))))
         instance = draw(st.sampled_from([None, "i1", "i2"]))
-        said[member_id] = MemberSubscription(tuple(topics), tuple(owned), generation_id, instance, None, data)
-    return said
+        subscribed[member_id] = MemberSubscription(tuple(topics), tuple(owned), generation_id, instance, None, data)
+    return subscribed
 
 
 def remembered(owned: list[TopicPartition], generation_id: int) -> bytes | None:
@@ -171,44 +171,44 @@ def test_when_members_join_only_the_partitions_needed_for_balance_move(strategy:
 
 @EVERY
 @QUICK
-@given(said=subscriptions(), counts=COUNTS, data=st.data())
+@given(subscribed=subscriptions(), counts=COUNTS, data=st.data())
 def test_the_order_of_the_members_plays_no_part(
-    strategy: str, said: dict[str, MemberSubscription], counts: dict[str, int], data: st.DataObject
+    strategy: str, subscribed: dict[str, MemberSubscription], counts: dict[str, int], data: st.DataObject
 ) -> None:
-    shuffled = {member_id: said[member_id] for member_id in data.draw(st.permutations(sorted(said)))}
+    shuffled = {member_id: subscribed[member_id] for member_id in data.draw(st.permutations(sorted(subscribed)))}
     topics = infos(counts)
     backwards = dict(reversed(topics.items()))
-    made = for_name(strategy).assign(topics, said).partitions
+    made = for_name(strategy).assign(topics, subscribed).partitions
     assert for_name(strategy).assign(backwards, shuffled).partitions == made
 
 
 @EVERY
 @QUICK
-@given(said=subscriptions(), counts=COUNTS)
+@given(subscribed=subscriptions(), counts=COUNTS)
 def test_with_any_user_data_each_partition_has_one_subscribed_owner(
-    strategy: str, said: dict[str, MemberSubscription], counts: dict[str, int]
+    strategy: str, subscribed: dict[str, MemberSubscription], counts: dict[str, int]
 ) -> None:
-    made = for_name(strategy).assign(infos(counts), said).partitions
-    assert set(made) == set(said)
+    made = for_name(strategy).assign(infos(counts), subscribed).partitions
+    assert set(made) == set(subscribed)
     given_out = [partition for mine in made.values() for partition in mine]
     assert len(given_out) == len(set(given_out))
-    assert all(item.topic in said[member_id].topics for member_id, mine in made.items() for item in mine)
-    wanted = {(topic, n) for item in said.values() for topic in item.topics for n in range(counts.get(topic, 0))}
+    assert all(item.topic in subscribed[member_id].topics for member_id, mine in made.items() for item in mine)
+    wanted = {(topic, n) for item in subscribed.values() for topic in item.topics for n in range(counts.get(topic, 0))}
     assert set(given_out) <= wanted
     assert strategy == "cooperative-sticky" or set(given_out) == wanted
 
 
 @QUICK
-@given(said=subscriptions(), counts=COUNTS)
+@given(subscribed=subscriptions(), counts=COUNTS)
 def test_cooperative_gives_away_nothing_that_another_one_has(
-    said: dict[str, MemberSubscription], counts: dict[str, int]
+    subscribed: dict[str, MemberSubscription], counts: dict[str, int]
 ) -> None:
     """Of several that claim it the one of the newest generation has it."""
-    for member_id, mine in for_name("cooperative-sticky").assign(infos(counts), said).partitions.items():
+    for member_id, mine in for_name("cooperative-sticky").assign(infos(counts), subscribed).partitions.items():
         for partition in mine:
-            others = [m for m, item in said.items() if partition in item.owned and m != member_id]
-            mine_since = said[member_id].generation_id if partition in said[member_id].owned else -9
-            since = [said[other].generation_id for other in others if said[other].generation_id >= 0]
+            others = [m for m, item in subscribed.items() if partition in item.owned and m != member_id]
+            mine_since = subscribed[member_id].generation_id if partition in subscribed[member_id].owned else -9
+            since = [subscribed[other].generation_id for other in others if subscribed[other].generation_id >= 0]
             assert all(mine_since > generation_id for generation_id in since)
 
 

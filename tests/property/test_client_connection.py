@@ -48,8 +48,8 @@ class World:
         self.connection.versions = {12: range(VERSION + 1)}
         self.wire = Wire()
         self.connection.connection_made(self.wire)
-        self.asking: list[asyncio.Task[Any]] = []
-        self.came: list[int] = []  # generations, as the broker read them
+        self.pending: list[asyncio.Task[Any]] = []
+        self.received: list[int] = []  # generations, as the broker read them
         self.owed: deque[bytes] = deque()
         self.sent: list[bytes] = []
         self.full = False
@@ -70,7 +70,7 @@ class World:
                 break
             header, request = read_request(self.wire.written[4 : 4 + size])
             self.wire.written = self.wire.written[4 + size :]
-            self.came.append(request.generation_id)
+            self.received.append(request.generation_id)
             body = response_header(header.correlation_id, 12, VERSION)
             body += codec(HeartbeatResponse, VERSION).encode(HeartbeatResponse(error_code=request.generation_id))
             self.owed.append(len(body).to_bytes(4, "big") + body)
@@ -78,12 +78,12 @@ class World:
     # steps
 
     def send_request(self, _: int) -> None:
-        request = HeartbeatRequest(group_id="g", generation_id=len(self.asking), member_id="m")
-        self.asking.append(asyncio.ensure_future(self.connection.send_request(request, 60)))
+        request = HeartbeatRequest(group_id="g", generation_id=len(self.pending), member_id="m")
+        self.pending.append(asyncio.ensure_future(self.connection.send_request(request, 60)))
 
     def cancel(self, number: int) -> None:
-        if self.asking:
-            self.asking[number % len(self.asking)].cancel()
+        if self.pending:
+            self.pending[number % len(self.pending)].cancel()
 
     def answer(self, number: int) -> None:
         """A few answers, in pieces of a few bytes."""
@@ -132,9 +132,9 @@ def test_every_request_gets_its_own_response(script: list[tuple[str, int]]) -> N
         await world.do(("drain", 0))
         while world.owed:
             await world.do(("answer", 3))
-        requests = list(range(len(world.asking)))
-        assert world.came == requests, "they leave in order, the cancelled ones too"
-        for number, task in enumerate(world.asking):
+        requests = list(range(len(world.pending)))
+        assert world.received == requests, "they leave in order, the cancelled ones too"
+        for number, task in enumerate(world.pending):
             assert task.done(), "nobody waits for ever"
             assert task.cancelled() or task.result().error_code == number
         assert world.connection.is_open
@@ -150,9 +150,9 @@ def test_closing_fails_every_pending_request(script: list[tuple[str, int]]) -> N
     async def play() -> None:
         world = await played(script)
         world.connection.end(Unreachable("over"))
-        await asyncio.gather(*world.asking, return_exceptions=True)
+        await asyncio.gather(*world.pending, return_exceptions=True)
         assert world.wire.aborted or world.ended
-        for number, task in enumerate(world.asking):
+        for number, task in enumerate(world.pending):
             if task.cancelled():
                 continue
             failure = task.exception()

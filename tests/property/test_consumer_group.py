@@ -27,7 +27,7 @@ TOPICS = ("t", "u")
 EXPRESSIONS = st.sampled_from(["", "", "t|u", "u.*", "none"])
 SUBSCRIPTIONS = st.sampled_from([("t",), ("t", "u"), ("u",), ()])
 MEMBERS = ("a", "b", "c", "d")
-SETTLING_ROUNDS_MAX = 20
+ROUNDS_MAX = 20
 
 
 @dataclass
@@ -60,12 +60,12 @@ class Groups(RuleBasedStateMachine):
 
     def send(self, member: str) -> HeartbeatReply:
         client = self.clients[member]
-        says = {"instance": client.instance, "owned": dict(client.owned)}
+        fields = {"instance": client.instance, "owned": dict(client.owned)}
         if client.epoch == 0 or client.is_full:
-            says |= {"names": client.names, "regex": client.regex, "rebalance_ms": REBALANCE_MS}
-        return self.script.beat(member, client.epoch, **says)  # type: ignore[arg-type]
+            fields |= {"names": client.names, "regex": client.regex, "rebalance_ms": REBALANCE_MS}
+        return self.script.heartbeat(member, client.epoch, **fields)  # type: ignore[arg-type]
 
-    def beat(self, member: str) -> None:
+    def heartbeat(self, member: str) -> None:
         """A heartbeat of a client that behaves."""
         client = self.clients[member]
         reply = self.send(member)
@@ -88,14 +88,14 @@ class Groups(RuleBasedStateMachine):
     def a_member_joins(self, member: str, names: tuple[str, ...], regex: str, is_static: bool) -> None:
         if member not in self.clients:
             self.clients[member] = Client(names=names, instance=f"i-{member}" if is_static else None, regex=regex)
-            self.beat(member)
+            self.heartbeat(member)
             self.apply(member)
 
     @precondition(lambda self: self.clients)
     @rule(data=st.data(), applies=st.booleans())
-    def a_member_beats(self, data: st.DataObject, applies: bool) -> None:
+    def a_member_sends_a_heartbeat(self, data: st.DataObject, applies: bool) -> None:
         member = data.draw(st.sampled_from(sorted(self.clients)))
-        self.beat(member)
+        self.heartbeat(member)
         if applies:
             self.apply(member)
 
@@ -133,7 +133,7 @@ class Groups(RuleBasedStateMachine):
         client = self.clients[member]
         client.names = names
         if client.epoch > 0:
-            reply = self.script.beat(
+            reply = self.script.heartbeat(
                 member, client.epoch, names=names, owned=dict(client.owned), instance=client.instance
             )
             if reply.error is ErrorCode.NONE:
@@ -156,7 +156,7 @@ class Groups(RuleBasedStateMachine):
         if epoch in (0, -1, -2) or (client is not None and client.epoch == epoch):
             return
         before, size = durable(self.script.hosted), len(self.script.log)
-        reply = self.script.beat(member, epoch)
+        reply = self.script.heartbeat(member, epoch)
         if reply.error is not ErrorCode.NONE:
             assert (durable(self.script.hosted), len(self.script.log)) == (before, size)
 
@@ -216,16 +216,16 @@ class Groups(RuleBasedStateMachine):
         """Progress: with heartbeats alone the group becomes Stable and every subscribed partition has an owner."""
         if not hasattr(self, "script"):
             return
-        for _ in range(SETTLING_ROUNDS_MAX):
+        for _ in range(ROUNDS_MAX):
             for member in self.clients:
-                self.beat(member)
+                self.heartbeat(member)
                 self.apply(member)
             self.script.advance(3_000)
         if self.script.hosted.consumer is None or not self.script.group.members:
             return
         group = self.script.group
-        gone = set(group.members) - set(self.clients)  # static members that may come back
-        if gone:
+        left = set(group.members) - set(self.clients)  # static members that may come back
+        if left:
             return
         assert group.state is ConsumerGroupState.STABLE
         for name in group.subscribed_topics():

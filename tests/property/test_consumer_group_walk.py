@@ -22,8 +22,8 @@ from tests.property.consumer_group_states import (
     Member,
     WalkNode,
     apply,
-    beat,
-    beat_classic,
+    heartbeat,
+    heartbeat_classic,
     join,
     start,
     sync,
@@ -72,7 +72,7 @@ def check_stale(node: WalkNode) -> None:
     before, size = durable(node.script.hosted), len(node.script.log)
     for who, client in node.clients.items():
         if isinstance(client, Member) and client.epoch > 0:
-            assert node.script.beat(who, NEVER, instance=client.instance).error is not OK, node.path
+            assert node.script.heartbeat(who, NEVER, instance=client.instance).error is not OK, node.path
     assert (durable(node.script.hosted), len(node.script.log)) == (before, size), node.path
 
 
@@ -121,16 +121,16 @@ def is_present(client: Client) -> bool:
 def go_on(node: WalkNode, who: str) -> None:
     client = node.clients[who]
     if isinstance(client, Member):
-        beat(node, who)
-        told = node.clients[who]
-        if isinstance(told, Member) and told.told is not None:
+        heartbeat(node, who)
+        after = node.clients[who]
+        if isinstance(after, Member) and after.unapplied is not None:
             apply(node, who)
     elif client.step in ("join", "out"):
         join(node, who)
     elif client.step == "sync":
         sync(node, who)
     elif client.step:
-        beat_classic(node, who)
+        heartbeat_classic(node, who)
     node.take_answers()
 
 

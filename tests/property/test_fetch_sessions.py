@@ -86,7 +86,7 @@ class Sessions(RuleBasedStateMachine):
         return self._learn(response)
 
     @rule(some=st.sets(partition, min_size=2))
-    def nobody_starves(self, some: set[int]) -> None:
+    def no_partition_starves(self, some: set[int]) -> None:
         """Answers with room for one batch come round to every partition that has records."""
         for index in some:
             self.append(index, 1)

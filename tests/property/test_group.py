@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.property.group_world import RINGS_MAX, World, hard, soft
+from tests.property.group_world import TIMERS_FIRED_MAX, World, hard, soft
 from tests.soak import examples
 
 from rota.coordinator.group.effects import Body, Joined, Synced
@@ -47,7 +47,7 @@ class Groups(RuleBasedStateMachine):
         self.acknowledged: dict[tuple[str, int], int] = {}
         self.committed = 0
 
-    def whom(self, draw: st.DataObject) -> tuple[MemberId, InstanceId | None]:
+    def draw_member(self, draw: st.DataObject) -> tuple[MemberId, InstanceId | None]:
         """Mostly a member there is, with its instance; sometimes an unknown id, a former one, or the wrong instance."""
         there = list(self.world.group.members)
         if there and draw.draw(st.integers(0, 5)):
@@ -105,7 +105,7 @@ class Groups(RuleBasedStateMachine):
     @precondition(lambda self: self.world.group.members)
     @rule(data=st.data())
     def a_member_joins_again(self, data: st.DataObject) -> None:
-        member_id, instance_id = self.whom(data)
+        member_id, instance_id = self.draw_member(data)
         before = self.snapshot()
         event = self.join_of(member_id, instance_id, data)
         if member_id not in self.world.group.members.pending:
@@ -113,7 +113,7 @@ class Groups(RuleBasedStateMachine):
 
     @precondition(lambda self: self.world.group.members)
     @rule(data=st.data())
-    def everybody_joins_again(self, data: st.DataObject) -> None:
+    def all_members_join_again(self, data: st.DataObject) -> None:
         for member in list(self.world.group.members):
             self.world.send_request(self.join_of(member.member_id, member.instance_id, data))
 
@@ -121,31 +121,31 @@ class Groups(RuleBasedStateMachine):
     def a_generation_begins(self, data: st.DataObject, instance: InstanceId | None, syncs: int) -> None:
         """So that not only chance gets as far as an assignment."""
         self.a_new_member_joins(instance, data)
-        self.everybody_joins_again(data)
-        for _ in range(RINGS_MAX):
+        self.all_members_join_again(data)
+        for _ in range(TIMERS_FIRED_MAX):
             if "join" not in self.world.timers or self.world.group.state is not GroupState.PREPARING:
                 break
-            self.world.ring("join")
+            self.world.fire("join")
         if syncs:
-            self.everybody_syncs(but_the_leader=syncs == 2)
+            self.all_members_sync(but_the_leader=syncs == 2)
 
     @precondition(lambda self: self.world.group.members)
     @rule(data=st.data(), lag=LAGS)
     def a_member_syncs(self, data: st.DataObject, lag: int) -> None:
-        member_id, instance_id = self.whom(data)
+        member_id, instance_id = self.draw_member(data)
         before = self.snapshot()
         self.refused_changes_nothing(before, self.sync(member_id, instance_id, lag))
 
     @precondition(lambda self: self.world.group.members)
     @rule(but_the_leader=st.booleans())
-    def everybody_syncs(self, but_the_leader: bool) -> None:
+    def all_members_sync(self, but_the_leader: bool) -> None:
         for member in reversed(list(self.world.group.members)):
             if not but_the_leader or member.member_id != self.world.group.members.leader:
                 self.sync(member.member_id, member.instance_id, 0)
 
     def sync(self, member_id: MemberId, instance_id: InstanceId | None, lag: int) -> Body | None:
         token, generation = self.world.token(), self.world.group.generation - lag
-        self.world.asked_by[token] = (generation, member_id)
+        self.world.sync_requests[token] = (generation, member_id)
         parts = tuple((name, f"{name} by {token}".encode()) for name in self.world.members())
         return self.world.send_request(
             Sync(
@@ -162,7 +162,7 @@ class Groups(RuleBasedStateMachine):
     @precondition(lambda self: self.world.group.members)
     @rule(data=st.data(), lag=LAGS)
     def a_member_is_alive(self, data: st.DataObject, lag: int) -> None:
-        member_id, instance_id = self.whom(data)
+        member_id, instance_id = self.draw_member(data)
         generation = self.world.group.generation - lag
         before = self.snapshot()
         body = self.world.send_request(Heartbeat(self.world.token(), member_id, instance_id, generation))
@@ -173,7 +173,7 @@ class Groups(RuleBasedStateMachine):
         if simple:
             self.commit(MemberId(""), None, -1, topic)
         else:
-            self.commit(*self.whom(data), self.world.group.generation - lag, topic)
+            self.commit(*self.draw_member(data), self.world.group.generation - lag, topic)
 
     def commit(self, member_id: MemberId, instance_id: InstanceId | None, generation: int, topic: str) -> None:
         group = self.world.group
@@ -197,7 +197,7 @@ class Groups(RuleBasedStateMachine):
 
     @precondition(lambda self: self.world.group.members)
     @rule()
-    def everybody_commits(self) -> None:
+    def all_members_commit(self) -> None:
         for member in list(self.world.group.members):
             for topic in TOPICS:
                 self.commit(member.member_id, member.instance_id, self.world.group.generation, topic)
@@ -205,7 +205,7 @@ class Groups(RuleBasedStateMachine):
     @precondition(lambda self: self.world.group.members)
     @rule(data=st.data())
     def members_leave(self, data: st.DataObject) -> None:
-        some = [LeavingMember(*self.whom(data)) for _ in range(data.draw(st.integers(1, 2)))]
+        some = [LeavingMember(*self.draw_member(data)) for _ in range(data.draw(st.integers(1, 2)))]
         self.world.send_request(Leave(self.world.token(), tuple(some)))
 
     @rule(instance=st.sampled_from(["i", "j"]))
@@ -216,14 +216,14 @@ class Groups(RuleBasedStateMachine):
     @rule(topic=st.sampled_from(TOPICS))
     def offsets_are_dropped(self, topic: str) -> None:
         self.world.send_request(DropOffsets(self.world.token(), ((topic, 0),)))
-        self.forget_what_went()
+        self.forget_removed()
 
     @precondition(lambda self: not self.world.group.is_vacant)
     @rule()
     def the_group_is_deleted(self) -> None:
         body = self.world.send_request(DeleteGroup(self.world.token()))
         assert body is not ErrorCode.NONE or self.world.group.is_vacant
-        self.forget_what_went()
+        self.forget_removed()
 
     @precondition(lambda self: not self.world.group.is_vacant)
     @rule(retention_ms=st.sampled_from([0, 300]))
@@ -234,15 +234,15 @@ class Groups(RuleBasedStateMachine):
         self.world.step(ExpireOffsets(retention_ms))
         if state is not GroupState.EMPTY:
             assert kept <= group.offsets.keys()  # O3
-        self.forget_what_went()
+        self.forget_removed()
 
     @rule(topic=st.sampled_from(TOPICS))
     def a_topic_goes(self, topic: str) -> None:
         self.world.step(TopicsDeleted({topic: frozenset()}, self.world.now_ms))
         assert (topic, 0) not in self.world.group.offsets
-        self.forget_what_went()
+        self.forget_removed()
 
-    def forget_what_went(self) -> None:
+    def forget_removed(self) -> None:
         there = self.world.group.offsets
         self.acknowledged = {key: offset for key, offset in self.acknowledged.items() if key in there}
 
@@ -252,13 +252,13 @@ class Groups(RuleBasedStateMachine):
     def time_passes(self, ms: int) -> None:
         until_ms = self.world.now_ms + ms
         while self.world.timers and min(self.world.timers.values()) <= until_ms:
-            self.world.ring_next()
+            self.world.fire_next()
         self.world.now_ms = until_ms
 
     @precondition(lambda self: self.world.timers)
     @rule()
-    def the_next_timer_rings(self) -> None:
-        self.world.ring_next()
+    def the_next_timer_fires(self) -> None:
+        self.world.fire_next()
 
     @rule()
     def the_log_is_flushed(self) -> None:

@@ -239,7 +239,7 @@ def test_all_that_two_members_can_do() -> None:
     states, taken = walk(of_two_members)
     assert states > 100
     # several transitions may happen in one step (a leader that is alone rejoins), but each of these is seen by itself
-    direct = {(old, new) for old, news in TRANSITIONS.items() for new in news if new is not GroupState.DEAD}
+    direct = {(old, new) for old, targets in TRANSITIONS.items() for new in targets if new is not GroupState.DEAD}
     assert direct - {(GroupState.DEAD, GroupState.DEAD)} <= taken
 
 

@@ -104,13 +104,13 @@ class Memberships(RuleBasedStateMachine):
     @precondition(lambda self: self.world.timers)
     @rule()
     def time_passes(self) -> None:
-        self.world.ring()
+        self.world.fire()
 
-    @precondition(lambda self: self.world.asks)
+    @precondition(lambda self: self.world.open_requests)
     @rule(data=st.data(), leads=st.booleans())
     def the_coordinator_agrees(self, data: st.DataObject, leads: bool) -> None:
-        ticket = data.draw(st.sampled_from(sorted(self.world.asks)))
-        send_request = self.world.asks[ticket]
+        ticket = data.draw(st.sampled_from(sorted(self.world.open_requests)))
+        send_request = self.world.open_requests[ticket]
         given = (
             data.draw(st.sets(st.sampled_from(PARTITIONS)))
             if isinstance(send_request.request, SyncGroupRequest)
@@ -118,11 +118,11 @@ class Memberships(RuleBasedStateMachine):
         )
         self.world.answer(ticket, self.world.good(send_request, leads=leads, given=given))
 
-    @precondition(lambda self: self.world.asks)
+    @precondition(lambda self: self.world.open_requests)
     @rule(data=st.data(), code=CODES)
     def the_coordinator_refuses(self, data: st.DataObject, code: ErrorCode) -> None:
-        ticket = data.draw(st.sampled_from(sorted(self.world.asks)))
-        match self.world.asks[ticket].request:
+        ticket = data.draw(st.sampled_from(sorted(self.world.open_requests)))
+        match self.world.open_requests[ticket].request:
             case JoinGroupRequest():
                 self.world.answer(ticket, JoinGroupResponse(error_code=code, member_id="given"))
             case SyncGroupRequest():
@@ -132,21 +132,21 @@ class Memberships(RuleBasedStateMachine):
             case _:
                 self.world.answer(ticket, LeaveGroupResponse(error_code=code))
 
-    @precondition(lambda self: self.world.asks)
+    @precondition(lambda self: self.world.open_requests)
     @rule(data=st.data())
     def the_leader_sends_rubbish(self, data: st.DataObject) -> None:
         syncs = [
             ticket
-            for ticket, send_request in self.world.asks.items()
+            for ticket, send_request in self.world.open_requests.items()
             if isinstance(send_request.request, SyncGroupRequest)
         ]
         if syncs:
             self.world.answer(syncs[0], SyncGroupResponse(assignment=b"\0"))
 
-    @precondition(lambda self: self.world.asks)
+    @precondition(lambda self: self.world.open_requests)
     @rule(data=st.data(), error=ERRORS)
     def a_connection_breaks(self, data: st.DataObject, error: KafkaError) -> None:
-        self.world.lose(data.draw(st.sampled_from(sorted(self.world.asks))), error)
+        self.world.lose(data.draw(st.sampled_from(sorted(self.world.open_requests))), error)
 
     @rule()
     def a_generation_settles(self) -> None:

@@ -148,7 +148,7 @@ class Cluster(RuleBasedStateMachine):
 
     @rule()
     @precondition(lambda self: self.answers)
-    def hear_answer(self) -> None:
+    def receive_answer(self) -> None:
         name, epoch, taken = self.answers.pop(0)
         state = self.brokers[name].state
         if not self.brokers[name].is_up or state.leader_epoch != epoch or state.role is not Role.LEADER:
@@ -236,7 +236,7 @@ class Cluster(RuleBasedStateMachine):
                 assert item[:common] == other[:common]
 
     @invariant()
-    def nobody_waits_past_a_deadline(self) -> None:
+    def no_request_waits_past_a_deadline(self) -> None:
         for broker, _, deadline_ms, _ in self.waiting.values():
             assert broker.is_up
             assert deadline_ms > self.now_ms or broker.state.next_deadline_ms is not None

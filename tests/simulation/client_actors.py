@@ -43,7 +43,7 @@ QUICK: dict[str, Any] = {
     "metadata_max_age_ms": 10_000,
 }
 GIVES_UP = 0.15  # of the awaits
-SESSION_MS, BEAT_MS, POLL_MS = 6_000, 1_500, 12_000
+SESSION_MS, HEARTBEAT_MS, POLL_MS = 6_000, 1_500, 12_000
 
 
 async def impatient(
@@ -161,7 +161,7 @@ class Reader:
             group_instance_id=self.instance,
             auto_offset_reset="earliest",
             session_timeout_ms=SESSION_MS,
-            heartbeat_interval_ms=BEAT_MS,
+            heartbeat_interval_ms=HEARTBEAT_MS,
             max_poll_interval_ms=POLL_MS,
             max_poll_records=self.random.choice((1, 10, 500)),
             partition_assignment_strategy=self.world.strategies,
@@ -183,7 +183,7 @@ class Reader:
             await consumer.close()
             return
         topics = self.random.choice(([self.world.topic], re.compile(self.world.topic)))
-        consumer.subscribe(topics, on_assigned=self._assigned, on_revoked=self._gone, on_lost=self._gone)
+        consumer.subscribe(topics, on_assigned=self._assigned, on_revoked=self._removed, on_lost=self._removed)
         ends_at = self.world.loop.time() + self.random.choice((5.0, 20.0, 60.0))
         while self.world.loop.time() < ends_at or self.world.is_over:
             if self.world.is_read:
@@ -194,13 +194,13 @@ class Reader:
     async def _work(self, consumer: Consumer) -> None:
         how = self.random.random()
         if how < 0.15:
-            record = await self._asked(consumer.getone(), self._one, 1.0)
+            record = await self._polled(consumer.getone(), self._one, 1.0)
             self._one(record)
         elif how < 0.3:
             await self._one_by_one(consumer)
         else:
             most, wait_ms = self.random.choice((None, 1, 7)), self.random.choice((0, 100, 1_000))
-            self._many(await self._asked(consumer.getmany(most, wait_ms), self._many) or {})
+            self._many(await self._polled(consumer.getmany(most, wait_ms), self._many) or {})
         pauses = (0.0, 0.0, 0.05, 1.0, 5.0) if self.random.random() < 0.98 else (POLL_MS / 1000 + 3,)
         await asyncio.sleep(self.random.choice(pauses) if not self.world.is_over else 0.0)
         if self.random.random() < 0.1:
@@ -210,7 +210,7 @@ class Reader:
 
     async def _one_by_one(self, consumer: Consumer) -> None:
         for _ in range(self.random.choice((1, 5))):
-            self._one(await self._asked(consumer.__anext__(), self._one, 1.0))
+            self._one(await self._polled(consumer.__anext__(), self._one, 1.0))
 
     def _move(self, consumer: Consumer) -> None:
         """Go back a little, pause, resume."""
@@ -229,7 +229,7 @@ class Reader:
         if self.world.is_over:
             consumer.resume()
 
-    async def _asked(
+    async def _polled(
         self, call: Coroutine[Any, Any, T], late: Callable[[T], None], seconds: float | None = None
     ) -> T | None:
         """A poll-like call: whoever calls is done with what it has. A call that gives nothing up gives everything."""
@@ -296,7 +296,7 @@ class Reader:
             self.next.pop(partition, None)
         self.world.history.owns(consumer.group, consumer.assignment)
 
-    async def _gone(self, partitions: tuple[TopicPartition, ...]) -> None:
+    async def _removed(self, partitions: tuple[TopicPartition, ...]) -> None:
         for partition in partitions:
             self.next.pop(partition, None)
         self.working = [item for item in self.working if TopicPartition(item.topic, item.partition) not in partitions]

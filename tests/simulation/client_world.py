@@ -41,7 +41,7 @@ PARTITIONS = 3
 WRITERS, READERS = 2, 3
 OFFSET_COMMIT = 8
 
-Say = Callable[[str], None]
+LogLine = Callable[[str], None]
 
 # what may be answered once and must not be seen
 PASSING: dict[int, tuple[int, ...]] = {
@@ -69,8 +69,8 @@ class World:
 
     topic = "t"
 
-    def __init__(self, loop: SimLoop, seed: int, say: Say) -> None:
-        self.loop, self.random, self._say = loop, Random(f"story {seed}"), say
+    def __init__(self, loop: SimLoop, seed: int, log_line: LogLine) -> None:
+        self.loop, self.random, self._log_line = loop, Random(f"story {seed}"), log_line
         self.history = ClientHistory()
         self.partitions = [TopicPartition(self.topic, at) for at in range(PARTITIONS)]
         self.strategies: tuple[str, ...] = self.random.choice(
@@ -95,15 +95,15 @@ class World:
     def bootstrap(self) -> str:
         return self.proxy.bootstrap
 
-    def say(self, line: str) -> None:
-        self._say(f"{self.loop.time():>9.3f} {line}")
+    def log_line(self, line: str) -> None:
+        self._log_line(f"{self.loop.time():>9.3f} {line}")
 
     # ---- the run
 
     async def play(self) -> None:
         async with self._broker() as address, FaultProxy(address) as self.proxy:
             self.address = address
-            self.proxy.on_request = self._heard
+            self.proxy.on_request = self._request_received
             await self._make_topic(address)
             writers = [self.begin(Writer(self, self.name("w"), self._fork()).act) for _ in range(WRITERS)]
             readers = [asyncio.ensure_future(self._members(place)) for place in range(READERS)]
@@ -162,7 +162,7 @@ class World:
             name = self.name("m")
             reader = Reader(self, name, self._fork())
             reader.instance = static
-            self.say(f"{name} comes")
+            self.log_line(f"{name} comes")
             life = self.begin(reader.act, name)
             end = random.random()
             if end < 0.6 and not self.is_over:
@@ -177,11 +177,11 @@ class World:
             else:
                 await life
             self._check_nothing_left(name)
-            self.say(f"{name} has gone")
+            self.log_line(f"{name} has gone")
 
     async def _forget(self, name: str, life: asyncio.Task[None], reader: Reader, seconds: float) -> None:
         """The user's task is cancelled wherever it is, and nobody closes the consumer for a while."""
-        self.say(f"{name} is forgotten for {seconds} s")
+        self.log_line(f"{name} is forgotten for {seconds} s")
         life.cancel()
         await asyncio.wait({life})
         self._lives.pop(name)
@@ -192,7 +192,7 @@ class World:
 
     async def _crash(self, name: str, life: asyncio.Task[None], is_silent: bool) -> None:
         """The process is gone, or its machine: nobody says goodbye."""
-        self.say(f"{name} crashes {'silently' if is_silent else ''}")
+        self.log_line(f"{name} crashes {'silently' if is_silent else ''}")
         await self.loop.crash(name, is_silent=is_silent)
 
     # ---- faults
@@ -200,7 +200,7 @@ class World:
     async def _inject_faults(self) -> None:
         kinds = [
             self._cut,
-            self._hush,
+            self._silence,
             self._move_leader,
             self._move_leader,
             self._move_coordinator,
@@ -224,31 +224,31 @@ class World:
     async def _cut(self) -> None:
         if links := self._links():
             link = self.random.choice(links)
-            self.say(f"a link of {link.who} is cut")
+            self.log_line(f"a link of {link.who} is cut")
             link.cut()
 
-    async def _hush(self) -> None:
+    async def _silence(self) -> None:
         if links := self._links():
             link = self.random.choice(links)
-            self.say(f"a link of {link.who} falls silent")
-            link.hush()
+            self.log_line(f"a link of {link.who} falls silent")
+            link.silence()
 
     async def _move_leader(self) -> None:
         partition, node = self.random.choice(self.partitions), self._node()
-        self.say(f"{partition} moves to {node}")
+        self.log_line(f"{partition} moves to {node}")
         self.proxy.lead(partition, node)
 
     async def _move_coordinator(self) -> None:
         node = self._node()
-        self.say(f"the coordinator moves to {node}")
+        self.log_line(f"the coordinator moves to {node}")
         self.proxy.coordinate("g", node)
 
     async def _vanish(self) -> None:
         nodes = self.random.choice(([self._node()], [self._node()], [1, 2, 3]))
-        self.say(f"{nodes} vanish")
+        self.log_line(f"{nodes} vanish")
         await self.proxy.stop_brokers(*nodes)
         await asyncio.sleep(self.random.choice((0.1, 2.0, 8.0)))
-        self.say(f"{nodes} are back")
+        self.log_line(f"{nodes} are back")
         await self.proxy.start_brokers(*nodes)
 
     async def _lag(self) -> None:
@@ -260,13 +260,13 @@ class World:
     async def _refuse(self) -> None:
         api = self.random.choice(list(PASSING))
         code = self.random.choice(PASSING[api])
-        self.say(f"API {api} will be refused with {code}")
+        self.log_line(f"API {api} will be refused with {code}")
         self.proxy.refuse(api, code, times=self.random.randrange(3) + 1, after=self.random.random() < 0.3)
 
     async def _lose_answer(self) -> None:
         api = self.random.choice([*PASSING, 0, 0, 0])
         fault = self.random.choice((self.proxy.close, self.proxy.swallow, self.proxy.cut))
-        self.say(f"an answer of API {api} will be lost: {fault.__name__}")
+        self.log_line(f"an answer of API {api} will be lost: {fault.__name__}")
         if fault == self.proxy.cut:
             fault(api)
         else:
@@ -276,7 +276,7 @@ class World:
         """The topic gets another partition."""
         if len(self.partitions) < PARTITIONS + 2 and self.random.random() < 0.3:
             count = len(self.partitions) + 1
-            self.say(f"{count} partitions")
+            self.log_line(f"{count} partitions")
             line = await Line.open(self.address)
             wanted = CreatePartitionsTopic(name=self.topic, count=count)
             answer = await line.send_request(CreatePartitionsRequest(topics=(wanted,), timeout_ms=1_000), 1)
@@ -291,7 +291,7 @@ class World:
         return self.random.randrange(3) + 1
 
     def _heal(self) -> None:
-        self.say("everything heals")
+        self.log_line("everything heals")
         self.loop.network.delay_s = 0.002
         for fault in self.proxy.faults:
             fault.end()
@@ -300,7 +300,7 @@ class World:
 
     # ---- laws
 
-    def _heard(self, node: int, request: Any) -> None:
+    def _request_received(self, node: int, request: Any) -> None:
         if request.KEY != OFFSET_COMMIT:
             return
         for topic in request.topics:
@@ -336,7 +336,7 @@ class World:
             self._check_nothing_left(name)
         for writer in self.history.writers:
             reply = writer.acked.keys() | writer.lost.keys()
-            self.say(
+            self.log_line(
                 f"{writer.name}: {writer.sent} sent, {len(writer.acked)} acknowledged, {len(writer.lost)} lost, "
                 f"{writer.sent - len(reply)} given up"
             )
@@ -346,18 +346,18 @@ class World:
         log = {item: await records_of(line, item.partition, self.topic) for item in self.partitions}
         await line.close()
         self.history.check_log(log)
-        self.say(
+        self.log_line(
             f"{sum(map(len, log.values()))} records, {self.history.commits} commits, "
             f"{self.history.rebalances} assignments"
         )
 
 
-def play(seed: int, say: Say = silent) -> World:
+def play(seed: int, log_line: LogLine = silent) -> World:
     """The whole run of a seed, and its laws."""
     worlds: list[World] = []
 
     async def main(loop: SimLoop) -> None:
-        worlds.append(World(loop, seed, say))
+        worlds.append(World(loop, seed, log_line))
         await worlds[0].play()
 
     simulate(seed, main)

@@ -68,7 +68,7 @@ class Administrator:
 
     async def send_request_to(self, process: BrokerProcess, what: str, request: Any, version: int) -> None:
         """Ask this broker; return when it has answered, or has not in time."""
-        self.world.say(f"broker {process.broker_id} is asked to {what}")
+        self.world.log_line(f"broker {process.broker_id} is asked to {what}")
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(TIMEOUT_MS / 1000):  # a broker that died silently never closes a connection
                 line = await Line.open(f"{process.host}:{process.port}")

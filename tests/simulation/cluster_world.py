@@ -30,7 +30,7 @@ from unittest import mock
 
 from tests.chaos.line import Line
 from tests.simulation.client_actors import Writer
-from tests.simulation.client_world import Say, World, silent
+from tests.simulation.client_world import LogLine, World, silent
 from tests.simulation.clients import Loner
 from tests.simulation.cluster_admin import Administrator
 from tests.simulation.group_client import GroupClient
@@ -142,7 +142,7 @@ class BrokerProcess:
         await loop.crash(f"b{self.broker_id}.{self.lives}", is_silent=is_silent)
         for link in loop.network.open_links():
             if link.address[0] == self.host:
-                link.hush() if is_silent else link.cut()
+                link.silence() if is_silent else link.cut()
         loop.network.close_of(self.host)
         if broker is not None:
             broker.storage.abandon()
@@ -166,8 +166,8 @@ class ClusterWorld(World):
 
     settings: dict[str, str] = {}  # of its brokers, beside those of all
 
-    def __init__(self, loop: SimLoop, seed: int, say: Say, folder: Path) -> None:
-        super().__init__(loop, seed, say)
+    def __init__(self, loop: SimLoop, seed: int, log_line: LogLine, folder: Path) -> None:
+        super().__init__(loop, seed, log_line)
         self.shared = SharedTree()
         self.min_isr = self.random.choice((1, 2))
         self.brokers = {broker: BrokerProcess(self, broker, folder / str(broker)) for broker in BROKERS}
@@ -188,13 +188,13 @@ class ClusterWorld(World):
 
     async def play(self) -> None:
         try:
-            await self._story()
+            await self._run()
         finally:
             if self.violations:  # whatever came of it
                 raise self.violations[0]
         assert not self.loop.failures, self.loop.failures
 
-    async def _story(self) -> None:
+    async def _run(self) -> None:
         for process in self.brokers.values():
             process.folder.mkdir()
         await asyncio.gather(*(process.start() for process in self.brokers.values()))
@@ -281,12 +281,14 @@ class ClusterWorld(World):
         up = self._up()
         victims = up if self.random.random() < 0.1 else [self.random.choice(up)]
         is_silent = self.random.random() < 0.3
-        self.say(f"brokers {[victim.broker_id for victim in victims]} are killed {'silently' if is_silent else ''}")
+        self.log_line(
+            f"brokers {[victim.broker_id for victim in victims]} are killed {'silently' if is_silent else ''}"
+        )
         for victim in victims:
             await victim.crash(is_silent=is_silent)
         await asyncio.sleep(self.random.choice((0.0, 0.5, 3.0, 10.0)))
         for victim in victims:
-            self.say(f"broker {victim.broker_id} starts")
+            self.log_line(f"broker {victim.broker_id} starts")
             await victim.start()
 
     async def _cut_power(self) -> None:
@@ -301,10 +303,10 @@ class ClusterWorld(World):
         others = {process.broker_id for process in self._up() if process is not victim}
         if any(others.isdisjoint({*state.isr, *state.elr}) for state in self._all_states()):
             return
-        self.say(f"broker {victim.broker_id} loses power")
+        self.log_line(f"broker {victim.broker_id} loses power")
         await victim.crash(is_silent=True, loses_power=True)
         await asyncio.sleep(self.random.choice((0.0, 0.3, 3.0)))
-        self.say(f"broker {victim.broker_id} starts")
+        self.log_line(f"broker {victim.broker_id} starts")
         await victim.start()
         await asyncio.sleep(5.0)
 
@@ -317,7 +319,7 @@ class ClusterWorld(World):
             victim, other, third = self.random.sample(up, len(up))
             if any(third.broker_id not in state.isr for state in self._all_states()):
                 return
-            self.say(f"broker {victim.broker_id} loses power, broker {other.broker_id} is killed")
+            self.log_line(f"broker {victim.broker_id} loses power, broker {other.broker_id} is killed")
             await victim.crash(is_silent=self.random.random() < 0.5, loses_power=True)
             await asyncio.sleep(self.random.choice((0.0, 0.3, 1.0)))
             starting = asyncio.ensure_future(victim.start())
@@ -330,10 +332,10 @@ class ClusterWorld(World):
 
     async def _restart(self) -> None:
         victim = self.random.choice(self._up())
-        self.say(f"broker {victim.broker_id} is stopped")
+        self.log_line(f"broker {victim.broker_id} is stopped")
         await victim.stop()
         await asyncio.sleep(self.random.choice((0.0, 1.0)))
-        self.say(f"broker {victim.broker_id} starts")
+        self.log_line(f"broker {victim.broker_id} starts")
         await victim.start()
 
     async def _part(self) -> None:
@@ -341,12 +343,12 @@ class ClusterWorld(World):
         item, both = self.random.choice(BROKERS), self.random.random() < 0.5
         others = [broker for broker in BROKERS if broker != item]
         others = others if self.random.random() < 0.5 else others[:1]
-        self.say(f"broker {item} is cut off from {others} {'' if both else 'one way'}")
+        self.log_line(f"broker {item} is cut off from {others} {'' if both else 'one way'}")
         for other in others:
             pair = self.brokers[item].host, self.brokers[other].host
             self.loop.network.block(*(pair if self.random.random() < 0.5 else pair[::-1]), both=both)
         await asyncio.sleep(self.random.choice((0.3, 2.0, 8.0)))
-        self.say("no link is blocked")
+        self.log_line("no link is blocked")
         self.loop.network.blocked.clear()
 
     async def _lose_datagrams(self) -> None:
@@ -362,7 +364,7 @@ class ClusterWorld(World):
         session, kind = process.session, self.random.choice(("suspend", "expire", "hold", "lose", "lose"))
         if session is None:
             return
-        self.say(f"session of broker {process.broker_id}: {kind}")
+        self.log_line(f"session of broker {process.broker_id}: {kind}")
         if kind == "suspend":
             session.do(session.suspend)
             await asyncio.sleep(self.random.choice((0.5, 3.0)))
@@ -386,7 +388,7 @@ class ClusterWorld(World):
         self.is_over = True
 
     def _heal_network(self) -> None:
-        self.say("everything heals")
+        self.log_line("everything heals")
         network = self.loop.network
         network.blocked.clear()
         network.delay_s, network.datagrams.lost, network.datagrams.doubled = 0.002, 0.0, 0.0
@@ -427,7 +429,9 @@ class ClusterWorld(World):
         if state.leader_epoch > self.epochs.get(key, -1):
             self.elections += 1
             elr = f" elr {state.elr}" if state.elr else ""
-            self.say(f"{name}-{state.index}: leader {state.leader} isr {state.isr}{elr} epoch {state.leader_epoch}")
+            self.log_line(
+                f"{name}-{state.index}: leader {state.leader} isr {state.isr}{elr} epoch {state.leader_epoch}"
+            )
         self.epochs[key] = state.leader_epoch
         known = self.leaders.setdefault((*key, state.leader_epoch), leadership)
         assert known == leadership, f"R1: two leaders of {key} in epoch {state.leader_epoch}: {known}, {leadership}"
@@ -480,7 +484,7 @@ class ClusterWorld(World):
         """L1: in the end each replica has what the leader has, and what was acknowledged is in it."""
         logs = await self._logs()
         self.history.check_log(logs)
-        self.say(f"{sum(map(len, logs.values()))} records, {self.elections} elections")
+        self.log_line(f"{sum(map(len, logs.values()))} records, {self.elections} elections")
 
     async def _logs(self) -> dict[TopicPartition, dict[int, bytes]]:
         return {each: await self._check_replicas(each.topic, each.partition) for each in self.partitions}
@@ -517,12 +521,12 @@ def _difference(item: dict[int, bytes], other: dict[int, bytes]) -> list[Any]:
     return [(at, item.get(at), other.get(at)) for at in offsets if item.get(at) != other.get(at)][:5]
 
 
-def play(seed: int, say: Say = silent) -> ClusterWorld:
+def play(seed: int, log_line: LogLine = silent) -> ClusterWorld:
     """The whole run of a seed, and its laws."""
-    return play_in(ClusterWorld, seed, say)
+    return play_in(ClusterWorld, seed, log_line)
 
 
-def play_in(kind: type[W], seed: int, say: Say = silent) -> W:
+def play_in(kind: type[W], seed: int, log_line: LogLine = silent) -> W:
     """The same in a world of that kind."""
     worlds: list[W] = []
     chance = Random(f"chance {seed}")
@@ -530,7 +534,7 @@ def play_in(kind: type[W], seed: int, say: Say = silent) -> W:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rota-sim-")))
 
         async def main(loop: SimLoop) -> None:
-            worlds.append(kind(loop, seed, say, folder))
+            worlds.append(kind(loop, seed, log_line, folder))
             with mock.patch.object(os, "fsync", worlds[0].disks.fsync):
                 await worlds[0].play()
 

@@ -72,7 +72,7 @@ class GroupClient:
             answer = await asyncio.wait_for(line.send(request, version), PATIENCE_S)
         except TimeoutError:
             answer = None
-        self.member.heard(request, answer, self._now_ms())
+        self.member.received(request, answer, self._now_ms())
         return answer
 
     async def _connect(self) -> Line:

@@ -143,7 +143,7 @@ class SimLoop(base_events.BaseEventLoop):
         """The process is gone, or its machine: then nobody is told."""
         for link in self.links_of(who):
             if is_silent:
-                link.hush()
+                link.silence()
             else:
                 link.cut()
         self.dead.add(who)

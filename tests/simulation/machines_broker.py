@@ -88,7 +88,7 @@ class Life:
         self.replication = Replication(self)
         self.swim = Swim(broker_id, SWIM, b"of the simulation", Random(self.heap.random.random()))
         self.groups = GroupHost(self)
-        self.hang_ups: dict[Callable[[], None], None] = {}  # of clients that wait for an answer
+        self.disconnects: dict[Callable[[], None], None] = {}  # of clients that wait for an answer
 
     @property
     def is_dead(self) -> bool:

@@ -62,10 +62,12 @@ class Producer:
         leader, epoch = self.world.find("t")
         if epoch >= self._leader_epoch or self._leader == CLIENT:
             self._leader, self._leader_epoch = leader, epoch
-        heard = partial(self._heard, batch, batch is self.in_flight[0])
-        self.world.request(CLIENT, self._leader, lambda life, reply: life.produce(batch.data, reply), heard, REQUEST_MS)
+        received = partial(self._received, batch, batch is self.in_flight[0])
+        self.world.request(
+            CLIENT, self._leader, lambda life, reply: life.produce(batch.data, reply), received, REQUEST_MS
+        )
 
-    def _heard(self, batch: Batch, is_first: bool, answer: tuple[ErrorCode, int] | None) -> None:
+    def _received(self, batch: Batch, is_first: bool, answer: tuple[ErrorCode, int] | None) -> None:
         if answer is not None and answer[0] is ErrorCode.NONE:
             self.world.laws.acked(batch.values, answer[1])
             batch.is_acknowledged = self._is_known = True
@@ -91,19 +93,19 @@ class GroupClient:
         if self.member.state == "left":
             self.member.state, self.member.member_id = "outside", ""
         request, version = self.member.next(self.world.heap.now_ms)
-        self.send_request(coordinator, request, version, partial(self._heard, request))
+        self.send_request(coordinator, request, version, partial(self._received, request))
 
-    def send_request(self, coordinator: int, request: Any, version: int, heard: Any) -> None:
+    def send_request(self, coordinator: int, request: Any, version: int, received: Any) -> None:
         self.world.request(
             CLIENT,
             coordinator,
             lambda life, reply: life.serve_group(request, version, self.name, reply),
-            heard,
+            received,
             PATIENCE_MS,
         )
 
-    def _heard(self, request: Any, answer: Any) -> None:
-        self.member.heard(request, answer, self.world.heap.now_ms)
+    def _received(self, request: Any, answer: Any) -> None:
+        self.member.received(request, answer, self.world.heap.now_ms)
         error = None if answer is None else error_of(answer)
         self.answers += answer is not None and error not in MOVED
         pause_ms = RETRY_MS if error is None or error in MOVED else self.world.heap.random.uniform(0, 300)

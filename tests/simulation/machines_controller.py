@@ -94,7 +94,7 @@ class ControllerTask:
                 await self.node.claim(controller)
                 continue
             if controller.is_mine and controller.epoch != self._known_epoch:
-                self.life.world.say(f"controller {self.life.broker_id} epoch {controller.epoch}")
+                self.life.world.log_line(f"controller {self.life.broker_id} epoch {controller.epoch}")
                 self._known_epoch, self._known = controller.epoch, {}
             self.controller = controller
 
@@ -160,7 +160,7 @@ class ControllerTask:
             await self.image.load()
             raise
         for broker in sorted(dead):
-            self.life.world.say(f"broker {broker} is fenced by {self.life.broker_id}")
+            self.life.world.log_line(f"broker {broker} is fenced by {self.life.broker_id}")
             self._fenced[broker] = epochs[broker]
             self.fencing.fenced(broker, self.life.now_ms())
         for topic, state, after in decided:

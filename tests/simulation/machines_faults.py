@@ -63,7 +63,7 @@ class Faults:
     def _start_later(self, broker: int) -> None:
         def start() -> None:
             if self.world.lives[broker] is None:
-                self.world.say(f"broker {broker} starts")
+                self.world.log_line(f"broker {broker} starts")
                 self.world.start(broker)
 
         self._later(self.random.choice((0.0, 100.0, 800.0, 3_000.0)), start)
@@ -72,12 +72,12 @@ class Faults:
         life = self._victim()
         if life is not None:
             is_silent = self.random.random() < 0.3
-            self.world.say(f"broker {life.broker_id} is killed{' silently' if is_silent else ''}")
+            self.world.log_line(f"broker {life.broker_id} is killed{' silently' if is_silent else ''}")
             self.world.kill(life, is_silent=is_silent)
             self._start_later(life.broker_id)
 
     def _kill_all(self) -> None:
-        self.world.say("all brokers are killed")
+        self.world.log_line("all brokers are killed")
         for life in self.world.up():
             self.world.kill(life)
             self._start_later(life.broker_id)
@@ -85,7 +85,7 @@ class Faults:
     def _stop(self) -> None:
         life = self._victim()
         if life is not None and life.has_joined:
-            self.world.say(f"broker {life.broker_id} is stopped")
+            self.world.log_line(f"broker {life.broker_id} is stopped")
             life.run(lambda: life.tasks.spawn(life.stop()))
             self._start_later(life.broker_id)
             self._later(3_500, lambda: self.world.lives[life.broker_id] is None and self.world.start(life.broker_id))
@@ -94,7 +94,7 @@ class Faults:
         life = self._victim()
         if life is not None:
             ms = self.random.choice((50.0, 300.0, 1_000.0, 2_500.0))
-            self.world.say(f"broker {life.broker_id} is frozen for {ms:.0f} ms")
+            self.world.log_line(f"broker {life.broker_id} is frozen for {ms:.0f} ms")
             life.freeze(ms)
 
     def _cut_power(self) -> None:
@@ -116,7 +116,7 @@ class Faults:
         ):
             self._is_calm = False
             return
-        self.world.say(f"broker {life.broker_id} loses power")
+        self.world.log_line(f"broker {life.broker_id} loses power")
         self.world.cut_power(life)
         self._start_later(life.broker_id)
         self._await_return(life.broker_id)
@@ -126,7 +126,7 @@ class Faults:
     def _kill_another(self, life: Life) -> None:
         """CM5. The third broker has all."""
         if not life.is_dead:
-            self.world.say(f"broker {life.broker_id} is killed meanwhile")
+            self.world.log_line(f"broker {life.broker_id} is killed meanwhile")
             self.world.kill(life, is_silent=self.random.random() < 0.5)
             self._start_later(life.broker_id)
 
@@ -156,7 +156,7 @@ class Faults:
         one = self.random.choice(brokers)
         others = [other for other in brokers if other != one][: self.random.choice((1, 2))]
         way = self.random.choice(("is not heard", "does not hear", "neither"))
-        self.world.say(f"broker {one}: {way} by {others}")
+        self.world.log_line(f"broker {one}: {way} by {others}")
         for other in others:
             if way != "does not hear":
                 self.world.network.blocked.add((one, other))
@@ -169,7 +169,7 @@ class Faults:
         network.lost = self.random.choice((0.0, 0.02, 0.2))
         network.doubled = self.random.choice((0.0, 0.3))
         network.late = self.random.choice((0.0, 0.05, 0.3))
-        self.world.say(f"messages: {network.lost} lost, {network.doubled} doubled, {network.late} late")
+        self.world.log_line(f"messages: {network.lost} lost, {network.doubled} doubled, {network.late} late")
 
     def _calm(self) -> None:
         network = self.world.network
@@ -181,20 +181,20 @@ class Faults:
         life = self._victim()
         if life is not None:
             ms = self.random.choice((20.0, 400.0, 2_000.0, 4_500.0))
-            self.world.say(f"broker {life.broker_id} cannot reach the store for {ms:.0f} ms")
+            self.world.log_line(f"broker {life.broker_id} cannot reach the store for {ms:.0f} ms")
             life.store.disconnect()
             self._later(ms, lambda: life.run(life.store.reconnect))
 
     def _expire(self) -> None:
         life = self._victim()
         if life is not None:
-            self.world.say(f"the session of broker {life.broker_id} ends")
+            self.world.log_line(f"the session of broker {life.broker_id} ends")
             life.store.expire()
 
     def _lose_answer(self) -> None:
         life = self._victim()
         if life is not None:
-            self.world.say(f"broker {life.broker_id} loses its next answer of the store")
+            self.world.log_line(f"broker {life.broker_id} loses its next answer of the store")
             life.store.lose_next_answer()
 
     # ---- disks and clocks

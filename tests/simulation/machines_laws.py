@@ -60,7 +60,7 @@ class Laws:
         assert epoch >= self.epochs[name], f"R1: the leader epoch of {name} went back: {state}"
         if epoch > self.epochs[name]:
             self.elections += 1
-            self.world.say(f"{name}: leader {state.leader} isr {state.isr} elr {state.elr} epoch {epoch}")
+            self.world.log_line(f"{name}: leader {state.leader} isr {state.isr} elr {state.elr} epoch {epoch}")
         self.epochs[name] = epoch
         known = self.leaders.setdefault((name, epoch), leadership)
         assert known == leadership, f"R1: two leaders of {name} in epoch {epoch}: {known}, {leadership}"

@@ -155,8 +155,8 @@ class Replication:
         )
 
     def _position(self, partition: Partition) -> FetchPartition:
-        log, tells = partition.log, self.life.world.tells_high_watermark
-        more = {"high_watermark": partition.state.high_watermark} if tells else {}
+        log, sends = partition.log, self.life.world.sends_high_watermark
+        more = {"high_watermark": partition.state.high_watermark} if sends else {}
         return FetchPartition(
             partition=0,
             current_leader_epoch=partition.leader_epoch,
@@ -201,7 +201,7 @@ class Replication:
             self.life.ticks.append(answer)
 
         watches = [partition.watch_appends(soon)]
-        if self.life.world.tells_high_watermark:
+        if self.life.world.sends_high_watermark:
             watches.append(partition.watch(soon))
         self.life.tasks.after(WAIT_MS, answer)
 

@@ -40,7 +40,7 @@ HEALED_MS: Final = 30_000
 SESSION_MS: Final = 1_500  # of members
 LOOK_MS: Final = 100
 
-Say = Callable[[str], None]
+LogLine = Callable[[str], None]
 
 
 def silent(line: str) -> None:
@@ -50,12 +50,12 @@ def silent(line: str) -> None:
 class MachinesWorld:
     """`play` plays the run of a seed; it raises AssertionError when a law is broken."""
 
-    def __init__(self, seed: int, say: Say = silent) -> None:
-        self.heap, self._say, self.is_over = Heap(seed), say, False
+    def __init__(self, seed: int, log_line: LogLine = silent) -> None:
+        self.heap, self._log_line, self.is_over = Heap(seed), log_line, False
         random = self.random = self.heap.random
         self.min_isr = random.choice((1, 2, 2))
         self.flushes = random.random() < 0.3
-        self.tells_high_watermark = random.random() < 0.5
+        self.sends_high_watermark = random.random() < 0.5
         self.lives: dict[int, Life | None] = dict.fromkeys(BROKERS)
         self.topics = {name: self._topic(name, number) for number, name in enumerate(TOPICS)}
         self.network, self.laws = Network(self.heap), Laws(self)
@@ -81,8 +81,8 @@ class MachinesWorld:
         members.append(Member("g", trace, random, session_ms=SESSION_MS, instance="i"))
         return [*members, Loner("loners", trace, random)]
 
-    def say(self, line: str) -> None:
-        self._say(f"{self.heap.now_ms:>8.1f} {line}")
+    def log_line(self, line: str) -> None:
+        self._log_line(f"{self.heap.now_ms:>8.1f} {line}")
 
     # ---- the run
 
@@ -100,7 +100,7 @@ class MachinesWorld:
         self.faults.begin(RUN_MS)
         self._run(RUN_MS)
         self.is_over = True
-        self.say("everything heals")
+        self.log_line("everything heals")
         self.faults.heal()
         self._check_progress()
         self.trace.check()
@@ -135,13 +135,13 @@ class MachinesWorld:
         reader = GroupClient(self, Loner("g", self.trace, self.random), "reader")
         request = reader.member.fetch(self.heap.now_ms)
 
-        def heard(answer: Any) -> None:
-            reader.member.heard(request, answer, self.heap.now_ms)
+        def received(answer: Any) -> None:
+            reader.member.received(request, answer, self.heap.now_ms)
             read[0] = answer is not None and not answer.error_code
             if not read[0]:
                 self.heap.after(200, lambda: self._read_offsets(read))
 
-        reader.send_request(self.find(CONSUMER_OFFSETS)[0], request, 7, heard)
+        reader.send_request(self.find(CONSUMER_OFFSETS)[0], request, 7, received)
 
     def is_settled(self) -> bool:
         if len(self.up()) < len(BROKERS) or any(producer.in_flight for producer in self.producers):
@@ -168,16 +168,16 @@ class MachinesWorld:
         life.disk.end_truncations(self.random)
         self.lives[life.broker_id] = None
         life.store.disconnect()
-        hang_ups, life.hang_ups = life.hang_ups, {}
-        for hang_up in hang_ups:
-            hang_up()
+        disconnects, life.disconnects = life.disconnects, {}
+        for disconnect in disconnects:
+            disconnect()
         if self.is_over:
             self.start(life.broker_id)
 
     def kill(self, life: Life, *, is_silent: bool = False) -> None:
         """SIGKILL; silently: a host that is gone, so that the others only hear nothing more."""
         if is_silent:
-            life.hang_ups.clear()
+            life.disconnects.clear()
         self.end(life)
 
     def cut_power(self, life: Life) -> None:
@@ -210,35 +210,35 @@ class MachinesWorld:
         source: int,
         to: int,
         serve: Callable[[Life, Callable[[Any], None]], None],
-        heard: Callable[[Any], None],
+        received: Callable[[Any], None],
         timeout_ms: float,
     ) -> None:
         """One request on a connection of its own; `heard` gets the answer, or None when there will be none."""
-        life, is_heard = self.lives[to], False
+        life, is_received = self.lives[to], False
 
-        def hear(answer: Any) -> None:
-            nonlocal is_heard
-            if not is_heard:
-                is_heard = True
+        def receive(answer: Any) -> None:
+            nonlocal is_received
+            if not is_received:
+                is_received = True
                 if life is not None:
-                    life.hang_ups.pop(hang_up, None)
-                heard(answer)
+                    life.disconnects.pop(disconnect, None)
+                received(answer)
 
-        def hang_up() -> None:
-            self.heap.after(1.0, lambda: hear(None))
+        def disconnect() -> None:
+            self.heap.after(1.0, lambda: receive(None))
 
         def reply(answer: Any) -> None:
             assert life is not None
             assert not life.is_dead, "a dead process answers"
-            self.network.send(to, source, lambda: hear(answer))
+            self.network.send(to, source, lambda: receive(answer))
 
-        self.heap.after(timeout_ms, lambda: hear(None))
+        self.heap.after(timeout_ms, lambda: receive(None))
         if life is not None:
-            life.hang_ups[hang_up] = None
+            life.disconnects[disconnect] = None
             serving = partial(serve, life, reply)
             self.network.send(source, to, lambda: life.run(lambda: life.serve(serving)))
         elif (source, to) not in self.network.blocked:
-            hang_up()
+            disconnect()
 
     def send_request(
         self,
@@ -263,9 +263,9 @@ class MachinesWorld:
         self.network.send(source, to, arrive, is_datagram=True)
 
 
-def play(seed: int, say: Say = silent) -> MachinesWorld:
+def play(seed: int, log_line: LogLine = silent) -> MachinesWorld:
     """The whole run of a seed, and its laws."""
-    return MachinesWorld(seed, say).play()
+    return MachinesWorld(seed, log_line).play()
 
 
 def main(first: int, last: int) -> int:

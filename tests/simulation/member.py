@@ -30,14 +30,14 @@ TOPIC = "t"
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\0\0\0\0"  # consumer protocol v0, topic "t"
 VERSIONS = {8: 8, 9: 7, 11: 9, 12: 4, 13: 5, 14: 5}
 # answers after which nobody knows whether the request was carried out
-IN_DOUBT = {
+MAYBE_DONE = {
     ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 }
 
-Ask = tuple[Any, int]  # a request and its version
+VersionedRequest = tuple[Any, int]  # a request and its version
 
 
 @dataclass
@@ -118,7 +118,7 @@ class Member:
 
     # ---- what to ask
 
-    def next(self, now: float) -> Ask:
+    def next(self, now: float) -> VersionedRequest:
         match self.state:
             case "outside":
                 request = self.join()
@@ -186,7 +186,7 @@ class Member:
 
     # ---- what was answered
 
-    def heard(self, request: Any, answer: Any | None, now: float) -> None:
+    def received(self, request: Any, answer: Any | None, now: float) -> None:
         """`answer` None: nobody knows whether the request arrived."""
         ops, self._ops = self._ops, []
         if answer is None:
@@ -214,7 +214,7 @@ class Member:
                 op.done = now
                 if 0 <= generation < self._newest:
                     self.trace.stale.append(f"{op} in generation {generation}, after {self._newest} was told of")
-            elif error not in IN_DOUBT:
+            elif error not in MAYBE_DONE:
                 self.trace.refused(self.group, partition, op)
         self._obey(error, now)
 
@@ -246,7 +246,7 @@ class Member:
             self.state = "outside"  # a leader that knew it deals something to everybody; this one was dealt nothing
 
     def _obey(self, error: ErrorCode, now: float) -> None:
-        if error is ErrorCode.NONE or error in IN_DOUBT:
+        if error is ErrorCode.NONE or error in MAYBE_DONE:
             return
         if error not in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
             self.member_id = ""

@@ -52,7 +52,7 @@ class Network:
         server = self._listening[where] = Server(self, made, where)
         return server
 
-    def gone(self, where: Address) -> None:
+    def closed(self, where: Address) -> None:
         self._listening.pop(where, None)
 
     async def connect(self, made: Callable[[], Any], where: Address) -> tuple[Any, Any]:
@@ -80,7 +80,7 @@ class Network:
         self.blocked |= {(here, there), (there, here)} if both else {(here, there)}
         for link in self.open_links():
             if {link.client_host, link.address[0]} == {here, there}:
-                link.hush()
+                link.silence()
 
     def is_blocked(self, here: str, there: str) -> bool:
         """Whether no connection can be made between them."""
@@ -121,7 +121,7 @@ class Link:
                 end.inbox.clear()
                 end.break_off(ConnectionResetError(104, "cut"))
 
-    def hush(self) -> None:
+    def silence(self) -> None:
         """Nothing arrives any more, in either direction, and nobody is told."""
         self.is_silent = True
 
@@ -137,7 +137,7 @@ class End(asyncio.Transport):
         self.other: End
         self.protocol: Any = None
         self.inbox: deque[bytes] = deque()  # arrived, not read
-        self.is_lost = self._is_closing = self._said_all = self._reads_not = self._is_choked = False
+        self.is_lost = self._is_closing = self._is_eof = self._reads_not = self._is_choked = False
         self._on_the_way = 0  # bytes that we sent and the other end has not read
         self._high, self._low = HIGH_WATER_BYTES, HIGH_WATER_BYTES // 4
         self._arrives_at = 0.0
@@ -181,14 +181,14 @@ class End(asyncio.Transport):
         return True
 
     def write_eof(self) -> None:
-        if not self._said_all:
-            self._said_all = True
+        if not self._is_eof:
+            self._is_eof = True
             if not self.link.is_silent:
                 self._later(self.other, self.other._arrive, b"")
 
     def write(self, data: Any) -> None:
         data = bytes(data)
-        if self.is_lost or self._said_all or not data:
+        if self.is_lost or self._is_eof or not data:
             return
         self.loop.trace.update(data)
         self._on_the_way += len(data)
@@ -215,7 +215,7 @@ class End(asyncio.Transport):
         self.loop.call_soon(self._lost, None, context=self.context)
 
     def abort(self) -> None:
-        self._is_closing = self._said_all = True
+        self._is_closing = self._is_eof = True
         if not self.link.is_silent:
             self._later(self.other, self.other._reset)
         self.loop.call_soon(self._lost, None, context=self.context)
@@ -269,7 +269,7 @@ class End(asyncio.Transport):
     def _lost(self, why: Exception | None) -> None:
         if self.is_lost:
             return
-        self.is_lost = self._is_closing = self._said_all = True
+        self.is_lost = self._is_closing = self._is_eof = True
         self.inbox.clear()
         self.protocol.connection_lost(why)
 
@@ -293,7 +293,7 @@ class Server:
     async def start_serving(self) -> None: ...
 
     def close(self) -> None:
-        self._network.gone(self.where)
+        self._network.closed(self.where)
 
     async def wait_closed(self) -> None: ...
 
@@ -313,7 +313,7 @@ class Datagrams:
         protocol.connection_made(end)
         return end, protocol
 
-    def gone(self, end: DatagramEnd) -> None:
+    def closed(self, end: DatagramEnd) -> None:
         if self._bound.get(end.where) is end:
             del self._bound[end.where]
 
@@ -358,7 +358,7 @@ class DatagramEnd(asyncio.DatagramTransport):
     def close(self) -> None:
         if not self._is_closing:
             self._is_closing = True
-            self._datagrams.gone(self)
+            self._datagrams.closed(self)
             loop = self._datagrams.network.loop
             if not loop.is_closed():
                 loop.call_soon(self.protocol.connection_lost, None, context=self.context)

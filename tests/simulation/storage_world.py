@@ -24,7 +24,7 @@ from typing import Any
 from unittest import mock
 
 from tests.chaos.line import Line
-from tests.simulation.client_world import Say, silent
+from tests.simulation.client_world import LogLine, silent
 from tests.simulation.cluster_world import BROKERS, HEALING_S, BrokerProcess, ClusterWorld, play_in
 from tests.simulation.loop import SimLoop
 
@@ -75,8 +75,8 @@ class StorageWorld(ClusterWorld):
 
     commits_take_time = True
 
-    def __init__(self, loop: SimLoop, seed: int, say: Say, folder: Path) -> None:
-        super().__init__(loop, seed, say, folder)
+    def __init__(self, loop: SimLoop, seed: int, log_line: LogLine, folder: Path) -> None:
+        super().__init__(loop, seed, log_line, folder)
         self.files = {broker: FaultyFiles(Random(f"files {seed} {broker}")) for broker in BROKERS}
         for broker, process in self.brokers.items():
             process.system = self.files[broker]
@@ -126,12 +126,12 @@ class StorageWorld(ClusterWorld):
         await self._with(self.random.choice(BROKERS), "has no room", is_full=True)
 
     async def _with(self, broker: int, what: str, *, is_full: bool = False, broken: str = "") -> None:
-        self.say(f"the disk of broker {broker} {what}")
+        self.log_line(f"the disk of broker {broker} {what}")
         files = self.files[broker]
         files.is_full, files.broken = is_full, broken
         await asyncio.sleep(self.random.choice((0.3, 2.0, 6.0)))
         files.is_full, files.broken = False, ""
-        self.say(f"the disk of broker {broker} works again")
+        self.log_line(f"the disk of broker {broker} works again")
         await asyncio.sleep(NOTICED_S)
 
     async def _lose_disk(self) -> None:
@@ -141,12 +141,12 @@ class StorageWorld(ClusterWorld):
             others = {process.broker_id for process in self._up() if process is not victim}
             if any(others.isdisjoint(state.isr) for name, state in self.named_states() if name != UNCLEAN):
                 return
-            self.say(f"broker {victim.broker_id} loses its disk")
+            self.log_line(f"broker {victim.broker_id} loses its disk")
             await victim.crash(is_silent=self.random.random() < 0.5)
             shutil.rmtree(victim.folder)
             victim.folder.mkdir()
             await asyncio.sleep(self.random.choice((0.0, 0.3, 3.0)))
-            self.say(f"broker {victim.broker_id} starts")
+            self.log_line(f"broker {victim.broker_id} starts")
             await victim.start()
             await asyncio.sleep(NOTICED_S)
 
@@ -156,7 +156,7 @@ class StorageWorld(ClusterWorld):
             if len(self._up()) < len(BROKERS):
                 return
             last, *others = self.random.sample(self._up(), len(BROKERS))
-            self.say(f"only broker {last.broker_id}, which misses records, will be left")
+            self.log_line(f"only broker {last.broker_id}, which misses records, will be left")
             await last.crash(is_silent=False)
             if not await self._becomes(lambda state: last.broker_id not in state.isr):
                 await last.start()  # nobody else leads the topic: a disk was lost shortly before
@@ -187,7 +187,7 @@ class StorageWorld(ClusterWorld):
         """The time of day of one broker is set."""
         process = self.random.choice(list(self.brokers.values()))
         process.skew_s += self.random.choice((-86_400.0, -600.0, 600.0, 86_400.0))
-        self.say(f"the clock of broker {process.broker_id} is {process.skew_s} s off")
+        self.log_line(f"the clock of broker {process.broker_id} is {process.skew_s} s off")
 
     async def _expire_within_write(self) -> None:
         """TW1. The session of a broker ends between the commits of a creation or a deletion."""
@@ -195,7 +195,7 @@ class StorageWorld(ClusterWorld):
         if not up or (session := (process := self.random.choice(up)).session) is None:
             return
         count = self.random.randint(1, 3)
-        self.say(f"the session of broker {process.broker_id} ends after {count} commits")
+        self.log_line(f"the session of broker {process.broker_id} ends after {count} commits")
         session.expire_after(count)
         await self._produce_large(process)
         self.expired += session.expired_within
@@ -252,7 +252,7 @@ class StorageWorld(ClusterWorld):
         await self._check_replicas(UNCLEAN, 0)
 
 
-def play(seed: int, say: Say = silent) -> StorageWorld:
+def play(seed: int, log_line: LogLine = silent) -> StorageWorld:
     """The whole run of a seed, and its laws."""
     with mock.patch.object(commits, "OPS_PER_COMMIT_MAX", OPS_PER_COMMIT):
-        return play_in(StorageWorld, seed, say)
+        return play_in(StorageWorld, seed, log_line)

@@ -44,11 +44,11 @@ async def echoed(loop: SimLoop, sizes: list[int]) -> tuple[bytes, bytes, list[fl
 
     server = await asyncio.start_server(echo, *WHERE)
     reader, writer = await asyncio.open_connection(*WHERE)
-    sent, came, times = b"", b"", list[float]()
+    sent, received, times = b"", b"", list[float]()
     for size in sizes:
         sent += (more := random.randbytes(size))
         writer.write(more)
-        came += await reader.readexactly(size)
+        received += await reader.readexactly(size)
         times.append(loop.time())
     writer.write_eof()
     assert await reader.read() == b""
@@ -57,25 +57,25 @@ async def echoed(loop: SimLoop, sizes: list[int]) -> tuple[bytes, bytes, list[fl
     server.close()
     await asyncio.sleep(1)
     assert not loop.network.open_links()
-    return sent, came, times
+    return sent, received, times
 
 
 @pytest.mark.parametrize("chance", range(5))
 def test_bytes_arrive_in_order_and_a_seed_reproduces_its_run(chance: int) -> None:
     sizes = [1, 10, 100_000, 3, 300_000]
-    sent, came, times = simulate(chance, lambda loop: echoed(loop, sizes))
-    assert came == sent
-    assert simulate(chance, lambda loop: echoed(loop, sizes)) == (sent, came, times)
+    sent, received, times = simulate(chance, lambda loop: echoed(loop, sizes))
+    assert received == sent
+    assert simulate(chance, lambda loop: echoed(loop, sizes)) == (sent, received, times)
     assert simulate(chance + 1, lambda loop: echoed(loop, sizes))[2] != times
 
 
 class Notice(asyncio.Protocol):
     def __init__(self) -> None:
         self.lost: list[Exception | None] = []
-        self.came = b""
+        self.received = b""
 
     def data_received(self, data: bytes) -> None:
-        self.came += data
+        self.received += data
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost.append(exc)
@@ -100,7 +100,7 @@ def test_a_cut_closes_both_sides_and_loses_bytes_in_flight() -> None:
         transport.link.cut()
         await asyncio.sleep(1)
         assert [type(why) for why in client.lost + server.lost] == [ConnectionResetError] * 2
-        assert server.came == b""
+        assert server.received == b""
 
     simulate(1, main)
 
@@ -108,10 +108,10 @@ def test_a_cut_closes_both_sides_and_loses_bytes_in_flight() -> None:
 def test_a_silent_link_closes_no_connection() -> None:
     async def main(loop: SimLoop) -> None:
         transport, client, server = await pair(loop)
-        transport.link.hush()
+        transport.link.silence()
         transport.write(b"never")
         await asyncio.sleep(100)
-        assert (client.lost, server.lost, server.came) == ([], [], b"")
+        assert (client.lost, server.lost, server.received) == ([], [], b"")
         transport.abort()
         await asyncio.sleep(100)
         assert (client.lost, server.lost) == ([None], [])

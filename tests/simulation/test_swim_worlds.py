@@ -144,9 +144,9 @@ def test_members_agree_while_brokers_join_and_leave(swim_seed: int) -> None:
     world.publish()
     world.network = Network()
     world.run(2_000 + detection_ms(world))
-    gone = [broker_id for broker_id in world.nodes if broker_id not in world.alive()]
+    dead = [broker_id for broker_id in world.nodes if broker_id not in world.alive()]
     assert [world.statuses(broker_id) for broker_id in world.alive()] == [ALIVE] * len(world.alive())
-    for broker_id in gone:
+    for broker_id in dead:
         if any(world.nodes[by].swim.members[broker_id].last_received_ms is not None for by in world.alive()):
             assert world.statuses(broker_id) == DEAD
     assert_agreed(world)

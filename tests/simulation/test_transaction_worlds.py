@@ -73,7 +73,7 @@ def test_the_commit_of_a_producer_that_was_replaced_is_none() -> None:
     history = history_of_one(Outcome.OPEN)
     history.initialized(0, 2, (1000, 1))
     transaction = history.transactions["0.1/1"]
-    history.commit_asked(transaction, 1)
+    history.commit_requested(transaction, 1)
     with pytest.raises(AssertionError, match="XS3"):
         history.committed(transaction)
     with pytest.raises(AssertionError, match="XS3"):

@@ -68,9 +68,9 @@ class TransactionalProducer:
                 await self._transact(producer)
                 await asyncio.sleep(self.random.choice((0.0, 0.02, 0.3, 1.5)))
         except TransactionFailed as why:
-            self.world.say(f"producer {self.place}.{self.number}: {why}")
+            self.world.log_line(f"producer {self.place}.{self.number}: {why}")
         except GivenUp:
-            self.world.say(f"producer {self.place}.{self.number} gives up")
+            self.world.log_line(f"producer {self.place}.{self.number} gives up")
         with suppress(KafkaError):  # DeliveryFailed: which each record was told too
             await producer.close(timeout_ms=END_MS)
 
@@ -96,7 +96,7 @@ class TransactionalProducer:
                 await self._commit(producer, transaction)
                 return
         except (TransactionAbortable, TimedOut, DeliveryFailed) as why:
-            self.world.say(f"transaction {transaction.name}: {why}")
+            self.world.log_line(f"transaction {transaction.name}: {why}")
         await self._abort(producer, transaction)
 
     async def _fill(self, producer: Producer, transaction: Transaction) -> None:
@@ -122,7 +122,7 @@ class TransactionalProducer:
             await producer.commit_transaction(timeout_ms=END_MS)
             return True
 
-        self.world.transactions.commit_asked(transaction, self.number)
+        self.world.transactions.commit_requested(transaction, self.number)
         was_left = False
         for _ in range(ATTEMPTS_MAX):
             try:

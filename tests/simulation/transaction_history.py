@@ -30,7 +30,7 @@ class Outcome(Enum):
     """What the producer knows of a transaction."""
 
     OPEN = "no commit was asked for"
-    ASKED = "a commit was asked for, and maybe done"
+    REQUESTED = "a commit was asked for, and maybe done"
     COMMITTED = "the commit was acknowledged"
     ABORTED = "the abort was acknowledged"
 
@@ -103,8 +103,8 @@ class TransactionHistory:
         self._offsets += 1
         return self._offsets
 
-    def commit_asked(self, transaction: Transaction, producer: int) -> None:
-        transaction.outcome = Outcome.ASKED
+    def commit_requested(self, transaction: Transaction, producer: int) -> None:
+        transaction.outcome = Outcome.REQUESTED
         known = self.identities[transaction.place]
         transaction.is_zombie = known[producer] < max(known.values())
 
@@ -119,7 +119,9 @@ class TransactionHistory:
 
     def read(self, reader: str, partition: TopicPartition, offset: int, value: bytes) -> None:
         """A read_committed reader gets a record."""
-        self._check_asked(self.transactions[value.decode().rpartition("/")[0]], f"{value!r} at {partition}@{offset}")
+        self._check_requested(
+            self.transactions[value.decode().rpartition("/")[0]], f"{value!r} at {partition}@{offset}"
+        )
         self.reads.setdefault(reader, defaultdict(list))[partition].append((offset, value))
 
     def acknowledged(self, place: int) -> int:
@@ -131,15 +133,15 @@ class TransactionHistory:
         assert offset >= acknowledged, f"XS1: offset {offset} of {place} after {acknowledged} was acknowledged"
         for transaction in self._of(place):
             if transaction.offset == offset:
-                self._check_asked(transaction, f"offset {offset}")
+                self._check_requested(transaction, f"offset {offset}")
 
     def _of(self, place: int) -> list[Transaction]:
         return [transaction for transaction in self.transactions.values() if transaction.place == place]
 
     @staticmethod
-    def _check_asked(transaction: Transaction, what: str) -> None:
-        is_asked = transaction.outcome in (Outcome.ASKED, Outcome.COMMITTED)
-        assert is_asked, f"XS2: {what} of {transaction.name} was read; {transaction.outcome.value}"
+    def _check_requested(transaction: Transaction, what: str) -> None:
+        is_requested = transaction.outcome in (Outcome.REQUESTED, Outcome.COMMITTED)
+        assert is_requested, f"XS2: {what} of {transaction.name} was read; {transaction.outcome.value}"
 
     # ---- the end
 
@@ -165,7 +167,7 @@ class TransactionHistory:
         name, outcome, visible = transaction.name, transaction.outcome, self._visible(transaction, logs)
         expected = Counter(zip(transaction.records, transaction.values, strict=True))
         if visible:
-            assert outcome in (Outcome.ASKED, Outcome.COMMITTED), f"XS1: {name} is visible; {outcome.value}"
+            assert outcome in (Outcome.REQUESTED, Outcome.COMMITTED), f"XS1: {name} is visible; {outcome.value}"
             assert not transaction.is_zombie, f"XS3: {name} is visible; its producer had been replaced"
             assert visible == expected, f"XS1: of {name} only a part is visible, or twice: {visible} of {expected}"
         assert visible or outcome is not Outcome.COMMITTED, f"XS1: {name} is not visible; {outcome.value}"

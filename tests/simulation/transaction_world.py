@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from tests.simulation.client_world import Say, silent
+from tests.simulation.client_world import LogLine, silent
 from tests.simulation.cluster_world import BROKERS, HEALING_S, ClusterWorld, play_in
 from tests.simulation.transaction_actors import CommittedReader, TransactionalProducer
 from tests.simulation.transaction_history import Log, Outcome, TransactionHistory
@@ -53,7 +53,7 @@ class TransactionWorld(ClusterWorld):
             if not life.done() and end < 0.4:
                 await self._crash(name, life, random.random() < 0.5)
             elif not life.done() and end < 0.8:
-                self.say(f"{name} is replaced, and goes on")
+                self.log_line(f"{name} is replaced, and goes on")
                 self._left_alone.append(life)
             else:
                 await life
@@ -88,7 +88,7 @@ class TransactionWorld(ClusterWorld):
         records = await self._logs()
         self.transactions.check({at: Log.of(self._bytes(at)) for at in self.partitions}, self.offsets)
         counts = {outcome.name: self.transactions.count(outcome) for outcome in Outcome}
-        self.say(f"{sum(map(len, records.values()))} records, {self.elections} elections, transactions {counts}")
+        self.log_line(f"{sum(map(len, records.values()))} records, {self.elections} elections, transactions {counts}")
 
     def _bytes(self, at: TopicPartition) -> bytes:
         """All batches of a partition. All replicas have the same records: `_logs`."""
@@ -105,6 +105,6 @@ class TransactionWorld(ClusterWorld):
         return data
 
 
-def play(seed: int, say: Say = silent) -> TransactionWorld:
+def play(seed: int, log_line: LogLine = silent) -> TransactionWorld:
     """The whole run of a seed, and its laws."""
-    return play_in(TransactionWorld, seed, say)
+    return play_in(TransactionWorld, seed, log_line)

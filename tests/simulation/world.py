@@ -42,7 +42,7 @@ WAIT_MS_MAX = 310_000  # a new member is kept for five minutes until its generat
 AFTERWARDS_MS = 400_000
 EVERYTHING_BYTES = 1 << 40
 
-Say = Callable[[str], None]
+LogLine = Callable[[str], None]
 
 
 async def _has_offsets_topic() -> bool:
@@ -56,8 +56,8 @@ def silent(line: str) -> None:
 class World(Parts):
     """`play` runs the world of a seed and checks the laws."""
 
-    def __init__(self, seed: int, say: Say = silent) -> None:
-        self.random, self._say = Random(seed), say
+    def __init__(self, seed: int, log_line: LogLine = silent) -> None:
+        self.random, self._log_line = Random(seed), log_line
         super().__init__({"offsets.topic.num.partitions": str(SHARDS)})
         self.topic("t", 3)
         self.topic(CONSUMER_OFFSETS, SHARDS, cleanup_policy="compact")
@@ -88,8 +88,8 @@ class World(Parts):
 
     # ---- time
 
-    def say(self, line: str) -> None:
-        self._say(f"{self.now_ms - self.started_ms:>7} {line}")
+    def log_line(self, line: str) -> None:
+        self._log_line(f"{self.now_ms - self.started_ms:>7} {line}")
 
     def at(self, wait_ms: float, call: Callable[[], None]) -> None:
         heappush(self._agenda, (self.now_ms + round(wait_ms), next(self._places), call))
@@ -162,7 +162,7 @@ class World(Parts):
                 self._reopen(partition)
             kept_bytes = self.random.choice((0, self.random.randrange(500), EVERYTHING_BYTES))
             self.log(index).crash(kept_bytes if self.flushes else EVERYTHING_BYTES)
-        self.say("crash")
+        self.log_line("crash")
         self._begin()
         for client in self.clients:
             client.cut()
@@ -188,7 +188,7 @@ class World(Parts):
         if partition.offline is not None:
             return
         self._away[index] = partition.log
-        self.say(f"{partition} is away")
+        self.log_line(f"{partition} is away")
         partition.fail("the disk is away")
         self.node.groups.storage_failed(self.node.groups.shards[index], StorageFailed("the disk is away"))
         self.at(self.soon(3_000), partial(self._back, partition))
@@ -203,7 +203,7 @@ class World(Parts):
         epoch = partition.leader_epoch
         partition.reopen(self._away[partition.index], replace(state, leader_epoch=epoch), self.now_ms)
 
-    def arrive(self, request: Any, version: int, client_id: str, heard: Callable[[Any], None]) -> None:
+    def arrive(self, request: Any, version: int, client_id: str, received: Callable[[Any], None]) -> None:
         """A request has come; `heard` gets the answer, unless a crash comes first."""
         token, life = next(self._tokens), self.life
         self.pending[token] = request, self.now_ms
@@ -213,7 +213,7 @@ class World(Parts):
         def answered(body: Any) -> None:
             assert life == self.life, "an answer from a broker that is dead"
             del self.pending[token]
-            heard(body)
+            received(body)
 
         if isinstance(reply, DelayedReply):
             reply.then(answered)
@@ -231,11 +231,11 @@ class World(Parts):
         self.node.groups.expire_offsets(RETENTION_MS)
         self._tick_queue.pop(0)()  # these few groups are one slice
         for name, (state, offsets) in before.items():
-            gone = offsets.keys() - groups[name].offsets.keys()
-            assert not gone or state is GroupState.EMPTY, f"{name} lost {gone} while {state.value}"
-            for _, partition in sorted(gone):
+            expired = offsets.keys() - groups[name].offsets.keys()
+            assert not expired or state is GroupState.EMPTY, f"{name} lost {expired} while {state.value}"
+            for _, partition in sorted(expired):
                 self.trace.began("commit", name, partition, -1, self.now_ms)
-                self.say(f"the offset of {name}-{partition} expires")
+                self.log_line(f"the offset of {name}-{partition} expires")
 
     def compact(self) -> None:
         for index in range(SHARDS):
@@ -243,11 +243,11 @@ class World(Parts):
                 self.log(index).compact(self.now_ms, force=True)
 
     def every(self, period_ms: int, call: Callable[[], None]) -> None:
-        def ring() -> None:
+        def fire() -> None:
             call()
-            self.at(period_ms, ring)
+            self.at(period_ms, fire)
 
-        self.at(period_ms, ring)
+        self.at(period_ms, fire)
 
     # ---- the run
 

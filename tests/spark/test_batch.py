@@ -197,7 +197,7 @@ def test_filters_reduce_the_fetched_bytes(spark: SparkSession, bootstrap: str, n
 
 
 @pytest.mark.parametrize(
-    ("option", "given", "says"),
+    ("option", "given", "error_text"),
     [
         ("startingOfset", "latest", "startingOffsets"),
         ("minPartitions", "0", "at least 1"),
@@ -206,13 +206,15 @@ def test_filters_reduce_the_fetched_bytes(spark: SparkSession, bootstrap: str, n
         ("kafka.fetch.max.byts", "1", "fetch.max.bytes"),
     ],
 )
-def test_a_wrong_option_fails_at_load_and_is_named(spark: SparkSession, option: str, given: str, says: str) -> None:
+def test_a_wrong_option_fails_at_load_and_is_named(
+    spark: SparkSession, option: str, given: str, error_text: str
+) -> None:
     reader = spark.read.format("rota").option("kafka.bootstrap.servers", "127.0.0.1:1").option("subscribe", "t")
     with pytest.raises(PySparkException) as failed:
         reader.option(option, given).load().schema  # noqa: B018
     reply = str(failed.value)
     assert option.removeprefix("kafka.").lower() in reply.lower(), "Spark hands options on in small letters"
-    assert says in reply
+    assert error_text in reply
 
 
 def test_a_schema_that_differs_is_refused(spark: SparkSession, base: Options, new_topic: NewTopic) -> None:

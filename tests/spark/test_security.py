@@ -41,8 +41,8 @@ def test_no_progress_of_a_stream_has_a_secret(
     writer = read.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination(60)
-    said = str(query.recentProgress) + str(query.lastProgress)
-    assert SECRET not in said
+    progress = str(query.recentProgress) + str(query.lastProgress)
+    assert SECRET not in progress
     kept = [path.read_bytes() for path in (tmp_path / "checkpoint").rglob("*") if path.is_file()]
     assert kept
     assert not any(SECRET.encode() in content for content in kept)

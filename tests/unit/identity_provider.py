@@ -33,7 +33,7 @@ class IdentityProvider:
     """`/token` gives a token for SECRET, whatever the client's name; `/keys` verifies it. `asked` is the order."""
 
     def __init__(self, seconds: float = 60) -> None:
-        self.url, self.asked = "", list[str]()
+        self.url, self.requests = "", list[str]()
         self._seconds = seconds
 
     @asynccontextmanager
@@ -52,12 +52,12 @@ class IdentityProvider:
 
     async def _token(self, request: web.Request) -> web.StreamResponse:
         login, form = BasicAuth.decode(request.headers["Authorization"]), await request.post()
-        self.asked.append(f"{login.login} {form.get('scope')}")
+        self.requests.append(f"{login.login} {form.get('scope')}")
         if (login.password, form["grant_type"]) != (SECRET, "client_credentials"):
             return web.json_response({"error": "invalid_client"}, status=401)
         token = signed(self._seconds, sub=login.login)
         return web.json_response({"access_token": token, "token_type": "Bearer", "expires_in": self._seconds})
 
     async def _keys(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append("keys")
+        self.requests.append("keys")
         return web.json_response(key_set())

@@ -116,9 +116,9 @@ def of_every_api() -> Iterator[Step]:
         for version in APIS[key].versions:
             for number, request in enumerate(getattr(access_world, name)(version)):
                 if not _has_id(name, version):
-                    asked = harmless(name, request)
-                    yield f"{name} {number}", version, _of(asked)
-                    if (more := with_another(asked)) != asked:
+                    valid = harmless(name, request)
+                    yield f"{name} {number}", version, _of(valid)
+                    if (more := with_another(valid)) != valid:
                         yield f"{name} {number} and another", version, _of(more)
     yield from by_id()
 

@@ -36,7 +36,7 @@ def test_rota_answers_as_the_recorded_kafka(bootstrap: str) -> None:
 def test_the_recording_is_worth_comparing() -> None:
     lines = recorded()
     assert len(lines) > 250
-    said = str(lines)
+    text = str(lines)
     for code in (
         ErrorCode.OFFSET_OUT_OF_RANGE,
         ErrorCode.CORRUPT_MESSAGE,
@@ -54,7 +54,7 @@ def test_the_recording_is_worth_comparing() -> None:
         ErrorCode.UNKNOWN_TOPIC_ID,
         ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     ):
-        assert f"'error_code': {int(code)}," in said, code
+        assert f"'error_code': {int(code)}," in text, code
 
 
 @pytest.mark.peer

@@ -8,7 +8,7 @@ from tests.interop.differential.slots import Circle, Slot
 
 from rota.protocol.errors import ErrorCode
 
-GONE = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID}
+NOT_A_MEMBER = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID}
 AGAIN = {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION}
 
 
@@ -19,7 +19,7 @@ def learn(circle: Circle, slot: Slot, answer: Any) -> None:
     elif answer.KEY == 13:
         _left(slot, answer)
     elif answer.KEY in (12, 14):
-        _told(slot, answer)
+        _answered(slot, answer)
 
 
 def _joined(circle: Circle, slot: Slot, answer: Any) -> None:
@@ -28,7 +28,7 @@ def _joined(circle: Circle, slot: Slot, answer: Any) -> None:
         circle.issued.append(answer.member_id)
     if not slot.bound:
         return
-    if answer.error_code in GONE:
+    if answer.error_code in NOT_A_MEMBER:
         slot.forget()
     if not known:
         return
@@ -45,10 +45,10 @@ def _left(slot: Slot, answer: Any) -> None:
         slot.forget()
 
 
-def _told(slot: Slot, answer: Any) -> None:
+def _answered(slot: Slot, answer: Any) -> None:
     if slot.sent.member_id != slot.member_id:
         return  # it was not about this slot
-    if answer.error_code in GONE:
+    if answer.error_code in NOT_A_MEMBER:
         slot.forget()
     elif answer.error_code in AGAIN:
         slot.phase = "out"

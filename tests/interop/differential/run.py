@@ -155,7 +155,7 @@ class Run:
         line["state"] = self._state(circle)
         for who, what in sorted(released.items(), key=lambda item: item[0].number):
             learn(circle, who, what)
-        return self._judge_leader(circle, line, released)
+        return self._check_leader(circle, line, released)
 
     def _own(self, answer: Any) -> Any:
         """A visitor's answer; a list of all groups without those of others."""
@@ -208,7 +208,7 @@ class Run:
             if isinstance(released[slot], JoinGroupResponse):
                 self.labels[released[slot].member_id]
 
-    def _judge_leader(self, circle: Circle, line: Line, released: dict[Slot, Any]) -> Line:
+    def _check_leader(self, circle: Circle, line: Line, released: dict[Slot, Any]) -> Line:
         """Give the group up when its new leader was anybody's guess: Kafka takes the first of a hash map."""
         joins = [what for what in released.values() if isinstance(what, JoinGroupResponse) and what.error_code == 0]
         if not joins:
@@ -234,8 +234,8 @@ class Run:
 
     def _note_left(self, circle: Circle, request: Any, answer: Any) -> None:
         if answer.error_code == 0:
-            gone = [who.member_id or who.group_instance_id or "" for who in request.members] or [request.member_id]
-            circle.left.update(self.labels[name] for name in gone)
+            left = [who.member_id or who.group_instance_id or "" for who in request.members] or [request.member_id]
+            circle.left.update(self.labels[name] for name in left)
 
     def _give_up(self, circle: Circle) -> Line:
         """Leave the group as it is and go on with a new one."""

@@ -25,25 +25,25 @@ class Wire:
         self._socket = socket.create_connection((host, int(port)), source_address=own_address)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation = 0
-        self._asked: tuple[int, int] | None = None
+        self._pending: tuple[int, int] | None = None
         self._received = b""
 
     @property
     def waits(self) -> bool:
         """A request is under way."""
-        return self._asked is not None
+        return self._pending is not None
 
     def send(self, request: Any, version: int) -> None:
-        assert self._asked is None, "the last request is not answered yet"
+        assert self._pending is None, "the last request is not answered yet"
         self._correlation += 1
-        self._asked = request.KEY, version
+        self._pending = request.KEY, version
         frame = request_header(request.KEY, version, self._correlation, self.client_id)
         frame += codec(type(request), version).encode(request)
         self._socket.sendall(len(frame).to_bytes(4, "big") + frame)
 
     def answer(self, wait_s: float) -> Any | None:
         """The answer, or None when it has not come after `wait_s` seconds. ConnectionError when the peer hung up."""
-        assert self._asked is not None
+        assert self._pending is not None
         deadline = time.monotonic() + wait_s
         while not self._whole():
             left = max(0.0, deadline - time.monotonic())
@@ -51,7 +51,7 @@ class Wire:
                 return None
             more = self._socket.recv(1 << 20)
             if not more:
-                raise ConnectionError(f"the broker closed the connection on {self._asked}")
+                raise ConnectionError(f"the broker closed the connection on {self._pending}")
             self._received += more
         return self._decoded()
 
@@ -70,8 +70,8 @@ class Wire:
         return len(self._received) >= 4 and len(self._received) >= 4 + int.from_bytes(self._received[:4], "big")
 
     def _decoded(self) -> Any:
-        assert self._asked is not None
-        (key, version), self._asked = self._asked, None
+        assert self._pending is not None
+        (key, version), self._pending = self._pending, None
         size = int.from_bytes(self._received[:4], "big")
         frame, self._received = self._received[4 : 4 + size], self._received[4 + size :]
         correlation, begin = read_response_header(frame, key, version)

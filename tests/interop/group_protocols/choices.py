@@ -37,14 +37,14 @@ class Choices:
 
     # ---- consumer protocol
 
-    def beat(self, die: Random, group: Group, slot: Slot, **more: Any) -> Built:
+    def consumer_heartbeat(self, die: Random, group: Group, slot: Slot, **more: Any) -> Built:
         fields: dict[str, Any] = {"member_epoch": slot.epoch, "instance_id": slot.instance, **more}
         return ConsumerGroupHeartbeatRequest(group_id=group.group_id, member_id=slot.member_id, **fields), 1
 
     def join_consumer(self, die: Random, group: Group, slot: Slot, *, regex: bool = False) -> Built:
         """Epoch 0 with all that a member says."""
         slot.names = () if regex else self.subscription(die)
-        return self.beat(
+        return self.consumer_heartbeat(
             die,
             group,
             slot,
@@ -70,14 +70,14 @@ class Choices:
         )
 
     def plain(self, die: Random, group: Group, slot: Slot) -> Built:
-        return self.beat(die, group, slot)
+        return self.consumer_heartbeat(die, group, slot)
 
     def acknowledge(self, die: Random, group: Group, slot: Slot) -> Built:
-        return self.beat(die, group, slot, topic_partitions=self.owned(slot))
+        return self.consumer_heartbeat(die, group, slot, topic_partitions=self.owned(slot))
 
     def full(self, die: Random, group: Group, slot: Slot) -> Built:
         names = slot.names or None
-        return self.beat(
+        return self.consumer_heartbeat(
             die,
             group,
             slot,
@@ -88,12 +88,14 @@ class Choices:
 
     def stale(self, die: Random, group: Group, slot: Slot) -> Built:
         owned = die.choice([None, self.owned(slot), ()])
-        return self.beat(die, group, slot, member_epoch=slot.epoch + die.choice([-2, -1, 1]), topic_partitions=owned)
+        return self.consumer_heartbeat(
+            die, group, slot, member_epoch=slot.epoch + die.choice([-2, -1, 1]), topic_partitions=owned
+        )
 
     def subscribe(self, die: Random, group: Group, slot: Slot) -> Built:
         slot.names = self.subscription(die)
         owned = die.choice([None, self.owned(slot)])
-        return self.beat(die, group, slot, subscribed_topic_names=slot.names, topic_partitions=owned)
+        return self.consumer_heartbeat(die, group, slot, subscribed_topic_names=slot.names, topic_partitions=owned)
 
     def invalid(self, die: Random, group: Group, slot: Slot) -> Built:
         """What is refused whatever the group is."""
@@ -114,11 +116,11 @@ class Choices:
                 {"instance_id": die.choice(["i1", "i3", "i9"])},
             ]
         )
-        return self.beat(die, group, slot, **fields)
+        return self.consumer_heartbeat(die, group, slot, **fields)
 
     def leave_consumer(self, die: Random, group: Group, slot: Slot) -> Built:
         epoch = -2 if slot.instance is not None and die.random() < 0.5 else -1
-        return self.beat(die, group, slot, member_epoch=epoch)
+        return self.consumer_heartbeat(die, group, slot, member_epoch=epoch)
 
     # ---- classic protocol
 
@@ -208,10 +210,10 @@ class Choices:
 
     def fetch(self, die: Random, group: Group, slot: Slot) -> Built:
         topics = (OffsetFetchRequestTopics(name=self.names[0], partition_indexes=(0, 1, 2, 3)),)
-        asked = OffsetFetchRequestGroup(
+        requested = OffsetFetchRequestGroup(
             group_id=group.group_id,
             member_id=slot.member_id if die.random() < 0.8 else None,
             member_epoch=slot.epoch if die.random() < 0.7 else die.choice([-1, slot.epoch + 1]),
             topics=topics,
         )
-        return OffsetFetchRequest(groups=(asked,)), 9
+        return OffsetFetchRequest(groups=(requested,)), 9

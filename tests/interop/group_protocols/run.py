@@ -199,10 +199,10 @@ class Run:
         for slot, answer in synced.items():
             self._learn(die, slot, answer)
         self._see()
-        told = {slot.number: [self._answer(joined[slot]), self._answer(synced[slot])] for slot in joiners}
+        answers = {slot.number: [self._answer(joined[slot]), self._answer(synced[slot])] for slot in joiners}
         return {
             "kind": "round",
-            "answers": {str(number): told[number] for number in sorted(told)},
+            "answers": {str(number): answers[number] for number in sorted(answers)},
             "seen": self.seen["shown"],
         }
 
@@ -234,10 +234,10 @@ class Run:
     # ---- what came of a request
 
     def _answer(self, answer: Any) -> Any:
-        told = self.names.canonical(answer)
+        fields = self.names.canonical(answer)
         if isinstance(answer, JoinGroupResponse):
-            told |= {"leader": "", "members": [], "skip_assignment": False}
-        return told
+            fields |= {"leader": "", "members": [], "skip_assignment": False}
+        return fields
 
     def _name(self, slot: Slot, answer: Any) -> None:
         if isinstance(answer, JoinGroupResponse) and answer.error_code == 0 and not answer.member_id.endswith(".own"):

@@ -197,7 +197,7 @@ async def test_a_client_secret_becomes_a_token_that_the_keys_of_the_same_server_
         assert await admin.list_topics() is not None
         (connection,) = broker.listener.connections
         assert str(connection.principal) == "User:service"
-        assert provider.asked == ["keys", "service kafka"]
+        assert provider.requests == ["keys", "service kafka"]
         with pytest.raises(AuthenticationFailed, match="invalid_client"):
             async with of_service(provider, broker, certificates.ca, "planted-wrong") as refused:
                 await refused.list_topics()
@@ -220,7 +220,7 @@ async def test_librdkafka_exchanges_a_client_secret_for_a_token(certificates: Ce
             "log_level": 0,
         }
         assert await asyncio.to_thread(is_delivered, settings)
-        assert provider.asked == ["keys", "service kafka"]
+        assert provider.requests == ["keys", "service kafka"]
 
 
 def is_delivered(settings: dict[str, Any]) -> bool:
@@ -235,7 +235,7 @@ async def test_keys_of_a_server_that_is_not_trusted_are_not_read(certificates: C
             with pytest.raises(AuthenticationFailed, match="invalid_token"):
                 async with of_service(provider, broker, certificates.ca) as admin:
                     await admin.list_topics()
-            assert "keys" not in provider.asked
+            assert "keys" not in provider.requests
     reasons = [line["reason"] for line in logs if line["event"] == "Keys for OAUTHBEARER cannot be read"]
     assert "certificate" in reasons[0].lower()
 

@@ -42,9 +42,9 @@ def test_rota_answers_as_the_recorded_kafka(bootstrap: str) -> None:
 def test_the_recording_is_worth_comparing() -> None:
     lines = recorded()
     assert len(lines) > 1_250
-    said = str(lines)
+    text = str(lines)
     for code in CODES:
-        assert f"error_code': {int(code)}," in said or f"error_code': {int(code)}}}" in said, code
+        assert f"error_code': {int(code)}," in text or f"error_code': {int(code)}}}" in text, code
 
 
 @pytest.mark.peer

@@ -33,7 +33,7 @@ def test_valid_values(parse: Callable[[str], Any], text: str, value: object) -> 
 
 
 @pytest.mark.parametrize(
-    ("parse", "text", "says"),
+    ("parse", "text", "error_text"),
     [
         (whole(1, 3), "4", "at most 3"),
         (whole(1), "0", "at least 1"),
@@ -48,8 +48,10 @@ def test_valid_values(parse: Callable[[str], Any], text: str, value: object) -> 
         (time_ms, "yesterday", "2026-01-31T12:00:00"),
     ],
 )
-def test_invalid_values_are_refused_with_the_valid_ones(parse: Callable[[str], Any], text: str, says: str) -> None:
-    with pytest.raises(ArgumentTypeError, match=says):
+def test_invalid_values_are_refused_with_the_valid_ones(
+    parse: Callable[[str], Any], text: str, error_text: str
+) -> None:
+    with pytest.raises(ArgumentTypeError, match=error_text):
         parse(text)
 
 

@@ -8,7 +8,7 @@ from rota.cli.command_parser import CommandParser
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "error_text"),
     [
         (["--what"], "unrecognized arguments: --what"),
         (["--passwort=secret"], "unrecognized arguments: --passwort"),
@@ -18,7 +18,7 @@ from rota.cli.command_parser import CommandParser
     ],
 )
 def test_unknown_arguments_are_named_without_values(
-    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], error_text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Law CU1: a value may be a password."""
     parser = CommandParser(prog="rota groups", allow_abbrev=False)
@@ -27,5 +27,5 @@ def test_unknown_arguments_are_named_without_values(
         parser.parse_args(arguments)
     error = capsys.readouterr().err
     assert exit_info.value.code == 2
-    assert says in error
+    assert error_text in error
     assert "secret" not in error

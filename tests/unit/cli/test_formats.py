@@ -61,7 +61,7 @@ def test_a_record_without_a_timestamp_has_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "error_text"),
     [
         (b"x", "not a JSON object"),
         (b"[" * 100_000, "not a JSON object"),
@@ -73,8 +73,8 @@ def test_a_record_without_a_timestamp_has_none() -> None:
         (b'{"value":1,"headers":[["a"]]}', "headers"),
     ],
 )
-def test_a_line_that_is_no_record_is_refused(line: bytes, says: str) -> None:
-    with pytest.raises(FormatError, match=says):
+def test_a_line_that_is_no_record_is_refused(line: bytes, error_text: str) -> None:
+    with pytest.raises(FormatError, match=error_text):
         read_document(line, "string", "string")
 
 

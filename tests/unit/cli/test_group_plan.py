@@ -104,11 +104,11 @@ def test_members_after_the_change(change: tuple[str, int], remove: list[str], na
 
 
 @pytest.mark.parametrize(
-    ("change", "remove", "says"),
+    ("change", "remove", "error_text"),
     [(("-", 2), [], "0 members would be left"), (("", 0), ["x"], "no member has")],
 )
-def test_a_change_that_leaves_nothing_is_refused(change: tuple[str, int], remove: list[str], says: str) -> None:
-    with pytest.raises(UsageError, match=says):
+def test_a_change_that_leaves_nothing_is_refused(change: tuple[str, int], remove: list[str], error_text: str) -> None:
+    with pytest.raises(UsageError, match=error_text):
         changed_members([member("a"), member("b")], change, remove, [])
 
 

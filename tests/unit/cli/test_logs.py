@@ -180,14 +180,14 @@ def copied(data: Path, folder: Path, *, cut: int = 0, flip: int | None = None) -
 
 
 @pytest.mark.parametrize(
-    ("change", "says"), [({"cut": 10}, "incomplete batch"), ({"flip": 80}, "checksum"), ({"flip": 16}, "magic")]
+    ("change", "error_text"), [({"cut": 10}, "incomplete batch"), ({"flip": 80}, "checksum"), ({"flip": 16}, "magic")]
 )
 def test_a_problem_is_named_with_its_position_and_fails_the_command(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, int], says: str
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, int], error_text: str
 ) -> None:
     file = copied(data, tmp_path, **change)
     assert run(["logs", "dump", str(file), "--json"]) == 1
-    assert says.lower() in lines(capsys.readouterr().out)[-1]["problem"].lower()
+    assert error_text.lower() in lines(capsys.readouterr().out)[-1]["problem"].lower()
     assert run(["logs", "segments", str(tmp_path), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["segments"][0]["problem"].startswith("at ")
 

@@ -57,13 +57,13 @@ def test_a_setting_of_no_client_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"), [(None, "cannot read .*: No such file"), ("a=\\u12", "line 1"), (b"\xff", "not UTF-8")]
+    ("content", "error_text"), [(None, "cannot read .*: No such file"), ("a=\\u12", "line 1"), (b"\xff", "not UTF-8")]
 )
-def test_a_bad_file_is_named(tmp_path: Path, content: str | bytes | None, says: str) -> None:
+def test_a_bad_file_is_named(tmp_path: Path, content: str | bytes | None, error_text: str) -> None:
     file = tmp_path / "client.properties"
     if content is not None:
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(UsageError, match=says):
+    with pytest.raises(UsageError, match=error_text):
         settings({}, file=str(file))
 
 

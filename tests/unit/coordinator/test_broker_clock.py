@@ -90,7 +90,7 @@ class World:
         assert not synced.error_code
         return joined
 
-    async def beat(self, member: JoinGroupResponse) -> ErrorCode:
+    async def heartbeat(self, member: JoinGroupResponse) -> ErrorCode:
         request = HeartbeatRequest(group_id="g", generation_id=member.generation_id, member_id=member.member_id)
         return ErrorCode((await self.line.send_request(request, 3)).error_code)
 
@@ -115,11 +115,11 @@ async def test_records_of_the_present_are_accepted_after_a_step_of_the_wall_cloc
 async def test_a_step_of_the_wall_clock_neither_ends_a_session_nor_keeps_it(world: World, step_s: int) -> None:
     member = await world.join()
     world.step(step_s)
-    assert await world.beat(member) is ErrorCode.NONE
+    assert await world.heartbeat(member) is ErrorCode.NONE
     world.after(SESSION_MS - 1)
-    assert await world.beat(member) is ErrorCode.NONE
+    assert await world.heartbeat(member) is ErrorCode.NONE
     world.after(SESSION_MS)
-    assert await world.beat(member) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert await world.heartbeat(member) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 async def test_commits_are_stamped_with_the_time_of_day(world: World) -> None:

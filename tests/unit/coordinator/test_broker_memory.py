@@ -116,7 +116,7 @@ class World:
         """The ports of the peers that are connected."""
         return {connection.peer[1] for connection in self.broker.listener.connections._open}
 
-    async def beat(self) -> None:
+    async def heartbeat(self) -> None:
         """A heartbeat is answered."""
         await self.line.send_request(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
 
@@ -156,7 +156,7 @@ async def test_stalled_readers_hold_at_most_the_limit_and_delay_no_other_reader(
         await world.turns(2_000)
         assert world.unread_bytes > REPLY_BYTES / 2
         assert world.broker.listener.connections.request_memory.has_waiting_replies
-        await world.beat()
+        await world.heartbeat()
         quick = await world.reader(fetch(0))
         assert await world.looks_until(quick.read_reply()) > BATCH_BYTES
         closed = await world.looks_until(asyncio.gather(*(reader.is_closed() for reader in stalled)))
@@ -217,7 +217,7 @@ async def test_replies_that_become_known_at_once_are_bounded_too(world: World) -
             await world.fill(1)
             await world.turns(50)
         await world.turns(200)
-        await world.beat()
+        await world.heartbeat()
     assert [line for line in logs if "memory for replies is used up" in str(line.get("reason"))]
 
 

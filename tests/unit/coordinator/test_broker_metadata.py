@@ -60,8 +60,8 @@ async def test_a_slow_journal_holds_up_topics_and_no_heartbeat(tmp_path: Path, m
         others = [await Line.open(f"{host}:{port}") for _ in range(3)]
         creating += [line.send(create(f"t{number}", f"u{number}"), 7) for number, line in enumerate(others)]
         for _ in range(20):
-            beat = await member.send_request(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
-            assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+            heartbeat = await member.send_request(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
+            assert heartbeat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
         assert await topic_names(member) == {"__consumer_offsets"}
         assert not any(task.done() for task in creating)
         is_free.set()

@@ -294,8 +294,8 @@ async def test_a_slow_checkpoint_delays_deleted_records_and_no_heartbeat(tmp_pat
         second = admins[1].send(delete_records(4), 2)
         await node.until(lambda: node.partition().log_start_offset == 4)
         for _ in range(20):
-            beat = await member.send_request(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
-            assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+            heartbeat = await member.send_request(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
+            assert heartbeat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
         assert not is_free.is_set()
         assert not first.done()
         assert not second.done()
@@ -442,8 +442,8 @@ async def test_a_slow_fsync_delays_acknowledgements_and_readers_of_its_records_a
         waits = producing.send(b"slow")
         await node.until(lambda: fault.hits > 0)
         for _ in range(20):
-            beat = await other.send_request(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
-            assert beat.error_code == ErrorCode.NOT_COORDINATOR
+            heartbeat = await other.send_request(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
+            assert heartbeat.error_code == ErrorCode.NOT_COORDINATOR
         assert await consumed(other) == {0: b"before"}
         assert not is_free.is_set()
         assert not waits.done()

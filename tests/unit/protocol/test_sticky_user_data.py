@@ -68,8 +68,8 @@ TOPICS = st.lists(st.builds(TopicPartition, topic=st.text("abc.-_", min_size=1),
 
 @given(TOPICS.map(tuple), st.integers(-1, 2**31 - 1))
 def test_written_user_data_is_read_back(had: tuple[TopicPartition, ...], generation: int) -> None:
-    said = StickyUserData(previous_assignment=had, generation=generation)
-    assert decode_sticky(encode_sticky(said)) == said
+    data = StickyUserData(previous_assignment=had, generation=generation)
+    assert decode_sticky(encode_sticky(data)) == data
 
 
 def test_aiokafka_writes_the_same() -> None:

@@ -85,6 +85,6 @@ def test_ts4_a_program_that_is_missing_fails_in_ci_and_is_named_elsewhere(
     monkeypatch.setattr(gate, "PROGRAMS", {"rota-no-such-program": "nothing"})
     monkeypatch.setenv("ROTA_CI", "1")
     assert gate.main([]) == 1
-    said = capsys.readouterr().err
-    assert "SKIPPED because rota-no-such-program is not installed: nothing" in said
-    assert "install rota-no-such-program" in said
+    output = capsys.readouterr().err
+    assert "SKIPPED because rota-no-such-program is not installed: nothing" in output
+    assert "install rota-no-such-program" in output

@@ -15,7 +15,7 @@ from rota.protocol.messages.produce import PartitionProduceData, ProduceRequest,
 from rota.transport.connection import THROTTLE_SECONDS_MAX, Connection
 from rota.transport.handshake import connect
 
-BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 ANSWER = HeartbeatResponse(error_code=27)
 SECONDS = 10.0
 
@@ -40,8 +40,8 @@ async def test_a_request_returns_its_response() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: ANSWER)
         connection = await dialled(broker)
-        assert await connection.send_request(BEAT, SECONDS) == ANSWER
-        assert broker.requests[-1] == BEAT
+        assert await connection.send_request(HEARTBEAT, SECONDS) == ANSWER
+        assert broker.requests[-1] == HEARTBEAT
         assert broker.headers[-1].client_id == "me"
         assert (connection.is_open, connection.in_flight) == (True, 0)
         await closed(connection)
@@ -72,12 +72,12 @@ async def test_the_version_is_the_newest_that_both_know_and_the_caller_wants() -
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: ANSWER)
         connection = await dialled(broker)
-        await connection.send_request(BEAT, SECONDS)
-        await connection.send_request(BEAT, SECONDS, 0, 2)
+        await connection.send_request(HEARTBEAT, SECONDS)
+        await connection.send_request(HEARTBEAT, SECONDS, 0, 2)
         assert [item.api_version for item in broker.headers[1:]] == [4, 2]
         assert connection.version(12) == 4
         with pytest.raises(Unsupported, match="broker 7"):
-            await connection.send_request(BEAT, SECONDS, 5)
+            await connection.send_request(HEARTBEAT, SECONDS, 5)
         await closed(connection)
 
 
@@ -85,14 +85,14 @@ async def test_a_request_timeout_fails_all_pending_requests() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: None)
         connection = await dialled(broker)
-        patient = asyncio.create_task(connection.send_request(BEAT, SECONDS))
+        patient = asyncio.create_task(connection.send_request(HEARTBEAT, SECONDS))
         with pytest.raises(TimedOut, match=r"7 \(scripted\) did not answer within 50 ms \(request_timeout_ms\)"):
-            await connection.send_request(BEAT, 0.05)
+            await connection.send_request(HEARTBEAT, 0.05)
         with pytest.raises(TimedOut):
             await patient
         assert not connection.is_open
         with pytest.raises(TimedOut):
-            await connection.send_request(BEAT, SECONDS)
+            await connection.send_request(HEARTBEAT, SECONDS)
         await connection.closed()
 
 
@@ -100,9 +100,9 @@ async def test_the_timeout_of_a_cancelled_request_closes_the_connection() -> Non
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: None)
         connection = await dialled(broker)
-        asking = asyncio.create_task(connection.send_request(BEAT, 0.05))
+        pending = asyncio.create_task(connection.send_request(HEARTBEAT, 0.05))
         await eventually(lambda: connection.in_flight)
-        asking.cancel()
+        pending.cancel()
         await eventually(lambda: not connection.is_open)
         await connection.closed()
         assert isinstance(connection.failure, TimedOut)
@@ -119,13 +119,13 @@ async def test_each_request_has_its_own_deadline() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, slow)
         connection = await dialled(broker)
-        first = asyncio.create_task(connection.send_request(BEAT, 0.3))
-        second = asyncio.create_task(connection.send_request(BEAT, SECONDS))
+        first = asyncio.create_task(connection.send_request(HEARTBEAT, 0.3))
+        second = asyncio.create_task(connection.send_request(HEARTBEAT, SECONDS))
         gate.set()
         assert await first == await second == ANSWER
         await eventually(lambda: asyncio.get_running_loop().time() > connection.used_at + 0.31)
         assert connection.is_open
-        assert await connection.send_request(BEAT, SECONDS) == ANSWER
+        assert await connection.send_request(HEARTBEAT, SECONDS) == ANSWER
         await closed(connection)
 
 
@@ -140,12 +140,12 @@ async def test_cancelling_one_request_does_not_affect_the_others() -> None:
         broker.on(HeartbeatRequest, slow)
         connection = await dialled(broker)
         requests = [HeartbeatRequest(group_id="g", generation_id=n, member_id="m") for n in range(5)]
-        asking = [asyncio.create_task(connection.send_request(item, SECONDS)) for item in requests]
+        pending = [asyncio.create_task(connection.send_request(item, SECONDS)) for item in requests]
         await eventually(lambda: connection.in_flight == 5)
         for cancelled in (0, 2, 4):
-            asking[cancelled].cancel()
+            pending[cancelled].cancel()
         gate.set()
-        answers = await asyncio.gather(*asking, return_exceptions=True)
+        answers = await asyncio.gather(*pending, return_exceptions=True)
         assert [type(item) is asyncio.CancelledError for item in answers] == [True, False, True, False, True]
         assert [answers[item].error_code for item in (1, 3)] == [1, 3]  # type: ignore[union-attr]
         assert (await connection.send_request(requests[4], SECONDS)).error_code == 4
@@ -157,10 +157,10 @@ async def test_pending_requests_fail_when_the_broker_closes_the_connection() -> 
         broker.on(HeartbeatRequest, lambda _: None)
         ended: list[Connection] = []
         connection = await dialled(broker, ended.append)
-        asking = [asyncio.create_task(connection.send_request(BEAT, SECONDS)) for _ in range(3)]
+        pending = [asyncio.create_task(connection.send_request(HEARTBEAT, SECONDS)) for _ in range(3)]
         await eventually(lambda: len(broker.requests) == 4)
         broker.drop()
-        failures = await asyncio.gather(*asking, return_exceptions=True)
+        failures = await asyncio.gather(*pending, return_exceptions=True)
         assert [type(item) for item in failures] == [Unreachable] * 3
         assert len({id(item) for item in failures}) == 3, "each has a traceback of its own"
         assert "7 (scripted) closed the connection" in str(failures[0])
@@ -191,10 +191,10 @@ async def test_nonsense_ends_the_connection(answer: Any, reply: str) -> None:
         broker.on(HeartbeatRequest, answer(broker))
         connection = await dialled(broker)
         with pytest.raises(Unreachable, match=reply):
-            await connection.send_request(BEAT, SECONDS)
+            await connection.send_request(HEARTBEAT, SECONDS)
         await connection.closed()
         with pytest.raises(Unreachable, match=reply):
-            await connection.send_request(BEAT, SECONDS)
+            await connection.send_request(HEARTBEAT, SECONDS)
 
 
 async def test_a_connection_closed_inside_a_response_fails_the_request() -> None:
@@ -209,7 +209,7 @@ async def test_a_connection_closed_inside_a_response_fails_the_request() -> None
         broker.on(HeartbeatRequest, half)
         connection = await dialled(broker)
         with pytest.raises(Unreachable, match="closed the connection"):
-            await connection.send_request(BEAT, SECONDS)
+            await connection.send_request(HEARTBEAT, SECONDS)
         await connection.closed()
 
 
@@ -224,7 +224,7 @@ async def test_an_answer_in_single_bytes_is_an_answer() -> None:
 
         broker.on(HeartbeatRequest, drip)
         connection = await dialled(broker)
-        assert await connection.send_request(BEAT, SECONDS) == ANSWER
+        assert await connection.send_request(HEARTBEAT, SECONDS) == ANSWER
         await closed(connection)
 
 
@@ -238,8 +238,8 @@ async def test_answers_out_of_order_end_the_connection() -> None:
 
         broker.on(HeartbeatRequest, swapped)
         connection = await dialled(broker)
-        asking = [connection.send_request(BEAT, SECONDS) for _ in range(2)]
-        failures = await asyncio.gather(*asking, return_exceptions=True)
+        pending = [connection.send_request(HEARTBEAT, SECONDS) for _ in range(2)]
+        failures = await asyncio.gather(*pending, return_exceptions=True)
         assert ["was next" in str(item) for item in failures] == [True, True]
         await connection.closed()
 
@@ -248,7 +248,7 @@ async def test_an_unexpected_response_closes_the_connection() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: framed(broker.headers[-1], ANSWER) * 2)
         connection = await dialled(broker)
-        await connection.send_request(BEAT, SECONDS)
+        await connection.send_request(HEARTBEAT, SECONDS)
         await eventually(lambda: not connection.is_open)
         assert "without a request" in str(connection.failure)
         await connection.closed()
@@ -265,14 +265,14 @@ async def test_large_requests_wait_for_room_and_keep_their_order() -> None:
         broker.on(ProduceRequest, slow)
         broker.on(HeartbeatRequest, lambda _: ANSWER)
         connection = await dialled(broker)
-        telling = [asyncio.create_task(connection.send_without_response(big_produce(2 << 20))) for _ in range(16)]
+        blocked = [asyncio.create_task(connection.send_without_response(big_produce(2 << 20))) for _ in range(16)]
         await eventually(lambda: connection._writable is not None)
-        asking = asyncio.create_task(connection.send_request(BEAT, SECONDS))
+        pending = asyncio.create_task(connection.send_request(HEARTBEAT, SECONDS))
         await eventually(lambda: connection.in_flight)
-        assert not all(task.done() for task in telling)
+        assert not all(task.done() for task in blocked)
         gate.set()
-        assert await asking == ANSWER
-        await asyncio.gather(*telling)
+        assert await pending == ANSWER
+        await asyncio.gather(*blocked)
         assert [type(item) for item in broker.requests[1:]] == [ProduceRequest] * 16 + [HeartbeatRequest]
         await closed(connection)
 
@@ -286,12 +286,12 @@ async def test_a_writer_blocked_by_back_pressure_fails_when_the_connection_close
     async with Scripted() as broker:
         broker.on(ProduceRequest, never)
         connection = await dialled(broker)
-        telling = [asyncio.create_task(connection.send_without_response(big_produce(2 << 20))) for _ in range(16)]
+        blocked = [asyncio.create_task(connection.send_without_response(big_produce(2 << 20))) for _ in range(16)]
         await eventually(lambda: connection._writable is not None)
-        asking = asyncio.create_task(connection.send_request(BEAT, SECONDS))
+        pending = asyncio.create_task(connection.send_request(HEARTBEAT, SECONDS))
         await eventually(lambda: connection.in_flight)
         connection.end(Unreachable("enough"))
-        failures = await asyncio.gather(*telling, asking, return_exceptions=True)
+        failures = await asyncio.gather(*blocked, pending, return_exceptions=True)
         assert isinstance(failures[-1], Unreachable)
         assert [str(item) for item in failures if item is not None][-2:] == ["enough", "enough"]
         gate.set()
@@ -302,10 +302,10 @@ async def test_a_broker_that_wants_to_be_left_alone_is() -> None:
     """KIP-219: what is asked meanwhile goes out later, in order, and has its time from then on."""
     async with Scripted() as broker:
         loop = asyncio.get_running_loop()
-        came: list[float] = []
+        received_at: list[float] = []
 
         def throttled(request: HeartbeatRequest) -> HeartbeatResponse:
-            came.append(loop.time())
+            received_at.append(loop.time())
             return HeartbeatResponse(throttle_time_ms=400 if request.generation_id == 0 else 0)
 
         broker.on(HeartbeatRequest, throttled)
@@ -314,7 +314,7 @@ async def test_a_broker_that_wants_to_be_left_alone_is() -> None:
         await connection.send_request(requests[0], SECONDS)
         await asyncio.gather(*(connection.send_request(item, 0.39) for item in requests[1:]))
         assert broker.requests[1:] == requests
-        assert came[1] >= connection._throttled_until
+        assert received_at[1] >= connection._throttled_until
         await closed(connection)
 
 
@@ -322,7 +322,7 @@ async def test_the_throttle_time_is_limited() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: HeartbeatResponse(throttle_time_ms=2**31 - 1))
         connection = await dialled(broker)
-        await connection.send_request(BEAT, SECONDS)
+        await connection.send_request(HEARTBEAT, SECONDS)
         assert 0 < connection._throttled_until - asyncio.get_running_loop().time() <= THROTTLE_SECONDS_MAX
         await closed(connection)
 
@@ -346,5 +346,5 @@ async def test_tags_of_the_future_in_a_header_are_skipped() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, tagged)
         connection = await dialled(broker)
-        assert await connection.send_request(BEAT, SECONDS) == ANSWER
+        assert await connection.send_request(HEARTBEAT, SECONDS) == ANSWER
         await closed(connection)

@@ -35,7 +35,7 @@ def renewals_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(authentication, "RENEWAL_SECONDS_MIN", 0.0)
 
 
-def asked_in_authentications(broker: Scripted) -> set[type]:
+def requests_in_authentications(broker: Scripted) -> set[type]:
     """The requests that came between a handshake and the end of its authentication."""
     kinds = [type(request) for request in broker.requests]
     return {after for kind, after in pairwise(kinds) if kind is SaslHandshakeRequest}
@@ -85,7 +85,7 @@ async def test_a_connection_whose_renewal_is_cancelled_ends_with_the_reason(mech
             assert isinstance(connection.failure, Unreachable)
             assert "the renewal of the session with broker 1 was cancelled" in str(connection.failure)
             await asyncio.wait_for(connection.closed(), TEN_S)
-            assert asked_in_authentications(broker) <= {SaslAuthenticateRequest}
+            assert requests_in_authentications(broker) <= {SaslAuthenticateRequest}
             await ended(before, broker)
             again = await dialled(broker, LOGINS[mechanism]())
             await send_request(again)
@@ -130,7 +130,7 @@ async def test_a_request_that_is_cancelled_while_it_waits_for_a_renewal_delays_n
             responses = await asyncio.gather(*others, send_request(connection))
             assert len(responses) == 3
             assert connection.is_open
-            assert asked_in_authentications(broker) == {SaslAuthenticateRequest}
+            assert requests_in_authentications(broker) == {SaslAuthenticateRequest}
             await over(connection)
             await ended(before, broker)
         if not reached:

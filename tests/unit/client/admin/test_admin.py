@@ -40,11 +40,11 @@ async def test_closing_ends_pending_requests(pair: Pair) -> None:
     pair.one.on(DescribeClusterRequest, lambda _: None)
     pair.two.on(DescribeClusterRequest, lambda _: None)
     async with Admin(AdminConfig(bootstrap_servers=pair.one.address)) as admin:
-        asking = asyncio.create_task(admin.describe_cluster())
+        pending = asyncio.create_task(admin.describe_cluster())
         await eventually(lambda: any(pair.requests(DescribeClusterRequest)))
     with pytest.raises(KafkaError):
         async with asyncio.timeout(5):
-            await asking
+            await pending
 
 
 async def test_an_unreachable_broker_is_named_in_the_error() -> None:

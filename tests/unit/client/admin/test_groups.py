@@ -93,11 +93,11 @@ def test_a_group_without_members_protocol_only_keeps_offsets() -> None:
 
 
 def not_newer(request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
-    gone = (
+    not_found = (
         newer.DescribedGroup(group_id=name, error_code=69, group_epoch=0, assignment_epoch=0, assignor_name="")
         for name in request.group_ids
     )
-    return ConsumerGroupDescribeResponse(groups=tuple(gone))
+    return ConsumerGroupDescribeResponse(groups=tuple(not_found))
 
 
 def describes(pair: Pair, *groups: DescribedGroup) -> None:
@@ -110,10 +110,10 @@ def describes(pair: Pair, *groups: DescribedGroup) -> None:
         )
 
 
-def group_of(name: str, *members: DescribedGroupMember, **said: Any) -> DescribedGroup:
+def group_of(name: str, *members: DescribedGroupMember, **fields: Any) -> DescribedGroup:
     return DescribedGroup(
         group_id=name,
-        **{"group_state": "Stable", "protocol_type": "consumer", "protocol_data": "range", "members": members} | said,
+        **{"group_state": "Stable", "protocol_type": "consumer", "protocol_data": "range", "members": members} | fields,
     )
 
 

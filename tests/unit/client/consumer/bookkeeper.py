@@ -65,13 +65,13 @@ class Bookkeeper(Feed):
     async def _commit(self, request: OffsetCommitRequest) -> OffsetCommitResponse:
         [topic] = request.topics
         assert topic.topic_id == TOPIC_ID, "by id, as the metadata know it"
-        said = {item.partition_index: item.committed_offset for item in topic.partitions}
-        self.commits.append(said)
+        offsets = {item.partition_index: item.committed_offset for item in topic.partitions}
+        self.commits.append(offsets)
         await self.open.wait()
         code = self.refusals.pop(0) if self.refusals else 0
         if not code:
-            self.committed |= said
-        several = tuple(OffsetCommitResponsePartition(partition_index=item, error_code=code) for item in said)
+            self.committed |= offsets
+        several = tuple(OffsetCommitResponsePartition(partition_index=item, error_code=code) for item in offsets)
         return OffsetCommitResponse(topics=(OffsetCommitResponseTopic(topic_id=TOPIC_ID, partitions=several),))
 
     def _fetch_offsets(self, request: OffsetFetchRequest) -> OffsetFetchResponse:

@@ -40,7 +40,7 @@ async def test_c1_each_getone_commits_the_record_of_the_previous_call() -> None:
         consumer.assign(P0)
         for offset in range(10):
             assert await first(consumer) == offset
-            assert all(said[0] <= offset for said in keeper.commits), "the record in hand is not"
+            assert all(offsets[0] <= offset for offsets in keeper.commits), "the record in hand is not"
             if offset:
                 await eventually(lambda offset=offset: keeper.committed.get(0) == offset)  # type: ignore[misc]
             await eventually(lambda: answered(consumer))
@@ -52,7 +52,7 @@ async def test_each_getmany_commits_the_records_of_the_previous_call() -> None:
     async with consuming(keeper, auto_commit_interval_ms=0) as consumer:
         consumer.assign(P0)
         assert len((await consumer.getmany(4, timeout_ms=10_000))[P0]) == 4
-        assert not any(said[0] for said in keeper.commits)
+        assert not any(offsets[0] for offsets in keeper.commits)
         await eventually(lambda: answered(consumer))
         await consumer.getmany(4, timeout_ms=10_000)
         await eventually(lambda: keeper.committed.get(0) == 4)

@@ -125,10 +125,10 @@ class Consumers(RuleBasedStateMachine):
         """Within a poll: commit, give up, take over."""
         self.enter()
         self.commit(self.delivered.done())
-        gone = self.positions.assigned - kept
-        self.delivered.forget(gone)
-        self.positions.drop(gone)
-        for item in gone:
+        revoked = self.positions.assigned - kept
+        self.delivered.forget(revoked)
+        self.positions.drop(revoked)
+        for item in revoked:
             self.finished.pop(item, None)
         self.assign(sorted(kept))
 

@@ -66,14 +66,14 @@ class EpochGroup(Bookkeeper):
             return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.FENCED_MEMBER_EPOCH)
         if request.topic_partitions is not None:
             self.owned = frozenset(part for topic in request.topic_partitions for part in topic.partitions)
-        is_told = self.assigned == self.target and request.subscribed_topic_names is None
+        is_unchanged = self.assigned == self.target and request.subscribed_topic_names is None
         self.assigned = self.target
         parts = (TopicPartitions(topic_id=TOPIC_ID, partitions=tuple(sorted(self.target))),) if self.target else ()
         return ConsumerGroupHeartbeatResponse(
             member_id=request.member_id,
             member_epoch=self.epoch,
             heartbeat_interval_ms=5,
-            assignment=None if is_told else Assignment(topic_partitions=parts),
+            assignment=None if is_unchanged else Assignment(topic_partitions=parts),
         )
 
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:
@@ -116,9 +116,9 @@ class Reading:
         self.group, self.consumer = group, consumer
         self.seen: dict[int, list[int]] = defaultdict(list)
         self.events: list[str] = []
-        consumer.subscribe([TOPIC], on_assigned=self._tell("assigned"), on_revoked=self._tell("revoked"))
+        consumer.subscribe([TOPIC], on_assigned=self._callback("assigned"), on_revoked=self._callback("revoked"))
 
-    def _tell(self, what: str) -> Callable[[tuple[Any, ...]], Coroutine[Any, Any, None]]:
+    def _callback(self, what: str) -> Callable[[tuple[Any, ...]], Coroutine[Any, Any, None]]:
         async def record_event(partitions: tuple[Any, ...]) -> None:
             await asyncio.sleep(0)
             self.events.append(f"{what} {sorted(item.partition for item in partitions)}")

@@ -34,11 +34,11 @@ class Case:
         self.pauses = Pauses(100, 1000)
         self.config = config
         cluster = Cluster(config)
-        self.judging = PartitionResults(config, self.positions, self.arrived, self.sources, self.pauses, cluster)
+        self.results = PartitionResults(config, self.positions, self.arrived, self.sources, self.pauses, cluster)
         self.requested = FetchPartition(10, 1000, position_epoch=self.position.position_epoch)
 
     def answers(self, **data: Any) -> None:
-        self.judging.apply(1, P0, self.requested, PartitionData(partition_index=0, **data), 1, 0)
+        self.results.apply(1, P0, self.requested, PartitionData(partition_index=0, **data), 1, 0)
 
     def refused(self, code: ErrorCode) -> None:
         self.answers(error_code=int(code))
@@ -212,7 +212,7 @@ async def test_a_leader_that_is_named_for_a_deleted_topic_is_not_followed() -> N
     for topic_id, followed in ((b"a" * 16, 0), (TOPIC_ID, 1), (bytes(16), 1)):
         feed, case = Feed(), Case()
         async with reading(feed) as its:
-            case.judging = PartitionResults(
+            case.results = PartitionResults(
                 case.config, case.positions, case.arrived, case.sources, case.pauses, its.cluster
             )
             epoch = case.position.position_epoch

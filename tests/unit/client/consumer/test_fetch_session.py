@@ -21,10 +21,15 @@ def requested(offset: int = 0, **more: object) -> FetchPartition:
     return FetchPartition(offset, 1000, **{"topic_id": TOPIC_ID} | more)  # type: ignore[arg-type]
 
 
-def answer(asking: SessionRequest) -> tuple[int, int, dict[int, int], list[int]]:
+def answer(session_request: SessionRequest) -> tuple[int, int, dict[int, int], list[int]]:
     """(session, epoch, offsets by partition, forgotten partitions)"""
-    wanted = {item.partition: item.fetch_offset for topic in asking.topics for item in topic.partitions}
-    return asking.session_id, asking.epoch, wanted, [item for topic in asking.forgotten for item in topic.partitions]
+    wanted = {item.partition: item.fetch_offset for topic in session_request.topics for item in topic.partitions}
+    return (
+        session_request.session_id,
+        session_request.epoch,
+        wanted,
+        [item for topic in session_request.forgotten for item in topic.partitions],
+    )
 
 
 def begun() -> FetchSession:
@@ -91,17 +96,19 @@ def test_an_answer_that_was_lost_leaves_nothing_to_build_on() -> None:
 
 def test_names_instead_of_ids_are_another_session() -> None:
     session = begun()
-    asking = session.next_request({P0: requested(topic_id=UUID_ZERO)}, by_id=False)
-    assert answer(asking) == (77, 0, {0: 0}, [])
-    assert asking.topics[0].topic == TOPIC
+    session_request = session.next_request({P0: requested(topic_id=UUID_ZERO)}, by_id=False)
+    assert answer(session_request) == (77, 0, {0: 0}, [])
+    assert session_request.topics[0].topic == TOPIC
 
 
 def test_a_topic_of_the_same_name_is_another_topic() -> None:
     session = begun()
-    asking = session.next_request({P0: requested(topic_id=OTHER_ID), P1: requested(5, topic_id=OTHER_ID)}, by_id=True)
-    assert [topic.topic_id for topic in asking.topics] == [OTHER_ID]
-    assert [topic.topic_id for topic in asking.forgotten] == [TOPIC_ID]
-    assert answer(asking)[2:] == ({0: 0, 1: 5}, [0, 1])
+    session_request = session.next_request(
+        {P0: requested(topic_id=OTHER_ID), P1: requested(5, topic_id=OTHER_ID)}, by_id=True
+    )
+    assert [topic.topic_id for topic in session_request.topics] == [OTHER_ID]
+    assert [topic.topic_id for topic in session_request.forgotten] == [TOPIC_ID]
+    assert answer(session_request)[2:] == ({0: 0, 1: 5}, [0, 1])
 
 
 def test_the_session_epoch_wraps_to_1() -> None:
@@ -128,13 +135,13 @@ def test_the_session_of_the_broker_equals_the_requested_partitions(
     """Whatever is lost on the way: a request that is answered was about exactly what it was to be about."""
     session, broker = FetchSession(), FetchSessions()
     for to_fetch, fate in steps:
-        asking = session.next_request(to_fetch, by_id=True)
+        session_request = session.next_request(to_fetch, by_id=True)
         if fate == "never came":
             session.failed()
             continue
         if fate == "forgotten":
             broker = FetchSessions()
-        context = broker.open(requests(asking), 0)
+        context = broker.open(requests(session_request), 0)
         known = {key: partition.fetch_offset for key, partition in context.requested()}
         answers = [(key, PartitionData(partition_index=key[1], high_watermark=9)) for key in known]
         chosen = context.select(answers, 0)
@@ -147,12 +154,14 @@ def test_the_session_of_the_broker_equals_the_requested_partitions(
             assert not chosen.error or fate == "forgotten"
 
 
-def requests(asking: SessionRequest) -> ServerSessionRequest:
+def requests(session_request: SessionRequest) -> ServerSessionRequest:
     """As the broker reads the request."""
     return ServerSessionRequest(
-        partitions={(topic.topic_id, item.partition): item for topic in asking.topics for item in topic.partitions},
-        forgotten=[(topic.topic_id, item) for topic in asking.forgotten for item in topic.partitions],
-        session_id=asking.session_id,
-        epoch=asking.epoch,
+        partitions={
+            (topic.topic_id, item.partition): item for topic in session_request.topics for item in topic.partitions
+        },
+        forgotten=[(topic.topic_id, item) for topic in session_request.forgotten for item in topic.partitions],
+        session_id=session_request.session_id,
+        epoch=session_request.epoch,
         by_id=True,
     )

@@ -17,23 +17,23 @@ class Consumer:
     """The parts of one."""
 
     def __init__(self) -> None:
-        self.said: list[str] = []
+        self.calls: list[str] = []
         self.positions = Positions()
         self.delivered = DeliveredRecords(self.positions)
-        self.hooks = RebalanceHooks(self.positions, self.delivered, self, lambda: self.said.append("changed"))
+        self.hooks = RebalanceHooks(self.positions, self.delivered, self, lambda: self.calls.append("changed"))
         self.positions.assign([FIRST, SECOND])
         self.positions.seek(FIRST, 5)
         self.positions.seek(SECOND, 5)
         self.delivered.put({item: [ConsumerRecord(*item, 4, -1, 0, None, None)] for item in (FIRST, SECOND)})
 
     async def commit_before_rejoin(self) -> None:
-        self.said.append("commit")
+        self.calls.append("commit")
 
     async def commit_before_revoking(self) -> None:
-        self.said.append("commit again")
+        self.calls.append("commit again")
 
     async def wait_until_answered(self) -> None:
-        self.said.append("wait")
+        self.calls.append("wait")
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def consumer() -> Consumer:
 
 async def test_before_a_rejoin_the_automatic_commit_runs(consumer: Consumer) -> None:
     await consumer.hooks.before_rejoin()
-    assert consumer.said == ["commit"]
+    assert consumer.calls == ["commit"]
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -65,7 +65,7 @@ async def test_revoked_partitions_are_assigned_until_the_callback_returns(consum
     assert consumer.positions.assigned == {SECOND}
     assert [item.partition for item in consumer.delivered.left] == [1]
     assert not consumer.hooks.is_called_by_current_task
-    assert consumer.said == ["commit again", *([] if fails else ["wait"]), "changed"]
+    assert consumer.calls == ["commit again", *([] if fails else ["wait"]), "changed"]
 
 
 async def test_records_of_lost_partitions_are_dropped_before_the_callback(consumer: Consumer) -> None:

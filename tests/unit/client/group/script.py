@@ -29,18 +29,18 @@ from rota.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResp
 from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 GROUP, NODE = "g", 1
-SESSION_MS, BEAT_MS, POLL_MS, BACKOFF_MS = 10_000, 3_000, 60_000, 100
+SESSION_MS, HEARTBEAT_MS, POLL_MS, BACKOFF_MS = 10_000, 3_000, 60_000, 100
 CONFIG = {
     "bootstrap_servers": "h:1",
     "group_id": GROUP,
     "session_timeout_ms": SESSION_MS,
-    "heartbeat_interval_ms": BEAT_MS,
+    "heartbeat_interval_ms": HEARTBEAT_MS,
     "max_poll_interval_ms": POLL_MS,
 }
 KINDS = {
     JoinGroupRequest: "join",
     SyncGroupRequest: "sync",
-    HeartbeatRequest: "beat",
+    HeartbeatRequest: "heartbeat",
     LeaveGroupRequest: "leave",
 }
 Shown = tuple[object, ...]
@@ -148,7 +148,7 @@ class Script:
         assert (self.m.state, self.m.generation) == (state, generation)
         return self
 
-    def said(self, event: str, **fields: object) -> Script:
+    def emitted(self, event: str, **fields: object) -> Script:
         """A note of that text came since the last look, with (at least) these fields."""
         found, self.notes = self.notes, []
         assert any(note.event == event and fields.items() <= note.fields.items() for note in found), found
@@ -209,7 +209,7 @@ def shown(effect: out.Effect) -> Shown:
         case out.SendRequest(request=SyncGroupRequest() as request):
             return ("sync", request.generation_id, tuple(item.member_id for item in request.assignments))
         case out.SendRequest(request=HeartbeatRequest() as request):
-            return ("beat", request.generation_id)
+            return ("heartbeat", request.generation_id)
         case out.SendRequest(request=LeaveGroupRequest() as request):
             return ("leave", request.members[0].member_id, request.members[0].reason)
         case out.RunHook(hook=out.Revoke(partitions)):
@@ -254,7 +254,7 @@ POLL, ENDED, RETURNING, FOUND = (
 )
 
 
-def rings(key: str) -> events.TimerExpired:
+def fires(key: str) -> events.TimerExpired:
     return events.TimerExpired(key)
 
 
@@ -312,7 +312,7 @@ def synced(*partitions: str, protocol: str | None = None, protocol_type: str | N
 
 
 def beaten(code: ErrorCode = ErrorCode.NONE) -> Reply:
-    return Reply("beat", HeartbeatResponse(error_code=code))
+    return Reply("heartbeat", HeartbeatResponse(error_code=code))
 
 
 def left(code: ErrorCode = ErrorCode.NONE) -> Reply:

@@ -12,10 +12,10 @@ from tests.unit.client.group.script import (
     beaten,
     breaks,
     cooperative,
+    fires,
     joined,
     joining,
     reads,
-    rings,
     stable,
     subscribes,
     synced,
@@ -34,25 +34,25 @@ NEXT = "cooperative-sticky"
 
 def again(*partitions: str) -> Script:
     """A cooperative member with t-0 and t-1 that has joined generation 2, and waits in `poll`."""
-    script = cooperative("t-0", "t-1").does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done())
+    script = cooperative("t-0", "t-1").does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done())
     return script.does(joined(2, protocol=NEXT))
 
 
 def test_added_partitions_are_passed_to_on_assigned_and_the_member_is_stable() -> None:
     script = syncing().does(synced("t-1", "t-0"))
     assert script >> Done()
-    script.is_in(S.STABLE, 1).said(notes.ADDING, partitions=["t-0", "t-1"])
+    script.is_in(S.STABLE, 1).emitted(notes.ADDING, partitions=["t-0", "t-1"])
     assert not script.m.due
 
 
 def test_the_eager_protocol_assigns_all_partitions_again() -> None:
-    script = stable().does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), Done(), joined(2))
+    script = stable().does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), Done(), joined(2))
     _ = script >> synced("t-0")
     script.includes(("assign", ("t-0",), ("t-0",)))
 
 
 def test_the_cooperative_protocol_assigns_only_added_partitions() -> None:
-    script = cooperative().does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), ENDED)
+    script = cooperative().does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), ENDED)
     script.does(joined(2, protocol=NEXT), synced("t-0", "t-1"))
     _ = script >> POLL  # it was not held up: it read on
     script.includes(("assign", ("t-0", "t-1"), ("t-1",)))
@@ -61,7 +61,7 @@ def test_the_cooperative_protocol_assigns_only_added_partitions() -> None:
 def test_the_cooperative_protocol_revokes_removed_partitions_and_rejoins() -> None:
     script = again().does(ENDED, synced("t-0"))
     assert script >> POLL << ("revoke", "t-1")
-    script.said(notes.ASSIGNMENT, assigned=["t-0"], owned=["t-0", "t-1"], added=[], revoked=["t-1"])
+    script.emitted(notes.ASSIGNMENT, assigned=["t-0"], owned=["t-0", "t-1"], added=[], revoked=["t-1"])
     assert script >> Done() << ("assign", ("t-0",), ())
     _ = script >> Done()
     script.includes(("before_rejoin",))
@@ -92,18 +92,18 @@ def test_the_leader_may_know_a_topic_that_matches_before_we_do() -> None:
 
 @pytest.mark.parametrize("code", [E.ILLEGAL_GENERATION, E.UNKNOWN_MEMBER_ID])
 def test_a_member_removed_before_the_poll_assigns_nothing(code: ErrorCode) -> None:
-    script = syncing().does(ENDED, synced("t-0"), rings("heartbeat"), beaten(code)).is_in(S.DOWN, -1)
+    script = syncing().does(ENDED, synced("t-0"), fires("heartbeat"), beaten(code)).is_in(S.DOWN, -1)
     _ = script >> POLL
     script.lacks("assign", "revoke", "lose")
 
 
 def test_a_member_removed_during_on_assigned_loses_its_partitions() -> None:
-    script = syncing().does(synced("t-0"), rings("heartbeat"), beaten(E.UNKNOWN_MEMBER_ID)).is_in(S.DOWN, -1)
+    script = syncing().does(synced("t-0"), fires("heartbeat"), beaten(E.UNKNOWN_MEMBER_ID)).is_in(S.DOWN, -1)
     assert script >> Done() << ("lose", "t-0")
 
 
 def test_without_its_coordinator_it_takes_over_and_looks_for_it() -> None:
-    script = syncing().does(synced("t-0"), rings("heartbeat"), breaks("beat")).is_in(S.ASSIGNING, 1)
+    script = syncing().does(synced("t-0"), fires("heartbeat"), breaks("heartbeat")).is_in(S.ASSIGNING, 1)
     script.does(Done()).is_in(S.REDISCOVERING, 1)
 
 

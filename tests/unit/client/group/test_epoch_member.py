@@ -16,7 +16,7 @@ from tests.unit.client.group.script import (
     RETURNING,
     Shown,
     arm,
-    rings,
+    fires,
     shown,
 )
 
@@ -37,7 +37,7 @@ from rota.protocol.messages.consumer_group_heartbeat import (
 )
 
 S = MemberState
-BEAT_MS, SESSION_MS, POLL_MS = 5_000, 45_000, 60_000
+HEARTBEAT_MS, SESSION_MS, POLL_MS = 5_000, 45_000, 60_000
 IDS = {"t": b"t" * 16, "u": b"u" * 16}
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -90,7 +90,7 @@ class EpochScript:
                 return
             case out.SendRequest(ticket=ticket, request=request):
                 self.ticket, self.requests = ticket, request
-                self.outputs.append(("beat", request.member_epoch))
+                self.outputs.append(("heartbeat", request.member_epoch))
                 return
             case out.CancelRequest():
                 self.outputs.append(("drop",))
@@ -105,7 +105,7 @@ class EpochScript:
 
     def answers(self, epoch: int = 1, code: int = 0, given_: Assignment | None = None) -> EpochScript:
         response = ConsumerGroupHeartbeatResponse(
-            error_code=code, member_epoch=epoch, heartbeat_interval_ms=BEAT_MS, assignment=given_
+            error_code=code, member_epoch=epoch, heartbeat_interval_ms=HEARTBEAT_MS, assignment=given_
         )
         return self.does(events.ResponseReceived(self.ticket, response))
 
@@ -137,7 +137,7 @@ def joining(**more: Any) -> EpochScript:
 def stable(**more: Any) -> EpochScript:
     """A member with t-0 and t-1 in epoch 1, whose assignment is acknowledged; the user is at work."""
     script = joining(**more).answers(1, given_=assignment(t=(0, 1))).done()
-    assert script.outputs == [("beat", 1)]
+    assert script.outputs == [("heartbeat", 1)]
     return script.answers(1).does(ENDED, RETURNING)
 
 
@@ -148,7 +148,7 @@ def test_a_member_joins_with_all_fields_and_epoch_0() -> None:
     script = EpochScript(group_remote_assignor="range").does(POLL)
     assert script.outputs == [("find coordinator",)]
     script.does(FOUND)
-    assert script.outputs == [("beat", 0)]
+    assert script.outputs == [("heartbeat", 0)]
     assert script.requests is not None
     assert (script.requests.group_id, script.requests.member_id) == ("g", "m")
     assert script.fields() == {"rebalance": POLL_MS, "names": ("t",), "assignor": "range", "owned": {}}
@@ -161,8 +161,8 @@ def test_a_member_does_not_join_before_a_poll() -> None:
 def test_the_first_assignment_is_taken_over_and_acknowledged() -> None:
     script = joining().answers(3, given_=assignment(t=(0, 1)))
     assert script.outputs == [("assign", ("t-0", "t-1"), ("t-0", "t-1"))]
-    assert script.timers[:2] == [arm("heartbeat", BEAT_MS), arm("session", SESSION_MS)]
-    assert script.done().outputs == [("beat", 3)]
+    assert script.timers[:2] == [arm("heartbeat", HEARTBEAT_MS), arm("session", SESSION_MS)]
+    assert script.done().outputs == [("heartbeat", 3)]
     assert script.fields() == {"owned": {"t": (0, 1)}}
     assert script.m.state is S.STABLE
     assert script.m.group.generation_id == 3
@@ -195,17 +195,17 @@ def test_a_topic_that_stays_unknown_does_not_hold_up_the_others() -> None:
 
 def test_a_heartbeat_without_news_is_empty() -> None:
     script = stable()
-    script.now_ms = BEAT_MS
-    assert script.does(rings("heartbeat")).outputs == [("beat", 1)]
+    script.now_ms = HEARTBEAT_MS
+    assert script.does(fires("heartbeat")).outputs == [("heartbeat", 1)]
     assert script.fields() == {}
-    assert script.does(rings("heartbeat")).outputs == [], "one at a time"
-    assert script.answers(2).outputs == [("beat", 2)], "its time has come meanwhile"
-    assert script.answers(2).timers[0] == arm("heartbeat", 2 * BEAT_MS)
+    assert script.does(fires("heartbeat")).outputs == [], "one at a time"
+    assert script.answers(2).outputs == [("heartbeat", 2)], "its time has come meanwhile"
+    assert script.answers(2).timers[0] == arm("heartbeat", 2 * HEARTBEAT_MS)
 
 
 def test_a_change_of_the_subscription_is_told_at_once() -> None:
     script = stable().does(events.Subscribed(frozenset({"u", "t"})))
-    assert script.outputs == [("want", ("t", "u")), ("beat", 1)]
+    assert script.outputs == [("want", ("t", "u")), ("heartbeat", 1)]
     assert script.fields() == {"names": ("t", "u")}
 
 
@@ -213,22 +213,22 @@ def test_a_pattern_is_told_as_the_names_that_match() -> None:
     script = joining(topics=re.compile("[tu]"))
     assert script.fields()["names"] == ("t", "u")
     script = joining(topics=re.compile("[tu]"), known={"t": IDS["t"]}).answers(1, given_=assignment()).done()
-    assert script.does(events.MetadataChanged(metadata(IDS))).outputs == [("beat", 1)]
+    assert script.does(events.MetadataChanged(metadata(IDS))).outputs == [("heartbeat", 1)]
     assert script.fields() == {"names": ("t", "u")}
 
 
 def test_after_a_lost_answer_the_next_heartbeat_has_all_fields() -> None:
-    script = stable().does(rings("heartbeat")).breaks()
+    script = stable().does(fires("heartbeat")).breaks()
     assert script.outputs == [("forget", NODE), ("find coordinator",)]
     assert script.m.state is S.REDISCOVERING
-    assert script.does(FOUND).outputs == [("beat", 1)]
+    assert script.does(FOUND).outputs == [("heartbeat", 1)]
     assert script.fields() == {"rebalance": POLL_MS, "names": ("t",), "owned": {"t": (0, 1)}}
     assert script.answers(1).m.state is S.STABLE
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE])
 def test_a_moved_coordinator_is_looked_up_while_the_member_reads_on(code: ErrorCode) -> None:
-    script = stable().does(rings("heartbeat")).answers(0, code)
+    script = stable().does(fires("heartbeat")).answers(0, code)
     assert script.outputs == [("forget", NODE), ("find coordinator",)]
     assert script.m.state is S.REDISCOVERING
     assert not script.m.due
@@ -236,29 +236,29 @@ def test_a_moved_coordinator_is_looked_up_while_the_member_reads_on(code: ErrorC
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
 def test_after_a_refused_heartbeat_the_next_one_has_all_fields(code: ErrorCode) -> None:
-    script = stable().does(rings("heartbeat")).answers(0, code)
-    script.does(FOUND if code is ErrorCode.NOT_COORDINATOR else rings("retry"))
-    assert script.outputs == [("beat", 1)]
+    script = stable().does(fires("heartbeat")).answers(0, code)
+    script.does(FOUND if code is ErrorCode.NOT_COORDINATOR else fires("retry"))
+    assert script.outputs == [("heartbeat", 1)]
     assert script.fields() == {"rebalance": POLL_MS, "names": ("t",), "owned": {"t": (0, 1)}}
 
 
 def test_a_loading_coordinator_is_asked_again_after_a_while() -> None:
     script = joining().answers(0, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     assert script.outputs == []
-    assert script.does(rings("retry")).outputs == [("beat", 0)]
+    assert script.does(fires("retry")).outputs == [("heartbeat", 0)]
 
 
 # ---- reconciliation
 
 
 def test_a_revocation_is_reported_after_the_callback() -> None:
-    script = stable().does(rings("heartbeat")).answers(1, given_=assignment(t=(0,)))
+    script = stable().does(fires("heartbeat")).answers(1, given_=assignment(t=(0,)))
     assert script.outputs == [("wake",)]
     assert script.does(POLL).outputs == [("revoke", "t-1")]
-    assert script.does(rings("heartbeat")).outputs == [("beat", 1)]
+    assert script.does(fires("heartbeat")).outputs == [("heartbeat", 1)]
     assert script.fields() == {}, "t-1 is still ours: the callback runs"
     assert script.answers(1).outputs == []
-    assert script.done().outputs == [("beat", 1)]
+    assert script.done().outputs == [("heartbeat", 1)]
     assert script.fields() == {"owned": {"t": (0,)}}
     assert script.answers(2).m.group.generation_id == 2
 
@@ -266,23 +266,23 @@ def test_a_revocation_is_reported_after_the_callback() -> None:
 def test_revoked_and_added_partitions_come_one_after_the_other() -> None:
     script = (
         stable(topics=frozenset({"t", "u"}))
-        .does(rings("heartbeat"), POLL)
+        .does(fires("heartbeat"), POLL)
         .answers(2, given_=assignment(t=(0,), u=(1,)))
     )
     assert script.outputs == [("revoke", "t-1")]
     assert script.done().outputs == [("assign", ("t-0", "u-1"), ("u-1",))]
-    assert script.done().outputs == [("beat", 2)]
+    assert script.done().outputs == [("heartbeat", 2)]
     assert script.fields() == {"owned": {"t": (0,), "u": (1,)}}
 
 
 def test_a_partition_that_is_kept_has_no_callback() -> None:
-    script = stable().does(rings("heartbeat")).answers(2, given_=assignment(t=(0, 1)))
+    script = stable().does(fires("heartbeat")).answers(2, given_=assignment(t=(0, 1)))
     assert script.outputs == []
     assert script.m.state is S.STABLE
 
 
 def test_nothing_is_revoked_outside_of_a_poll() -> None:
-    script = stable().does(rings("heartbeat")).answers(2, given_=assignment())
+    script = stable().does(fires("heartbeat")).answers(2, given_=assignment())
     assert script.outputs == [("wake",)]
     assert script.does(events.MetadataChanged(metadata(IDS))).outputs == []
 
@@ -294,7 +294,7 @@ def test_topics_that_are_not_subscribed_to_any_more_are_given_up() -> None:
 
 def test_a_topic_that_was_created_again_is_another_topic() -> None:
     again = Assignment(topic_partitions=(TopicPartitions(topic_id=b"n" * 16, partitions=(0,)),))
-    script = stable().does(rings("heartbeat")).answers(2, given_=again)
+    script = stable().does(fires("heartbeat")).answers(2, given_=again)
     script.does(events.MetadataChanged(metadata({"t": b"n" * 16})), POLL)
     assert script.outputs[-1] == ("revoke", "t-0", "t-1")
     assert script.done().outputs == [("assign", ("t-0",), ("t-0",))]
@@ -307,9 +307,9 @@ def test_a_topic_that_a_broker_does_not_know_for_a_while_is_kept() -> None:
     script = stable().does(events.MetadataChanged(metadata({})), POLL, RETURNING)
     assert script.m.owned == {T0, T1}
     assert script.outputs == []
-    script.does(rings("heartbeat")).answers(1, given_=assignment(t=(0, 1)))
+    script.does(fires("heartbeat")).answers(1, given_=assignment(t=(0, 1)))
     assert script.m.owned == {T0, T1}
-    script.does(rings("heartbeat")).answers(1, given_=assignment(t=(0,))).does(POLL)
+    script.does(fires("heartbeat")).answers(1, given_=assignment(t=(0,))).does(POLL)
     assert script.outputs == [("revoke", "t-1")]
     script.done()
     assert script.fields() == {"owned": {"t": (0,)}}
@@ -326,18 +326,18 @@ def test_an_error_of_a_callback_is_raised_and_the_partitions_are_assigned_all_th
 
 @pytest.mark.parametrize("code", [ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID])
 def test_a_fenced_member_has_lost_its_partitions_and_joins_again(code: ErrorCode) -> None:
-    script = stable().does(rings("heartbeat")).answers(0, code)
+    script = stable().does(fires("heartbeat")).answers(0, code)
     assert script.outputs == [("wake",)]
     assert script.m.group.generation_id == -1
     assert script.does(POLL).outputs == [("lose", "t-0", "t-1")]
-    assert script.done().outputs == [("beat", 0)]
+    assert script.done().outputs == [("heartbeat", 0)]
     assert script.requests is not None
     assert script.requests.member_id == "m"
     assert script.fields() == {"rebalance": POLL_MS, "names": ("t",), "owned": {}}
 
 
 def test_a_fenced_instance_is_fenced_for_good() -> None:
-    script = stable(group_instance_id="i").does(rings("heartbeat")).answers(0, ErrorCode.FENCED_INSTANCE_ID)
+    script = stable(group_instance_id="i").does(fires("heartbeat")).answers(0, ErrorCode.FENCED_INSTANCE_ID)
     assert isinstance(script.failure, FencedInstance)
     script.failure = None
     script.does(POLL)
@@ -347,7 +347,7 @@ def test_a_fenced_instance_is_fenced_for_good() -> None:
 def test_an_instance_id_in_use_is_an_error_until_it_is_free() -> None:
     script = joining(group_instance_id="i").answers(0, ErrorCode.UNRELEASED_INSTANCE_ID)
     assert isinstance(script.failure, BrokerError)
-    assert script.does(POLL).outputs == [("beat", 0)], "the next poll tries again"
+    assert script.does(POLL).outputs == [("heartbeat", 0)], "the next poll tries again"
 
 
 def test_a_broker_without_the_protocol_is_an_error() -> None:
@@ -356,19 +356,19 @@ def test_a_broker_without_the_protocol_is_an_error() -> None:
 
 
 def test_a_session_without_answers_ends() -> None:
-    script = stable().does(rings("heartbeat")).does(rings("session"))
+    script = stable().does(fires("heartbeat")).does(fires("session"))
     assert ("drop",) in script.outputs
     assert script.does(POLL).outputs[0] == ("lose", "t-0", "t-1")
 
 
 def test_the_poll_timeout_leaves_the_group() -> None:
-    script = stable().does(rings("poll"))
-    assert ("beat", -1) in script.outputs
+    script = stable().does(fires("poll"))
+    assert ("heartbeat", -1) in script.outputs
     assert script.does(POLL).outputs[0] == ("lose", "t-0", "t-1")
 
 
 def test_a_commit_with_an_old_epoch_brings_a_heartbeat() -> None:
-    assert stable().does(events.CommitRefused(ErrorCode.ILLEGAL_GENERATION, 1)).outputs == [("beat", 1)]
+    assert stable().does(events.CommitRefused(ErrorCode.ILLEGAL_GENERATION, 1)).outputs == [("heartbeat", 1)]
     assert stable().does(events.CommitRefused(ErrorCode.ILLEGAL_GENERATION, 0)).outputs == []
     script = stable().does(events.CommitRefused(ErrorCode.UNKNOWN_MEMBER_ID, 1))
     assert script.m.group.generation_id == -1
@@ -382,20 +382,20 @@ def test_close_commits_revokes_and_leaves(instance: str | None, epoch: int) -> N
     script = stable(group_instance_id=instance).does(events.Close("bye"))
     assert script.outputs == [("before_leaving",)]
     assert script.done().outputs == [("revoke", "t-0", "t-1")]
-    assert script.done().outputs == [("beat", epoch)]
+    assert script.done().outputs == [("heartbeat", epoch)]
     assert script.fields() == ({"instance": "i"} if instance else {})
     assert script.answers(epoch).m.state is S.CLOSED
 
 
 def test_a_member_whose_join_was_sent_leaves() -> None:
     script = joining().does(events.Close("bye")).done()
-    assert ("beat", -1) in script.outputs
+    assert ("heartbeat", -1) in script.outputs
     assert script.breaks().m.state is S.CLOSED
 
 
 def test_a_close_out_of_time_only_leaves() -> None:
     script = stable().does(events.Close("bye"), events.CloseTimedOut()).done()
-    assert script.outputs == [("beat", -1)]
+    assert script.outputs == [("heartbeat", -1)]
     assert script.does(events.CloseTimedOut()).m.state is S.CLOSED
 
 
@@ -405,7 +405,20 @@ CODES = [ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.NOT_COORDINATOR, ErrorCode.COO
 ASSIGNMENTS = [None, assignment(), assignment(t=(0,)), assignment(t=(0, 1)), assignment(t=(1,), u=(0,))]
 MOVES = st.one_of(
     st.sampled_from(
-        ["poll", "return", "done", "raise", "found", "break", "beat", "retry", "session", "late", "close", "close_late"]
+        [
+            "poll",
+            "return",
+            "done",
+            "raise",
+            "found",
+            "break",
+            "heartbeat",
+            "retry",
+            "session",
+            "late",
+            "close",
+            "close_late",
+        ]
     ),
     st.tuples(st.just("answer"), st.sampled_from(ASSIGNMENTS)),
     st.tuples(st.just("refuse"), st.sampled_from(CODES)),
@@ -457,7 +470,7 @@ class Walk(EpochScript):
 
     def move(self, move: Any) -> None:
         if self.m.state is S.CLOSED:
-            assert self.does(POLL, rings("heartbeat"), FOUND).outputs == []
+            assert self.does(POLL, fires("heartbeat"), FOUND).outputs == []
             return
         self.now_ms += 10
         match move:
@@ -488,10 +501,10 @@ class Walk(EpochScript):
                 self.does(events.MetadataChanged(metadata(known)))
                 if self.m.refresh_ticket is not None:
                     self.does(events.MetadataRefreshed(self.m.refresh_ticket, metadata(known)))
-            case "beat" | "retry" | "session" | "late":
-                key = {"beat": "heartbeat", "late": "poll"}.get(move, move)
+            case "heartbeat" | "retry" | "session" | "late":
+                key = "poll" if move == "late" else move
                 if key in self.m.armed:
-                    self.does(rings(key))
+                    self.does(fires(key))
             case "close":
                 self.does(events.Close("bye"))
             case "close_late" if self.m.closing is not None:
@@ -522,9 +535,9 @@ def test_the_laws_hold_in_every_order_of_events(moves: list[Any]) -> None:
 
 def test_an_assignment_is_not_taken_over_while_an_answer_is_missing() -> None:
     """E7. The heartbeat with all fields told that t-1 is not owned: another member may have it."""
-    script = stable_with_one().does(rings("heartbeat")).answers(2, given_=assignment(t=(0, 1)))
+    script = stable_with_one().does(fires("heartbeat")).answers(2, given_=assignment(t=(0, 1)))
     assert script.outputs == [("wake",)], "t-1 is told, and no poll takes it over"
-    script.does(rings("heartbeat")).breaks().does(FOUND)
+    script.does(fires("heartbeat")).breaks().does(FOUND)
     assert script.fields() == {"rebalance": POLL_MS, "names": ("t",), "owned": {"t": (0,)}}
     assert script.does(POLL).outputs == [], "it reads on"
     assert not script.m.due
@@ -535,8 +548,8 @@ def test_an_assignment_is_not_taken_over_while_an_answer_is_missing() -> None:
 
 def test_an_assignment_is_taken_over_when_the_next_answer_confirms_it() -> None:
     """E7."""
-    script = stable_with_one().does(rings("heartbeat")).answers(2, given_=assignment(t=(0, 1)))
-    script.does(rings("heartbeat")).breaks().does(FOUND, POLL).answers(2, given_=assignment(t=(0, 1)))
+    script = stable_with_one().does(fires("heartbeat")).answers(2, given_=assignment(t=(0, 1)))
+    script.does(fires("heartbeat")).breaks().does(FOUND, POLL).answers(2, given_=assignment(t=(0, 1)))
     assert script.outputs == [("assign", ("t-0", "t-1"), ("t-1",))]
 
 

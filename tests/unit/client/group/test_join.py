@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.unit.client.group.script import (
     BACKOFF_MS,
-    BEAT_MS,
     ENDED,
     FOUND,
+    HEARTBEAT_MS,
     POLL,
     SESSION_MS,
     Done,
@@ -17,12 +17,12 @@ from tests.unit.client.group.script import (
     breaks,
     cooperative,
     disarm,
+    fires,
     join_refused,
     joined,
     joining,
     knows,
     reads,
-    rings,
     stable,
     subscribes,
 )
@@ -55,12 +55,12 @@ def test_a_new_member_finds_its_coordinator_and_joins_with_the_id_that_it_is_giv
         >> join_refused(E.MEMBER_ID_REQUIRED, "a")
         << ("join", "a", GIVEN_ID)
         >> joined(1)
-        << arm("heartbeat", BEAT_MS)
+        << arm("heartbeat", HEARTBEAT_MS)
         << arm("session", SESSION_MS)
         << disarm("session")
         << ("sync", 1, ())
     )
-    script.is_in(S.SYNCING, 1).said(notes.JOINED, group="g", member="a", generation=1, leader=False)
+    script.is_in(S.SYNCING, 1).emitted(notes.JOINED, group="g", member="a", generation=1, leader=False)
 
 
 def test_without_a_poll_nothing_begins() -> None:
@@ -87,8 +87,13 @@ def test_a_join_request_has_the_fields_of_the_java_client() -> None:
     assert (request.group_id, request.session_timeout_ms, request.rebalance_timeout_ms) == ("g", SESSION_MS, 60_000)
     assert (request.protocol_type, request.group_instance_id) == ("consumer", None)
     assert [protocol.name for protocol in request.protocols] == ["range", "cooperative-sticky"]
-    said = decode_subscription(request.protocols[0].metadata)
-    assert (said.topics, said.owned_partitions, said.generation_id, said.rack_id) == (("t", "u"), (), -1, "r")
+    decoded = decode_subscription(request.protocols[0].metadata)
+    assert (decoded.topics, decoded.owned_partitions, decoded.generation_id, decoded.rack_id) == (
+        ("t", "u"),
+        (),
+        -1,
+        "r",
+    )
 
 
 def test_a_join_may_take_as_long_as_a_rebalance() -> None:
@@ -107,7 +112,7 @@ def test_a_pattern_is_matched_against_fresh_metadata_first() -> None:
 
 
 def test_eager_gives_everything_up_before_it_joins() -> None:
-    script = stable().does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS))
+    script = stable().does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS))
     assert (
         script
         >> POLL
@@ -124,11 +129,11 @@ def test_eager_gives_everything_up_before_it_joins() -> None:
 
 
 def test_a_cooperative_rejoin_names_the_owned_partitions() -> None:
-    script = cooperative("t-0", "t-1").does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS))
+    script = cooperative("t-0", "t-1").does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS))
     script.does(POLL, Done())
-    said = decode_subscription(script.request("join").protocols[0].metadata)
-    assert [(item.topic, item.partitions) for item in said.owned_partitions] == [("t", (0, 1))]
-    assert said.generation_id == 1
+    decoded = decode_subscription(script.request("join").protocols[0].metadata)
+    assert [(item.topic, item.partitions) for item in decoded.owned_partitions] == [("t", (0, 1))]
+    assert decoded.generation_id == 1
     assert not script.m.due  # reads on while it joins
 
 
@@ -140,14 +145,14 @@ def test_a_cooperative_member_revokes_unsubscribed_partitions() -> None:
 
 
 def test_a_hook_waits_for_a_poll() -> None:
-    script = stable().does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, ENDED)
+    script = stable().does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, ENDED)
     script.does(Done())
     script.is_in(S.REVOKING, 1)
     assert script >> POLL << ("revoke", "t-0")
 
 
 def test_an_exception_of_on_revoked_is_raised_by_poll_and_the_join_continues() -> None:
-    script = stable().does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done())
+    script = stable().does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done())
     _ = script >> Done(ValueError("mine"))
     script.includes(("fail", "ValueError"), ("join", "a", "group is already rebalancing"))
     assert isinstance(script.failure, ValueError)
@@ -162,7 +167,7 @@ def test_discovery_is_tried_again_after_a_while_that_grows() -> None:
         script
         >> CoordinatorNotFound(TimedOut("late"))
         << arm("retry", BACKOFF_MS)
-        >> rings("retry")
+        >> fires("retry")
         << ("find coordinator",)
         >> CoordinatorNotFound(TimedOut("late"))
         << arm("retry", 2 * BACKOFF_MS)
@@ -184,7 +189,7 @@ def test_a_join_that_may_succeed_later_is_sent_again(code: ErrorCode) -> None:
     script = joining()
     script.m.attempts = 0
     assert script >> join_refused(code) << arm("retry", BACKOFF_MS)
-    _ = script >> rings("retry")
+    _ = script >> fires("retry")
     assert script.out[0][:2] == ("join", "a")
 
 
@@ -206,7 +211,7 @@ def test_repeated_unknown_member_errors_back_off() -> None:
 
 
 def test_an_unknown_cooperative_member_loses_its_partitions_at_the_next_poll() -> None:
-    script = cooperative().does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), ENDED)
+    script = cooperative().does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), ENDED)
     assert script >> join_refused(E.UNKNOWN_MEMBER_ID) << ("wake",)
     script.is_in(S.DOWN, -1)
     assert (
@@ -231,7 +236,7 @@ def test_another_coordinator_is_looked_for(code: ErrorCode) -> None:
         >> join_refused(code)
         << ("forget", 1)
         << arm("retry", 2 * BACKOFF_MS)
-        >> rings("retry")
+        >> fires("retry")
         << ("find coordinator",)
     )
     script.is_in(S.DISCOVERING, -1)
@@ -241,7 +246,7 @@ def test_a_connection_that_breaks_is_a_coordinator_to_look_for() -> None:
     script = joining()
     _ = script >> breaks("join")
     script.includes(("forget", 1)).is_in(S.DISCOVERING, -1)
-    script.does(rings("retry"))
+    script.does(fires("retry"))
     assert script >> FOUND << ("join", "a", "rebalance failed due to DisconnectException")
 
 

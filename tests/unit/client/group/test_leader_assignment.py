@@ -13,12 +13,12 @@ from tests.unit.client.group.script import (
     Script,
     beaten,
     breaks,
+    fires,
     joined,
     joining,
     knows,
     named,
     reads,
-    rings,
     synced,
 )
 
@@ -49,7 +49,7 @@ def test_the_assignment_of_the_leader_names_every_member() -> None:
     _ = script >> joined(1, leader="a", others={"b": T, "c": U})
     script.does(reads(t=2))
     assert assigned(script) == {"a": ["t-0"], "b": ["t-1"], "c": []}
-    script.said(notes.FINISHED_ASSIGNMENT, members=3, partitions=2, assignor="range")
+    script.emitted(notes.FINISHED_ASSIGNMENT, members=3, partitions=2, assignor="range")
     assert script.request("sync").protocol_name == "range"
 
 
@@ -58,27 +58,27 @@ def test_a_topic_of_others_is_looked_up_first() -> None:
     _ = script >> joined(1, leader="a", others={"b": U})
     script.includes(("want", ("t", "u")), ("refresh metadata",))
     assert script.m.rebalance_ticket is None
-    _ = script >> rings("heartbeat")  # nothing holds heartbeats up meanwhile
-    script.includes(("beat", 1))
+    _ = script >> fires("heartbeat")  # nothing holds heartbeats up meanwhile
+    script.includes(("heartbeat", 1))
     _ = script >> reads(t=2, u=1)
-    script.includes(("drop", "beat"), ("sync", 1, ("a", "b")))
+    script.includes(("drop", "heartbeat"), ("sync", 1, ("a", "b")))
     assert assigned(script) == {"a": ["t-0", "t-1"], "b": ["u-0"]}
 
 
 def test_an_unknown_topic_is_assigned_once_it_exists() -> None:
     script = joining().does(joined(1, leader="a", others={"b": U}))
     script.does(reads(t=1))
-    script.said(notes.TOPICS_UNKNOWN, topics=["u"])
+    script.emitted(notes.TOPICS_UNKNOWN, topics=["u"])
     assert assigned(script) == {"a": ["t-0"], "b": []}
     script.does(synced("t-0"), Done(), ENDED)
     assert script >> knows(t=1, u=3) << ("wake",)
     assert script.m.rejoin == "cached metadata has changed"
-    script.said(notes.REQUEST_JOINING, reason="cached metadata has changed: u from unknown to 3 partitions")
+    script.emitted(notes.REQUEST_JOINING, reason="cached metadata has changed: u from unknown to 3 partitions")
 
 
 def test_a_former_leader_requests_only_its_own_topics() -> None:
     script = joining().does(joined(1, leader="a", others={"b": U}), reads(t=1, u=1), synced("t-0"), Done())
-    script.does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), Done())
+    script.does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), Done())
     _ = script >> joined(2)
     script.includes(("want", ("t",)))
     assert script.m.watched is None
@@ -88,12 +88,12 @@ def test_a_static_leader_that_came_back_leaves_the_assignment_as_it_is() -> None
     script = joining(group_instance_id="i")
     _ = script >> joined(4, leader="a", skip=True)
     script.includes(("sync", 4, ()))
-    script.said(notes.SKIPPED_ASSIGNMENT)
+    script.emitted(notes.SKIPPED_ASSIGNMENT)
     assert script.m.watched == {"t": (0, 1)}
 
 
 def test_a_coordinator_that_is_lost_while_the_leader_reads_metadata_is_looked_for() -> None:
-    script = joining().does(joined(1, leader="a", others={"b": U}), rings("heartbeat"), breaks("beat"))
+    script = joining().does(joined(1, leader="a", others={"b": U}), fires("heartbeat"), breaks("heartbeat"))
     script.is_in(S.DISCOVERING, 1)
     assert script >> reads(t=1, u=1)
     _ = script >> FOUND

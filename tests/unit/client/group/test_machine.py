@@ -17,11 +17,11 @@ from tests.unit.client.group.script import (
     beaten,
     breaks,
     cooperative,
+    fires,
     joined,
     joining,
     knows,
     left,
-    rings,
     stable,
     subscribes,
     sync_refused,
@@ -81,9 +81,9 @@ def test_a_poll_waits_until_the_membership_is_settled() -> None:
     assert not script.m.due
 
 
-@pytest.mark.parametrize("late", [beaten(E.UNKNOWN_MEMBER_ID), breaks("beat")])
+@pytest.mark.parametrize("late", [beaten(E.UNKNOWN_MEMBER_ID), breaks("heartbeat")])
 def test_an_unexpected_response_is_ignored(late: Reply | Broken) -> None:
-    script = stable().does(rings("heartbeat"), beaten())
+    script = stable().does(fires("heartbeat"), beaten())
     assert script >> late
     script.is_in(S.STABLE, 1)
 
@@ -103,7 +103,7 @@ def test_waiting_grows_to_its_limit_and_is_forgotten_after_a_success() -> None:
     script = Script(retry_backoff_max_ms=300).does(POLL)
     for expected in (100, 200, 300, 300):
         assert script >> events.CoordinatorNotFound(TimedOut("late")) << arm("retry", expected)
-        script.does(rings("retry"))
+        script.does(fires("retry"))
     script.does(FOUND, joined(1))
     assert script.m.attempts == 0
 
@@ -135,11 +135,11 @@ def test_a_rebalance_that_the_user_wants_is_joined_by_the_next_poll() -> None:
 def test_each_answer_finds_its_branch() -> None:
     assert joining().m.rebalance_ticket is not None
     assert syncing().does(synced("t-0")).m.state is S.ASSIGNING
-    assert stable().does(rings("heartbeat"), beaten(E.ILLEGAL_GENERATION)).m.state is S.DOWN
+    assert stable().does(fires("heartbeat"), beaten(E.ILLEGAL_GENERATION)).m.state is S.DOWN
 
 
 def test_each_failure_finds_its_branch() -> None:
-    assert stable().does(rings("heartbeat"), breaks("beat")).m.state is S.REDISCOVERING
+    assert stable().does(fires("heartbeat"), breaks("heartbeat")).m.state is S.REDISCOVERING
     assert syncing().does(breaks("sync")).m.state is S.DISCOVERING
 
 
@@ -151,7 +151,7 @@ def test_a_second_answer_to_a_sync_changes_nothing() -> None:
 
 
 def test_an_answer_to_a_leave_for_want_of_polls_changes_nothing() -> None:
-    script = stable().does(RETURNING, rings("poll"))
+    script = stable().does(RETURNING, fires("poll"))
     assert script >> left(E.UNKNOWN_MEMBER_ID)
     assert script >> breaks("leave")
     script.is_in(S.DOWN, -1)

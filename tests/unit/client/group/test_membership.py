@@ -70,13 +70,13 @@ class ScriptedCoordinator:
     """A coordinator that makes a new generation of one member with each JoinGroup."""
 
     def __init__(self, broker: Scripted) -> None:
-        self.broker, self.generation, self.beat_code = broker, 0, 0
+        self.broker, self.generation, self.heartbeat_code = broker, 0, 0
         self.partitions = 2
         broker.on(MetadataRequest, self._metadata)
         broker.on(FindCoordinatorRequest, self._found)
         broker.on(JoinGroupRequest, self._join)
         broker.on(SyncGroupRequest, lambda request: SyncGroupResponse(assignment=request.assignments[0].assignment))
-        broker.on(HeartbeatRequest, lambda _: HeartbeatResponse(error_code=self.beat_code))
+        broker.on(HeartbeatRequest, lambda _: HeartbeatResponse(error_code=self.heartbeat_code))
         broker.on(LeaveGroupRequest, lambda _: LeaveGroupResponse())
 
     def _metadata(self, _: MetadataRequest) -> object:
@@ -187,13 +187,13 @@ async def test_a_rebalance_waits_for_the_next_poll(clients: Clients, coordinator
     member, user = await clients.member()
     await member.poll()
     member.returning()
-    coordinator.beat_code = 27
+    coordinator.heartbeat_code = 27
     await eventually(lambda: user.woken)
-    beats = len(coordinator.requests(HeartbeatRequest))
-    await eventually(lambda: len(coordinator.requests(HeartbeatRequest)) > beats + 2)
+    heartbeats = len(coordinator.requests(HeartbeatRequest))
+    await eventually(lambda: len(coordinator.requests(HeartbeatRequest)) > heartbeats + 2)
     assert len(coordinator.requests(JoinGroupRequest)) == 1
     assert [what for what, _ in user.events] == ["assigned"]
-    coordinator.beat_code = 0
+    coordinator.heartbeat_code = 0
     await member.poll()
     assert [what for what, _ in user.events] == ["assigned", "before_rejoin", "revoked", "assigned"]
     assert member.group.generation_id == 2
@@ -204,9 +204,9 @@ async def test_a_cancelled_poll_lets_its_callback_end_and_begins_no_other(
 ) -> None:
     member, user = await clients.member()
     await member.poll()
-    coordinator.beat_code = 27
+    coordinator.heartbeat_code = 27
     await eventually(lambda: not member.settled)
-    coordinator.beat_code = 0
+    coordinator.heartbeat_code = 0
     user.hold = asyncio.Event()
     polling = asyncio.create_task(member.poll())
     await eventually(lambda: user.events[-1][0] == "before_rejoin")
@@ -214,8 +214,8 @@ async def test_a_cancelled_poll_lets_its_callback_end_and_begins_no_other(
     with pytest.raises(asyncio.CancelledError):
         await polling
     user.hold.set()
-    beats = len(coordinator.requests(HeartbeatRequest))
-    await eventually(lambda: len(coordinator.requests(HeartbeatRequest)) > beats + 2)
+    heartbeats = len(coordinator.requests(HeartbeatRequest))
+    await eventually(lambda: len(coordinator.requests(HeartbeatRequest)) > heartbeats + 2)
     assert user.events[-1][0] == "before_rejoin"
     await member.poll()
     assert [what for what, _ in user.events][-2:] == ["revoked", "assigned"]
@@ -239,8 +239,8 @@ async def test_a_poll_does_not_end_before_the_callback_that_runs_inside_it(
         polling.cancel()
     else:
         limit.reschedule(asyncio.get_running_loop().time())
-    beats = len(coordinator.requests(HeartbeatRequest))
-    await eventually(lambda: len(coordinator.requests(HeartbeatRequest)) > beats + 2)
+    heartbeats = len(coordinator.requests(HeartbeatRequest))
+    await eventually(lambda: len(coordinator.requests(HeartbeatRequest)) > heartbeats + 2)
     assert not polling.done()
     user.hold.set()
     with pytest.raises(TimeoutError if ends_by == "timeout" else asyncio.CancelledError):
@@ -267,9 +267,9 @@ async def test_after_the_callback_that_outlasts_a_poll_no_other_begins(
 ) -> None:
     member, user = await clients.member()
     await member.poll()
-    coordinator.beat_code = 27
+    coordinator.heartbeat_code = 27
     await eventually(lambda: not member.settled)
-    coordinator.beat_code = 0
+    coordinator.heartbeat_code = 0
 
     def revoking() -> bool:
         return user.events[-1][0] == "revoked"
@@ -283,8 +283,8 @@ async def test_after_the_callback_that_outlasts_a_poll_no_other_begins(
     user.hold.set()
     with pytest.raises(asyncio.CancelledError):
         await polling
-    beats = len(coordinator.requests(JoinGroupRequest))
-    await eventually(lambda: len(coordinator.requests(JoinGroupRequest)) >= beats)
+    heartbeats = len(coordinator.requests(JoinGroupRequest))
+    await eventually(lambda: len(coordinator.requests(JoinGroupRequest)) >= heartbeats)
     assert revoking()
     await member.poll()
     assert user.events[-1][0] == "assigned"
@@ -350,7 +350,7 @@ async def test_an_error_between_polls_is_raised_by_the_next_poll(
 ) -> None:
     member, user = await clients.member(group_instance_id="i")
     await member.poll()
-    coordinator.beat_code = 82
+    coordinator.heartbeat_code = 82
     await eventually(lambda: member.state == "DOWN")
     assert user.woken
     assert not member.settled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.client.group.script import ENDED, FOUND, NODE, POLL, RETURNING, rings
+from tests.unit.client.group.script import ENDED, FOUND, NODE, POLL, RETURNING, fires
 from tests.unit.client.group.test_epoch_member import EpochScript, assignment, stable
 
 from rota.client.config import ConsumerConfig
@@ -123,10 +123,10 @@ def test_late_events_of_the_predecessor_change_nothing() -> None:
 
 @pytest.mark.parametrize("code", REFUSED)
 def test_a_member_that_had_joined_gives_up_its_partitions_before_it_is_classic(code: ErrorCode) -> None:
-    script = stable(group_protocol="auto").does(rings("heartbeat")).answers(0, code)
+    script = stable(group_protocol="auto").does(fires("heartbeat")).answers(0, code)
     assert script.outputs == [("wake",)]
     assert script.does(POLL).outputs == [("lose", "t-0", "t-1")]
-    assert script.done().outputs == [("beat", 0)], "it tries the consumer protocol once more"
+    assert script.done().outputs == [("heartbeat", 0)], "it tries the consumer protocol once more"
     assert script.answers(0, code).outputs == [USE_CLASSIC]
 
 

@@ -26,10 +26,10 @@ PARTITIONS = st.sets(st.builds(TopicPartition, st.sampled_from("tuv"), st.intege
 
 
 def test_names_stay_as_they_are() -> None:
-    wish = frozenset({"t", "missing"})
-    assert topics_of(wish, metadata(t=1, u=1), exclude_internal=True) == wish
-    assert accepts(wish, "missing")
-    assert not accepts(wish, "u")
+    subscribed = frozenset({"t", "missing"})
+    assert topics_of(subscribed, metadata(t=1, u=1), exclude_internal=True) == subscribed
+    assert accepts(subscribed, "missing")
+    assert not accepts(subscribed, "u")
 
 
 def test_a_pattern_matches_whole_names_of_topics_with_partitions() -> None:
@@ -55,9 +55,9 @@ def test_partitions_are_grouped_in_order(partitions: set[TopicPartition]) -> Non
 def test_a_subscription_survives_encode_and_decode(
     owned: set[TopicPartition], generation: int, user_data: bytes | None
 ) -> None:
-    said = decoded_subscription(encoded_subscription(("u", "t"), user_data, owned, generation, ""), "i")
-    assert (said.topics, said.owned, said.generation_id) == (("t", "u"), tuple(sorted(owned)), generation)
-    assert (said.user_data, said.group_instance_id, said.rack) == (user_data, "i", None)
+    decoded = decoded_subscription(encoded_subscription(("u", "t"), user_data, owned, generation, ""), "i")
+    assert (decoded.topics, decoded.owned, decoded.generation_id) == (("t", "u"), tuple(sorted(owned)), generation)
+    assert (decoded.user_data, decoded.group_instance_id, decoded.rack) == (user_data, "i", None)
 
 
 def test_the_bytes_are_those_of_javas_consumer() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.client.group.script import (
     BACKOFF_MS,
-    BEAT_MS,
     ENDED,
+    HEARTBEAT_MS,
     POLL,
     SESSION_MS,
     Done,
@@ -31,7 +31,7 @@ def test_an_assignment_is_taken_over_in_the_poll_that_waits() -> None:
     assert (
         syncing()
         >> synced("t-0")
-        << arm("heartbeat", BEAT_MS)
+        << arm("heartbeat", HEARTBEAT_MS)
         << arm("session", SESSION_MS)
         << (
             "assign",

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from tests.unit.client.network.scripted import eventually
-from tests.unit.client.network.test_cluster import BEAT, FETCH, client, code, says, scripted
+from tests.unit.client.network.test_cluster import FETCH, HEARTBEAT, client, code, responds, scripted
 
 from rota.client.errors import Unreachable
 from rota.client.network.attempts import RETRIED
@@ -27,7 +27,7 @@ def test_the_error_actions_that_are_retried() -> None:
 
 async def test_refresh_reads_metadata_before_the_next_try() -> None:
     async with scripted() as brokers:
-        brokers[0].on(FetchRequest, says(6, 0, answer=FetchResponse))
+        brokers[0].on(FetchRequest, responds(6, 0, answer=FetchResponse))
         async with client(*brokers) as cluster:
             await cluster.send_request_until(Node(0), FETCH, code, what="reading")
             requests = [type(item) for item in brokers[0].requests[2:]]
@@ -37,11 +37,11 @@ async def test_refresh_reads_metadata_before_the_next_try() -> None:
 async def test_retries_wait_with_growing_backoff() -> None:
     """The waits grow: ten tries at 1, 2, 4, 5, 5 … ms take at least their sum."""
     async with scripted() as brokers:
-        brokers[0].on(HeartbeatRequest, says(*[14] * 9, 0))
+        brokers[0].on(HeartbeatRequest, responds(*[14] * 9, 0))
         async with client(*brokers) as cluster:
             loop = asyncio.get_running_loop()
             begun = loop.time()
-            await cluster.send_request_until(Node(0), BEAT, code, what="beating")
+            await cluster.send_request_until(Node(0), HEARTBEAT, code, what="beating")
             assert (loop.time() - begun) * 1000 >= 0.8 * (1 + 2 + 4 + 6 * 5)
 
 
@@ -57,13 +57,13 @@ async def test_a_timeout_error_of_the_request_factory_is_raised_unchanged() -> N
 
 async def test_a_cancelled_call_is_over() -> None:
     async with scripted() as brokers:
-        brokers[0].on(HeartbeatRequest, says(14))
+        brokers[0].on(HeartbeatRequest, responds(14))
         async with client(*brokers) as cluster:
-            asking = asyncio.create_task(cluster.send_request_until(Node(0), BEAT, code, what="beating"))
+            pending = asyncio.create_task(cluster.send_request_until(Node(0), HEARTBEAT, code, what="beating"))
             await asyncio.sleep(0)
-            asking.cancel()
+            pending.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await asking
+                await pending
 
 
 async def test_closing_ends_a_retry_loop_at_once() -> None:
@@ -71,10 +71,10 @@ async def test_closing_ends_a_retry_loop_at_once() -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, lambda _: None)
         async with client(*brokers) as cluster:
-            asking = asyncio.create_task(cluster.send_request_until(Node(0), BEAT, code, what="beating"))
+            pending = asyncio.create_task(cluster.send_request_until(Node(0), HEARTBEAT, code, what="beating"))
             looking = asyncio.create_task(cluster.until(lambda _: None, what="looking"))
             await eventually(lambda: brokers[0].counted()[HeartbeatRequest])
         async with asyncio.timeout(5):
-            for task in (asking, looking):
+            for task in (pending, looking):
                 with pytest.raises(Unreachable, match="closed"):
                     await task

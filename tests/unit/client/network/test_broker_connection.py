@@ -14,7 +14,7 @@ from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsR
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rota.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
-BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
 
 def link(port: int, broken: list[BrokerConnection] | None = None, **settings: int) -> BrokerConnection:
@@ -130,12 +130,12 @@ async def test_a_connection_that_waits_for_an_answer_is_not_idle() -> None:
         item = link(broker.port, connections_max_idle_ms=300)
         connection = await item.open()
         loop = asyncio.get_running_loop()
-        asking = asyncio.create_task(connection.send_request(BEAT, 10))
+        pending = asyncio.create_task(connection.send_request(HEARTBEAT, 10))
         begun = loop.time()
         await eventually(lambda: loop.time() > begun + 0.6)
         assert connection.is_open
         gate.set()
-        assert await asking == HeartbeatResponse()
+        assert await pending == HeartbeatResponse()
         await eventually(lambda: not connection.is_open)
         await item.close("over")
 
@@ -165,11 +165,11 @@ async def test_closing_fails_a_pending_request() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: None)
         item = link(broker.port)
-        asking = asyncio.create_task((await item.open()).send_request(BEAT, 10))
+        pending = asyncio.create_task((await item.open()).send_request(HEARTBEAT, 10))
         await eventually(lambda: item.in_flight)
         await item.close("the client was closed")
         with pytest.raises(Unreachable, match="the client was closed"):
-            await asking
+            await pending
 
 
 async def test_the_first_failure_is_a_warning_and_the_next_ones_are_not(caplog: pytest.LogCaptureFixture) -> None:
@@ -192,7 +192,7 @@ async def test_a_broker_that_requires_sasl_says_so_at_the_second_attempt() -> No
         broker.on(SaslHandshakeRequest, lambda _: SaslHandshakeResponse(error_code=33, mechanisms=("PLAIN", "X")))
         item = link(broker.port, reconnect_backoff_ms=1, reconnect_backoff_max_ms=1)
         with pytest.raises(Unreachable, match="closed the connection"):
-            await (await item.open()).send_request(BEAT, 10)
+            await (await item.open()).send_request(HEARTBEAT, 10)
         with pytest.raises(AuthenticationFailed, match=r"requires SASL \(PLAIN, X\): set security_protocol"):
             await item.open()
         assert not item.is_open
@@ -205,7 +205,7 @@ async def test_closing_in_the_question_about_sasl_leaves_no_socket_open() -> Non
         broker.on(SaslHandshakeRequest, lambda _: None)  # never answered
         item = link(broker.port, reconnect_backoff_ms=1, reconnect_backoff_max_ms=1)
         with pytest.raises(Unreachable, match="closed the connection"):
-            await (await item.open()).send_request(BEAT, 10)
+            await (await item.open()).send_request(HEARTBEAT, 10)
         waiting = asyncio.create_task(item.open())
         await eventually(lambda: broker.counted()[SaslHandshakeRequest] == 1)
         await item.close("over")
@@ -219,8 +219,8 @@ async def test_a_broker_that_hangs_up_for_another_reason_is_used_again() -> None
         broker.on(HeartbeatRequest, lambda _: CLOSE)
         item = link(broker.port, reconnect_backoff_ms=1, reconnect_backoff_max_ms=1)
         with pytest.raises(Unreachable, match="closed the connection"):
-            await (await item.open()).send_request(BEAT, 10)
+            await (await item.open()).send_request(HEARTBEAT, 10)
         broker.on(HeartbeatRequest, lambda _: HeartbeatResponse())
-        await (await item.open()).send_request(BEAT, 10)
+        await (await item.open()).send_request(HEARTBEAT, 10)
         assert broker.counted()[SaslHandshakeRequest] == 1
         await item.close("over")

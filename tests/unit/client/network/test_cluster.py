@@ -27,7 +27,7 @@ from rota.protocol.messages.metadata import (
 )
 from rota.protocol.messages.produce import NodeEndpoint, ProduceRequest
 
-BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 FETCH = FetchRequest(max_wait_ms=0, min_bytes=0)
 ELECT = ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=1)
 P0 = TopicPartition("t", 0)
@@ -60,7 +60,7 @@ def led_by(leader: int, epoch: int = 1, error: int = 0) -> MetadataResponseTopic
     return MetadataResponseTopic(name="t", error_code=error, topic_id=b"\1" * 16, partitions=(partition,))
 
 
-def says(*codes: int, answer: type[Any] = HeartbeatResponse) -> Callable[[Any], Any]:
+def responds(*codes: int, answer: type[Any] = HeartbeatResponse) -> Callable[[Any], Any]:
     """Answers with these codes, one after the other; the last for ever."""
     left = list(codes)
     return lambda _: answer(error_code=left.pop(0) if len(left) > 1 else left[0])
@@ -126,7 +126,7 @@ async def test_it_is_started_first_and_once() -> None:
     cluster.request_refresh()
     assert cluster.metadata.brokers == {}
     with pytest.raises(IllegalUse, match="was not started"):
-        await cluster.send_request(0, BEAT)
+        await cluster.send_request(0, HEARTBEAT)
     with pytest.raises(IllegalUse, match="was not started"):
         await cluster.refresh()
     await cluster.close()
@@ -139,14 +139,14 @@ async def test_closing_fails_all_pending_calls() -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, lambda _: None)
         async with client(*brokers) as cluster:
-            asking = [asyncio.create_task(cluster.send_request(0, BEAT, lane=lane)) for lane in ("", "group")]
+            pending = [asyncio.create_task(cluster.send_request(0, HEARTBEAT, lane=lane)) for lane in ("", "group")]
             finding = asyncio.create_task(cluster.until(lambda _: None, what="waiting"))
             await eventually(lambda: brokers[0].counted()[HeartbeatRequest] == 2)
             finding.cancel()
-        failures = await asyncio.gather(*asking, return_exceptions=True)
+        failures = await asyncio.gather(*pending, return_exceptions=True)
         assert [type(item) for item in failures] == [Unreachable] * 2
         with pytest.raises(Unreachable):
-            await cluster.send_request(0, BEAT)
+            await cluster.send_request(0, HEARTBEAT)
 
 
 async def test_background_work_ends_with_the_cluster(caplog: pytest.LogCaptureFixture) -> None:
@@ -176,22 +176,22 @@ async def test_background_work_ends_with_the_cluster(caplog: pytest.LogCaptureFi
 
 async def test_asking_in_a_version() -> None:
     async with scripted() as brokers:
-        brokers[0].on(HeartbeatRequest, says(0))
+        brokers[0].on(HeartbeatRequest, responds(0))
         async with client(*brokers) as cluster:
-            assert await cluster.send_request(0, BEAT, version_max=3) == HeartbeatResponse()
+            assert await cluster.send_request(0, HEARTBEAT, version_max=3) == HeartbeatResponse()
             assert brokers[0].headers[-1].api_version == 3
             assert await cluster.version(0, 12) == 4
             with pytest.raises(Unsupported):
-                await cluster.send_request(0, BEAT, version_min=5)
+                await cluster.send_request(0, HEARTBEAT, version_min=5)
             with pytest.raises(Unreachable, match="no broker 9 is known"):
-                await cluster.send_request(9, BEAT)
+                await cluster.send_request(9, HEARTBEAT)
 
 
 async def test_the_bootstrap_connection_is_used_on() -> None:
     async with scripted() as brokers:
-        brokers[0].on(HeartbeatRequest, says(0))
+        brokers[0].on(HeartbeatRequest, responds(0))
         async with client(*brokers) as cluster:
-            await cluster.send_request(0, BEAT)
+            await cluster.send_request(0, HEARTBEAT)
             await cluster.version(0, 1)
             assert brokers[0].connections == 1
 
@@ -200,7 +200,7 @@ async def test_a_broker_that_does_not_serve_an_api() -> None:
     versions = tuple(ApiVersion(api_key=key, min_version=0, max_version=9) for key in (3, 18))
     async with Scripted(versions=versions) as broker, client(broker) as cluster:
         with pytest.raises(Unsupported, match="does not serve Heartbeat"):
-            await cluster.send_request(0, BEAT)
+            await cluster.send_request(0, HEARTBEAT)
 
 
 async def test_lanes_do_not_hold_each_other_up() -> None:
@@ -210,7 +210,7 @@ async def test_lanes_do_not_hold_each_other_up() -> None:
         async with client(*brokers) as cluster:
             waiting = asyncio.create_task(cluster.send_request(0, stuck, lane="fetch"))
             await eventually(lambda: stuck in brokers[0].requests)
-            assert await cluster.send_request(0, BEAT, lane="group") == HeartbeatResponse()
+            assert await cluster.send_request(0, HEARTBEAT, lane="group") == HeartbeatResponse()
             waiting.cancel()
 
 
@@ -219,9 +219,9 @@ async def test_late_is_late_and_the_next_connection_is_a_new_one() -> None:
         brokers[0].on(HeartbeatRequest, lambda _: None)
         async with client(*brokers) as cluster:
             with pytest.raises(TimedOut, match=r"broker 0 \(127.0.0.1:\d+\) did not answer within \d+ ms"):
-                await cluster.send_request(0, BEAT, timeout_ms=300, lane="group")
-            brokers[0].on(HeartbeatRequest, says(0))
-            assert await cluster.send_request(0, BEAT, lane="group") == HeartbeatResponse()
+                await cluster.send_request(0, HEARTBEAT, timeout_ms=300, lane="group")
+            brokers[0].on(HeartbeatRequest, responds(0))
+            assert await cluster.send_request(0, HEARTBEAT, lane="group") == HeartbeatResponse()
             assert brokers[0].connections == 3
 
 
@@ -232,9 +232,9 @@ async def test_a_dial_counts_for_the_time_of_a_request() -> None:
     ):
         await brokers[1].stop()
         with pytest.raises(Unreachable):
-            await cluster.send_request(1, BEAT)
+            await cluster.send_request(1, HEARTBEAT)
         with pytest.raises(TimedOut, match="no connection to broker 1 within 20 ms"):
-            await cluster.send_request(1, BEAT, timeout_ms=20)
+            await cluster.send_request(1, HEARTBEAT, timeout_ms=20)
 
 
 async def test_a_request_without_a_response_returns_none() -> None:
@@ -250,9 +250,9 @@ async def test_a_request_without_a_response_returns_none() -> None:
 
 async def test_codes_that_pass_are_not_seen() -> None:
     async with scripted() as brokers:
-        brokers[0].on(HeartbeatRequest, says(14, 14, 0))
+        brokers[0].on(HeartbeatRequest, responds(14, 14, 0))
         async with client(*brokers) as cluster:
-            answer = await cluster.send_request_until(Node(0), BEAT, code, what="beating")
+            answer = await cluster.send_request_until(Node(0), HEARTBEAT, code, what="beating")
             assert answer.error_code == 0
             assert brokers[0].counted()[HeartbeatRequest] == 3
 
@@ -260,19 +260,21 @@ async def test_codes_that_pass_are_not_seen() -> None:
 @pytest.mark.parametrize("fatal", [30, 22, 24])
 async def test_fatal_error_codes_are_returned_at_once(fatal: int) -> None:
     async with scripted() as brokers:
-        brokers[0].on(HeartbeatRequest, says(fatal))
+        brokers[0].on(HeartbeatRequest, responds(fatal))
         async with client(*brokers) as cluster:
-            answer = await cluster.send_request_until(Node(0), BEAT, lambda item: [14, item.error_code], what="beating")
+            answer = await cluster.send_request_until(
+                Node(0), HEARTBEAT, lambda item: [14, item.error_code], what="beating"
+            )
             assert answer.error_code == fatal
             assert brokers[0].counted()[HeartbeatRequest] == 1
 
 
 async def test_at_the_timeout_the_last_error_code_is_returned() -> None:
     async with scripted() as brokers:
-        brokers[0].on(HeartbeatRequest, says(14))
+        brokers[0].on(HeartbeatRequest, responds(14))
         async with client(*brokers) as cluster:
             assert (
-                await cluster.send_request_until(Node(0), BEAT, code, what="beating", timeout_ms=200)
+                await cluster.send_request_until(Node(0), HEARTBEAT, code, what="beating", timeout_ms=200)
             ).error_code == 14
 
 
@@ -281,11 +283,11 @@ async def test_at_the_timeout_the_last_failure_is_in_the_error() -> None:
         brokers[0].on(HeartbeatRequest, lambda _: CLOSE)
         async with client(*brokers) as cluster:
             with pytest.raises(TimedOut, match=r"beating did not succeed within 300 ms; .* broker 0 .* closed") as late:
-                await cluster.send_request_until(Node(0), BEAT, code, what="beating", timeout_ms=300)
+                await cluster.send_request_until(Node(0), HEARTBEAT, code, what="beating", timeout_ms=300)
             assert isinstance(late.value.__cause__, Unreachable)
             brokers[0].on(HeartbeatRequest, lambda _: None)
             with pytest.raises(TimedOut, match="beating did not succeed within 40 ms"):
-                await cluster.send_request_until(Node(0), BEAT, code, what="beating", timeout_ms=40)
+                await cluster.send_request_until(Node(0), HEARTBEAT, code, what="beating", timeout_ms=40)
 
 
 async def test_a_timeout_of_one_caller_keeps_the_connection_open() -> None:
@@ -298,16 +300,16 @@ async def test_a_timeout_of_one_caller_keeps_the_connection_open() -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, slow)
         async with client(*brokers) as cluster:
-            patient = asyncio.create_task(cluster.send_request(0, BEAT))
+            patient = asyncio.create_task(cluster.send_request(0, HEARTBEAT))
             with pytest.raises(TimedOut):
-                await cluster.send_request_until(Node(0), BEAT, code, what="beating", timeout_ms=20)
+                await cluster.send_request_until(Node(0), HEARTBEAT, code, what="beating", timeout_ms=20)
             gate.set()
             assert await patient == HeartbeatResponse()
 
 
 async def test_a_fresh_request_for_each_node() -> None:
     async with scripted() as brokers:
-        brokers[0].on(HeartbeatRequest, says(14, 0))
+        brokers[0].on(HeartbeatRequest, responds(14, 0))
         async with client(*brokers) as cluster:
             requests: list[int] = []
 
@@ -323,21 +325,21 @@ async def test_a_fresh_request_for_each_node() -> None:
 async def test_any_node_avoids_an_unreachable_broker() -> None:
     async with scripted(3) as brokers, client(brokers[0]) as cluster:
         for item in brokers:
-            item.on(HeartbeatRequest, says(0))
+            item.on(HeartbeatRequest, responds(0))
         await brokers[1].stop()
         for _ in range(5):
-            await cluster.send_request_until(AnyNode(), BEAT, code, what="beating")
+            await cluster.send_request_until(AnyNode(), HEARTBEAT, code, what="beating")
         assert brokers[0].counted()[HeartbeatRequest] == 5, "one connection is enough for whom it does not matter"
 
 
 async def test_the_controller_is_followed() -> None:
     async with scripted(2) as brokers:
         for item in brokers:
-            item.on(ElectLeadersRequest, says(41, answer=ElectLeadersResponse))
+            item.on(ElectLeadersRequest, responds(41, answer=ElectLeadersResponse))
         async with client(*brokers) as cluster:
             cluster_controller = cluster.metadata.controller
             other = brokers[1 - cluster_controller]
-            other.on(ElectLeadersRequest, says(0, answer=ElectLeadersResponse))
+            other.on(ElectLeadersRequest, responds(0, answer=ElectLeadersResponse))
             for item in brokers:
                 item.on(MetadataRequest, lambda _: other.metadata())
             assert (await cluster.send_request_until(Controller(), ELECT, code, what="creating")).error_code == 0
@@ -351,8 +353,8 @@ async def test_a_leader_is_found_followed_and_forgotten() -> None:
             item.on(
                 MetadataRequest, lambda requests: brokers[0].metadata(*((next(leaders),) if requests.topics else ()))
             )
-        brokers[0].on(FetchRequest, says(6, answer=FetchResponse))
-        brokers[1].on(FetchRequest, says(0, answer=FetchResponse))
+        brokers[0].on(FetchRequest, responds(6, answer=FetchResponse))
+        brokers[1].on(FetchRequest, responds(0, answer=FetchResponse))
         async with client(brokers[0]) as cluster:
             await cluster.send_request_until(Leader(P0), FETCH, code, what="reading")
             assert brokers[0].counted()[FetchRequest] == brokers[1].counted()[FetchRequest] == 1
@@ -376,21 +378,21 @@ async def test_a_leader_lookup_timeout_names_the_reason() -> None:
 async def test_a_coordinator_is_found_and_followed() -> None:
     async with scripted(2) as brokers:
         coordinated(brokers, 0, 1)
-        brokers[0].on(HeartbeatRequest, says(16))
-        brokers[1].on(HeartbeatRequest, says(0))
+        brokers[0].on(HeartbeatRequest, responds(16))
+        brokers[1].on(HeartbeatRequest, responds(0))
         async with client(brokers[0]) as cluster:
-            await cluster.send_request_until(Coordinator("g"), BEAT, code, what="beating", lane="group")
+            await cluster.send_request_until(Coordinator("g"), HEARTBEAT, code, what="beating", lane="group")
             assert await cluster.coordinator("g") == 1
 
 
 async def test_a_moved_coordinator_is_looked_up_again() -> None:
     async with scripted(2) as brokers:
         coordinated(brokers, 1, 0)
-        brokers[0].on(HeartbeatRequest, says(0))
+        brokers[0].on(HeartbeatRequest, responds(0))
         async with client(brokers[0]) as cluster:
             assert await cluster.coordinator("g") == 1
             await brokers[1].stop()
-            await cluster.send_request_until(Coordinator("g"), BEAT, code, what="beating")
+            await cluster.send_request_until(Coordinator("g"), HEARTBEAT, code, what="beating")
             assert await cluster.coordinator("g") == 0
 
 
@@ -398,9 +400,9 @@ async def test_a_coordinator_missing_from_metadata_can_be_used() -> None:
     async with scripted(2) as brokers:
         brokers[0].peers = brokers[:1]
         coordinated(brokers, 1)
-        brokers[1].on(HeartbeatRequest, says(0))
+        brokers[1].on(HeartbeatRequest, responds(0))
         async with client(brokers[0]) as cluster:
-            assert (await cluster.send_request_until(Coordinator("g"), BEAT, code, what="beating")).error_code == 0
+            assert (await cluster.send_request_until(Coordinator("g"), HEARTBEAT, code, what="beating")).error_code == 0
 
 
 async def test_a_coordinator_lookup_times_out() -> None:
@@ -495,7 +497,7 @@ async def test_a_leader_named_in_an_error_is_used() -> None:
     async with scripted(2) as brokers:
         brokers[0].peers = brokers[:1]
         brokers[0].on(MetadataRequest, lambda _: brokers[0].metadata(led_by(0)))
-        brokers[1].on(HeartbeatRequest, says(0))
+        brokers[1].on(HeartbeatRequest, responds(0))
         async with client(brokers[0]) as cluster:
             reply: list[int] = []
             cluster.on_change(lambda known: reply.append(known.leader(P0) or 0))
@@ -505,4 +507,4 @@ async def test_a_leader_named_in_an_error_is_used() -> None:
             cluster.take_leader_hint(P0, 1, 2)
             assert cluster.metadata.leader(P0) == 1
             assert reply == [0, 1]
-            assert await cluster.send_request(1, BEAT) == HeartbeatResponse()
+            assert await cluster.send_request(1, HEARTBEAT) == HeartbeatResponse()

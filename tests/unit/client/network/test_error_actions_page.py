@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[4]
 KEYS = {api.name: api.key for api in APIS.values()}
 
 
-def asked_by_the_client() -> set[str]:
+def requests_of_the_client() -> set[str]:
     """The APIs whose requests the client's source imports."""
     found = set()
     for path in (ROOT / "client").rglob("*.py"):
@@ -25,7 +25,7 @@ def asked_by_the_client() -> set[str]:
 
 
 def test_every_api_of_the_client_is_in_the_table() -> None:
-    requests = asked_by_the_client()
+    requests = requests_of_the_client()
     assert {"Fetch", "Produce", "JoinGroup"} <= requests
     assert {KEYS[name] for name in requests} <= set(TABLE)
 

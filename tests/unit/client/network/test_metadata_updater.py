@@ -157,7 +157,7 @@ async def test_background_reading_keeps_a_growing_distance(start: Start, paper: 
 async def test_the_first_alarm_after_a_quiet_time_is_answered_at_once(start: Start, paper: Paper) -> None:
     updater = start(retry_backoff_ms=1, retry_backoff_max_ms=1)
     await updater.refresh()
-    updater._in_vain, updater._pause = 9, 3600.0
+    updater._unchanged, updater._pause = 9, 3600.0
     loop = asyncio.get_running_loop()
     await eventually(lambda: loop.time() > updater._tried_at + 0.005)
     updater.request_refresh()

@@ -55,11 +55,11 @@ class Scripted(Cluster):
         partitions = [item.partition_index for topic in request.topics for item in topic.partitions]
         self.requests.append((node, partitions))
         codes = {number: self.answer(node, TopicPartition("orders", number)) for number in partitions}
-        said = tuple(
+        results = tuple(
             ListOffsetsPartitionResponse(partition_index=number, error_code=code, offset=10 * node, timestamp=5)
             for number, code in codes.items()
         )
-        return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name="orders", partitions=said),))
+        return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name="orders", partitions=results),))
 
     async def send_request_until(self, target: Any, request: Any, codes: Any, **_: Any) -> Any:
         several = tuple(
@@ -113,13 +113,13 @@ async def test_a_fatal_error_is_raised_at_once() -> None:
 
 
 async def test_the_timeout_names_the_last_failure() -> None:
-    class Gone(Scripted):
+    class Unavailable(Scripted):
         async def send_request(self, node: int, request: Any, **_: Any) -> Any:
             await asyncio.sleep(0)
             raise Unreachable("gone")
 
     with pytest.raises(TimedOut, match=r"orders-0, orders-1.*gone"):
-        await list_offsets(Gone({FIRST: 1, SECOND: 2}, lambda *_: 0), BOTH, timeout_ms=30)
+        await list_offsets(Unavailable({FIRST: 1, SECOND: 2}, lambda *_: 0), BOTH, timeout_ms=30)
 
 
 class Unanswered(Scripted):

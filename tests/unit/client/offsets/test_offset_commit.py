@@ -34,8 +34,8 @@ async def test_a_commit_names_its_member_and_its_topics_by_id() -> None:
     assert request.group_instance_id == "counter-1"
     [topic] = request.topics
     assert topic.topic_id == TOPIC_ID
-    said = [(item.partition_index, item.committed_offset, item.committed_metadata) for item in topic.partitions]
-    assert said == [(0, 4, "note"), (1, 5, "")]
+    sent = [(item.partition_index, item.committed_offset, item.committed_metadata) for item in topic.partitions]
+    assert sent == [(0, 4, "note"), (1, 5, "")]
 
 
 async def test_an_empty_commit_sends_no_request() -> None:

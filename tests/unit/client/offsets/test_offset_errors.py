@@ -32,9 +32,9 @@ def test_each_code_has_its_error_which_names_the_partition(code: ErrorCode, kind
     assert type(error) is kind
     assert "orders-0" in str(error)
     assert "tellers" in str(error)
-    said = error if isinstance(error, BrokerError) else error.__cause__
-    assert isinstance(said, BrokerError)
-    assert said.code is code
+    cause = error if isinstance(error, BrokerError) else error.__cause__
+    assert isinstance(cause, BrokerError)
+    assert cause.code is code
 
 
 def test_a_fenced_membership_has_priority_over_partition_errors() -> None:

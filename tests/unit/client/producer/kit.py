@@ -31,7 +31,7 @@ def accumulator(
     return made
 
 
-def settling(of: Accumulator, retries: int = 100) -> ProduceResults:
+def produce_results(of: Accumulator, retries: int = 100) -> ProduceResults:
     return ProduceResults(of, retries, lambda _: 20.0)
 
 
@@ -52,7 +52,7 @@ def answer(
     code: int = 0,
     *,
     offset: int = -1,
-    said: str | None = None,
+    message: str | None = None,
     refused: dict[int, str | None] | None = None,
     **more: object,
 ) -> PartitionProduceResponse:
@@ -61,5 +61,5 @@ def answer(
         for place, text in (refused or {}).items()
     )
     return PartitionProduceResponse(
-        index=0, error_code=code, base_offset=offset, error_message=said, record_errors=errors, **more
+        index=0, error_code=code, base_offset=offset, error_message=message, record_errors=errors, **more
     )

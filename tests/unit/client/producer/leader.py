@@ -61,14 +61,14 @@ class Leader(Scripted):
             for item in topic.partition_data:
                 assert item.records is not None
                 records = read_records(bytes(item.records))
-                said = self.before(item.index, records)
-                if said is not None and not isinstance(said, PartitionProduceResponse):
-                    return said
-                if said is None:
+                response = self.before(item.index, records)
+                if response is not None and not isinstance(response, PartitionProduceResponse):
+                    return response
+                if response is None:
                     log = self.logs.setdefault(item.index, [])
-                    said = PartitionProduceResponse(index=item.index, base_offset=len(log))
+                    response = PartitionProduceResponse(index=item.index, base_offset=len(log))
                     log += records
-                parts.append(said)
+                parts.append(response)
             done.append(
                 TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(parts))
             )

@@ -46,7 +46,7 @@ def test_error_codes_after_which_the_batch_may_be_written() -> None:
 
 
 def test_a_refusal_names_partition_broker_and_the_message_of_the_broker() -> None:
-    text = str(refusal(batch(b"1"), answer(ErrorCode.INVALID_RECORD, said="no key"), "3 (host:9092)"))
+    text = str(refusal(batch(b"1"), answer(ErrorCode.INVALID_RECORD, message="no key"), "3 (host:9092)"))
     assert "t-0" in text
     assert "3 (host:9092)" in text
     assert "no key" in text
@@ -54,7 +54,9 @@ def test_a_refusal_names_partition_broker_and_the_message_of_the_broker() -> Non
 
 def test_the_records_that_were_refused_are_named() -> None:
     failed = refused(
-        batch(b"1", b"2", b"3"), answer(ErrorCode.INVALID_TIMESTAMP, refused={0: "too old", 2: None}, said="bad"), "1"
+        batch(b"1", b"2", b"3"),
+        answer(ErrorCode.INVALID_TIMESTAMP, refused={0: "too old", 2: None}, message="bad"),
+        "1",
     )
     assert "too old" in str(failed.records[0])
     assert "bad" in str(failed.records[2])

@@ -55,10 +55,10 @@ def test_sequences_wrap() -> None:
 
 def test_each_listener_reports_only_its_own_failure() -> None:
     made = batch(b"one", b"two")
-    heard = []
-    made.listeners = [(1, lambda: heard.append(1) is None), (0, lambda: False)]
+    called = []
+    made.listeners = [(1, lambda: called.append(1) is None), (0, lambda: False)]
     made.end(Failed(TimedOut("late"), maybe_written=False))
-    assert heard == [1]
+    assert called == [1]
     assert made.reported == {1}
     assert made.is_unreported
 

@@ -74,45 +74,45 @@ async def test_a_failure_with_a_waiting_task_counts_as_reported() -> None:
 
 async def test_callbacks_are_called_by_call_soon() -> None:
     made = batch(b"1")
-    delivery, heard = Delivery(made, 0, 1), []
-    delivery.add_done_callback(heard.append)
+    delivery, called = Delivery(made, 0, 1), []
+    delivery.add_done_callback(called.append)
     made.end(Failed(TimedOut("late"), maybe_written=False))
-    assert heard == []
-    delivery.add_done_callback(heard.append)
+    assert called == []
+    delivery.add_done_callback(called.append)
     await asyncio.sleep(0)
-    assert heard == [delivery, delivery]
+    assert called == [delivery, delivery]
     assert not made.is_unreported
 
 
 async def test_a_callback_that_raises_does_not_stop_the_others() -> None:
-    made, heard, mistakes = batch(b"1", b"2", b"3"), [], []
+    made, called, mistakes = batch(b"1", b"2", b"3"), [], []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: mistakes.append(context["exception"]))
 
     def raises(delivery: Delivery) -> None:
         raise RuntimeError("of the application")
 
-    for index, callback in enumerate((heard.append, raises, heard.append)):
+    for index, callback in enumerate((called.append, raises, called.append)):
         Delivery(made, index, 1).add_done_callback(callback)
     made.end(Written(40))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert [delivery.result().offset for delivery in heard] == [40, 42]
+    assert [delivery.result().offset for delivery in called] == [40, 42]
     assert [str(mistake) for mistake in mistakes] == ["of the application"]
 
 
 async def test_callbacks_follow_a_split() -> None:
-    made, heard = batch(b"1", b"2"), []
+    made, called = batch(b"1", b"2"), []
     deliveries = [Delivery(made, index, 1) for index in range(2)]
     for delivery in deliveries:
-        delivery.add_done_callback(heard.append)
+        delivery.add_done_callback(called.append)
     made.seal()
     first, second = made.split(1 << 20, Codec.NONE, None)
     second.end(Written(7))
     await asyncio.sleep(0)
-    assert heard == deliveries[1:]
+    assert called == deliveries[1:]
     first.end(Written(3))
     await asyncio.sleep(0)
-    assert heard == deliveries[::-1]
+    assert called == deliveries[::-1]
 
 
 def test_asking_too_early_is_refused() -> None:

@@ -26,8 +26,8 @@ def refusing(code: int, times: int = 1, **more: Any) -> Any:
     left = iter(range(times))
 
     def before(partition: int, records: list[Record]) -> PartitionProduceResponse | None:
-        gone = next(left, None) is None
-        return None if gone else PartitionProduceResponse(index=partition, error_code=code, **more)
+        closes = next(left, None) is None
+        return None if closes else PartitionProduceResponse(index=partition, error_code=code, **more)
 
     return before
 
@@ -104,11 +104,11 @@ async def test_a_too_large_batch_is_split() -> None:
 
 
 async def test_the_brokers_words_reach_the_record_that_they_are_for() -> None:
-    said = PartitionProduceResponse(
+    response = PartitionProduceResponse(
         index=0, error_code=ErrorCode.INVALID_RECORD, error_message="one record is bad", record_errors=()
     )
     async with Leader(partitions=1) as leader:
-        leader.before = lambda *_: said
+        leader.before = lambda *_: response
         async with Producer(settings(leader)) as producer:
             with pytest.raises(DeliveryFailed, match="one record is bad") as failed:
                 await producer.send_and_wait("t", b"1")

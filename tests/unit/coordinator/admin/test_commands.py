@@ -55,7 +55,7 @@ def test_version_prints_its_parts_as_json(capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "error_text"),
     [
         (("serve", "--what"), "unrecognized arguments: --what"),
         (("serve", "--ready-fd", "x"), "--ready-fd"),
@@ -64,10 +64,10 @@ def test_version_prints_its_parts_as_json(capsys: pytest.CaptureFixture[str]) ->
         (("serve", "--set", "num.partition=1"), "num.partition"),
     ],
 )
-def test_a_wrong_command_line_is_explained(arguments: tuple[str, ...], says: str) -> None:
+def test_a_wrong_command_line_is_explained(arguments: tuple[str, ...], error_text: str) -> None:
     done = subprocess.run([*ROTA, *arguments], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (2, "")
-    assert says in done.stderr
+    assert error_text in done.stderr
 
 
 def test_check_exits_with_0_if_a_broker_responds_and_1_otherwise(capsys: pytest.CaptureFixture[str]) -> None:

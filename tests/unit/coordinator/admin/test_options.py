@@ -94,7 +94,7 @@ def test_a_variable_that_is_no_property_is_ignored_with_a_warning(monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "error_text"),
     [
         (ServeOptions(memory=True, data="x"), "--memory"),
         (ServeOptions(log_format="xml"), "auto, human, json"),
@@ -104,8 +104,8 @@ def test_a_variable_that_is_no_property_is_ignored_with_a_warning(monkeypatch: p
         (ServeOptions(settings=("=3",)), "name=value"),
     ],
 )
-def test_invalid_options_are_refused_with_valid_ones(options: ServeOptions, says: str) -> None:
-    with pytest.raises(OptionsRefused, match=says):
+def test_invalid_options_are_refused_with_valid_ones(options: ServeOptions, error_text: str) -> None:
+    with pytest.raises(OptionsRefused, match=error_text):
         _use(options)
 
 

@@ -192,7 +192,7 @@ def test_a_second_signal_ends_it_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fails", "says"),
+    ("fails", "error_text"),
     [
         (
             OSError(98, "cannot listen on PLAINTEXT://:1: Address already in use"),
@@ -204,19 +204,19 @@ def test_a_second_signal_ends_it_at_once() -> None:
     ],
 )
 async def test_a_failed_start_prints_its_reason_in_one_line(
-    fails: Exception, says: str, capsys: pytest.CaptureFixture[str]
+    fails: Exception, error_text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broker = Broker(fails)
     assert await serve(broker, BrokerConfig(), None) == EXIT_CANNOT_START
     captured = capsys.readouterr().err
     assert captured.startswith("rota: ")
-    assert says in captured
+    assert error_text in captured
     assert captured.count("\n") == 1
     assert not broker.stopped
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "error_text"),
     [
         (ServeOptions(settings=("num.partition=1",)), "nearest known name is num.partitions"),
         (ServeOptions(config="/no/such/file"), "cannot read /no/such/file: No such file"),
@@ -224,11 +224,11 @@ async def test_a_failed_start_prints_its_reason_in_one_line(
     ],
 )
 def test_wrong_settings_are_reported_in_one_line(
-    options: ServeOptions, says: str, capsys: pytest.CaptureFixture[str]
+    options: ServeOptions, error_text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(options) == EXIT_CANNOT_START
     captured = capsys.readouterr().err
-    assert says in captured
+    assert error_text in captured
     assert captured.count("\n") == 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.unit.coordinator.api.group_world import GroupWorld
-from tests.unit.coordinator.api.test_consumer_group_heartbeat import beat, joins
+from tests.unit.coordinator.api.test_consumer_group_heartbeat import heartbeat, joins
 
 from rota.coordinator.api.consumer_group_describe import consumer_group_describe
 from rota.coordinator.api.consumer_group_heartbeat import consumer_group_heartbeat
@@ -21,9 +21,9 @@ def describe(world: GroupWorld, group_id: str = "g", version: int = 1) -> Descri
 
 def test_members_are_shown_with_what_they_own_and_are_to_own() -> None:
     world = GroupWorld({"group.consumer.assignment.interval.ms": "0"}).open()
-    beat(world, joins(member_id="a", rack_id="r"))
-    beat(world, joins(member_id="b", instance_id="i"))
-    beat(world, joins(member_id="a", member_epoch=2, topic_partitions=None, rebalance_timeout_ms=-1))
+    heartbeat(world, joins(member_id="a", rack_id="r"))
+    heartbeat(world, joins(member_id="b", instance_id="i"))
+    heartbeat(world, joins(member_id="a", member_epoch=2, topic_partitions=None, rebalance_timeout_ms=-1))
     group = describe(world)
     assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Reconciling", 3, 3)
     assert (group.assignor_name, group.error_code) == ("uniform", ErrorCode.NONE)
@@ -39,7 +39,7 @@ def test_members_are_shown_with_what_they_own_and_are_to_own() -> None:
 
 def test_version_0_has_no_member_type() -> None:
     world = GroupWorld().open()
-    beat(world, joins())
+    heartbeat(world, joins())
     assert describe(world, version=0).members[0].member_type == -1
 
 

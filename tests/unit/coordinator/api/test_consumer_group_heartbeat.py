@@ -38,7 +38,9 @@ def joins(**more: Any) -> ConsumerGroupHeartbeatRequest:
     return ConsumerGroupHeartbeatRequest(**{**fields, **more})
 
 
-def beat(world: GroupWorld, request: ConsumerGroupHeartbeatRequest, version: int = 1) -> ConsumerGroupHeartbeatResponse:
+def heartbeat(
+    world: GroupWorld, request: ConsumerGroupHeartbeatRequest, version: int = 1
+) -> ConsumerGroupHeartbeatResponse:
     response = world.send_request(consumer_group_heartbeat, request, version)
     assert isinstance(response, ConsumerGroupHeartbeatResponse)
     return response
@@ -46,7 +48,7 @@ def beat(world: GroupWorld, request: ConsumerGroupHeartbeatRequest, version: int
 
 def world_with_member() -> GroupWorld:
     world = GroupWorld().open()
-    assert not beat(world, joins()).error_code
+    assert not heartbeat(world, joins()).error_code
     return world
 
 
@@ -74,33 +76,33 @@ def world_with_member() -> GroupWorld:
     ],
 )
 def test_an_invalid_request_is_refused(request_: ConsumerGroupHeartbeatRequest, text: str) -> None:
-    response = beat(GroupWorld().open(), request_)
+    response = heartbeat(GroupWorld().open(), request_)
     assert (response.error_code, response.error_message) == (ErrorCode.INVALID_REQUEST, text)
 
 
 def test_only_what_javas_trim_removes_is_empty() -> None:
-    assert not beat(GroupWorld().open(), joins(instance_id="\N{NO-BREAK SPACE}")).error_code
+    assert not heartbeat(GroupWorld().open(), joins(instance_id="\N{NO-BREAK SPACE}")).error_code
 
 
 @pytest.mark.parametrize(("epoch", "is_valid"), [(0, True), (1, False), (-1, False)])
 def test_up_to_version_0_the_coordinator_may_make_the_member_id(epoch: int, is_valid: bool) -> None:
-    response = beat(GroupWorld().open(), joins(member_id="", member_epoch=epoch), version=0)
+    response = heartbeat(GroupWorld().open(), joins(member_id="", member_epoch=epoch), version=0)
     assert (response.error_code == ErrorCode.NONE) == is_valid
     assert bool(response.member_id) == is_valid
 
 
 def test_an_assignor_that_is_not_configured_is_refused() -> None:
-    response = beat(GroupWorld().open(), joins(server_assignor="mine"))
+    response = heartbeat(GroupWorld().open(), joins(server_assignor="mine"))
     assert response.error_code == ErrorCode.UNSUPPORTED_ASSIGNOR
     assert response.error_message == "ServerAssignor mine is not supported. Supported assignors: uniform, range."
 
 
 def test_tl4_an_assignor_that_is_not_configured_is_counted_in_the_timeline_of_a_group_that_is_there() -> None:
     world = GroupWorld().open()
-    beat(world, joins(server_assignor="mine"))
+    heartbeat(world, joins(server_assignor="mine"))
     assert world.node.groups.timelines.of("g") == ()
-    beat(world, joins())
-    beat(world, joins(member_id="other", server_assignor="mine"))
+    heartbeat(world, joins())
+    heartbeat(world, joins(member_id="other", server_assignor="mine"))
     refused = world.node.groups.timelines.of("g")[-1]
     assert (refused.type, refused.error_code) == (EventType.MEMBER_REFUSED, ErrorCode.UNSUPPORTED_ASSIGNOR)
     assert refused.reason.startswith("ServerAssignor mine is not supported.")
@@ -110,33 +112,33 @@ def test_tl14_a_rebalance_is_counted_until_the_members_have_their_partitions() -
     world = world_with_member()
     ended = world.node.groups.rebalances.ended["member-joined"]
     world.now_ms += 1_000  # the assignment interval
-    beat(world, joins(member_id="n"))
-    beats = joins(member_epoch=2, rebalance_timeout_ms=-1, subscribed_topic_names=None)
-    kept = beat(world, replace(beats, topic_partitions=None)).assignment
+    heartbeat(world, joins(member_id="n"))
+    heartbeats = joins(member_epoch=2, rebalance_timeout_ms=-1, subscribed_topic_names=None)
+    kept = heartbeat(world, replace(heartbeats, topic_partitions=None)).assignment
     assert ended.requests == 1
     assert kept is not None
-    beat(world, replace(beats, topic_partitions=kept.topic_partitions))
+    heartbeat(world, replace(heartbeats, topic_partitions=kept.topic_partitions))
     assert ended.requests == 1
-    beat(world, replace(beats, member_id="n", member_epoch=3))
+    heartbeat(world, replace(heartbeats, member_id="n", member_epoch=3))
     assert ended.requests == 2
 
 
 def test_a_member_joins_and_gets_the_partitions() -> None:
     world = GroupWorld().open()
-    response = beat(world, joins())
+    response = heartbeat(world, joins())
     assert (response.member_id, response.member_epoch, response.heartbeat_interval_ms) == ("m", 2, 5_000)
     assert response.assignment is not None
     assert [topic.partitions for topic in response.assignment.topic_partitions] == [(0, 1, 2)]
-    assert beat(world, joins(member_epoch=2, topic_partitions=None, rebalance_timeout_ms=-1)).assignment is None
+    assert heartbeat(world, joins(member_epoch=2, topic_partitions=None, rebalance_timeout_ms=-1)).assignment is None
 
 
 def test_the_configs_of_a_group_count_before_those_of_the_broker() -> None:
     world = GroupWorld({"group.consumer.heartbeat.interval.ms": "6000"}).open()
-    assert beat(world, joins()).heartbeat_interval_ms == 6_000
+    assert heartbeat(world, joins()).heartbeat_interval_ms == 6_000
 
 
 def test_a_broker_that_is_not_the_coordinator_says_so() -> None:
-    assert beat(GroupWorld(), joins()).error_code == ErrorCode.NOT_COORDINATOR
+    assert heartbeat(GroupWorld(), joins()).error_code == ErrorCode.NOT_COORDINATOR
 
 
 def test_lists_and_descriptions_know_the_type() -> None:
@@ -178,7 +180,7 @@ def test_a_group_is_the_same_after_its_shard_was_loaded_again() -> None:
     world.node.groups.lead(shard.index, 1)
     for _ in range(4):
         world.turn()
-    response = beat(world, joins(member_epoch=2, topic_partitions=None, rebalance_timeout_ms=-1))
+    response = heartbeat(world, joins(member_epoch=2, topic_partitions=None, rebalance_timeout_ms=-1))
     assert (response.error_code, response.member_epoch) == (ErrorCode.NONE, 2)
 
 

@@ -14,7 +14,9 @@ from rota.protocol.messages.heartbeat import HeartbeatRequest
 from rota.protocol.messages.join_group import JoinGroupRequestProtocol
 
 
-def beat(world: GroupWorld, member_id: str, generation: int = 1, instance: str | None = None, group: str = "g") -> int:
+def send_heartbeat(
+    world: GroupWorld, member_id: str, generation: int = 1, instance: str | None = None, group: str = "g"
+) -> int:
     request = HeartbeatRequest(
         group_id=group, generation_id=generation, member_id=member_id, group_instance_id=instance
     )
@@ -23,7 +25,7 @@ def beat(world: GroupWorld, member_id: str, generation: int = 1, instance: str |
 
 def test_a_member_of_its_generation_is_alive() -> None:
     world = GroupWorld().open()
-    assert beat(world, world.member().member_id) == ErrorCode.NONE
+    assert send_heartbeat(world, world.member().member_id) == ErrorCode.NONE
 
 
 def test_a_heartbeat_restarts_the_session_timeout() -> None:
@@ -31,27 +33,27 @@ def test_a_heartbeat_restarts_the_session_timeout() -> None:
     member = world.member()
     for _ in range(5):
         world.after(9_000)
-        assert beat(world, member.member_id) == ErrorCode.NONE
+        assert send_heartbeat(world, member.member_id) == ErrorCode.NONE
     world.after(10_001)
     world.turn()
-    assert beat(world, member.member_id) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert send_heartbeat(world, member.member_id) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_a_heartbeat_reports_a_rebalance() -> None:
     world = GroupWorld().open()
     member = world.member()
     world.join()
-    assert beat(world, member.member_id) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert send_heartbeat(world, member.member_id) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def test_unknown_members_and_stale_generations_are_refused() -> None:
     world = GroupWorld().open()
     member = world.member()
-    assert beat(world, "who") == ErrorCode.UNKNOWN_MEMBER_ID
-    assert beat(world, member.member_id, 0) == ErrorCode.ILLEGAL_GENERATION
-    assert beat(world, member.member_id, group="other") == ErrorCode.UNKNOWN_MEMBER_ID
-    assert beat(world, member.member_id, instance="rack-7") == ErrorCode.UNKNOWN_MEMBER_ID
-    assert beat(world, member.member_id, group="") == ErrorCode.INVALID_GROUP_ID
+    assert send_heartbeat(world, "who") == ErrorCode.UNKNOWN_MEMBER_ID
+    assert send_heartbeat(world, member.member_id, 0) == ErrorCode.ILLEGAL_GENERATION
+    assert send_heartbeat(world, member.member_id, group="other") == ErrorCode.UNKNOWN_MEMBER_ID
+    assert send_heartbeat(world, member.member_id, instance="rack-7") == ErrorCode.UNKNOWN_MEMBER_ID
+    assert send_heartbeat(world, member.member_id, group="") == ErrorCode.INVALID_GROUP_ID
 
 
 def test_while_the_shard_loads_all_is_well() -> None:
@@ -60,11 +62,11 @@ def test_while_the_shard_loads_all_is_well() -> None:
     shard = world.node.groups.ready("g")
     assert not isinstance(shard, ErrorCode)
     world.node.groups.resign(shard.index)
-    assert beat(world, member.member_id) == ErrorCode.NOT_COORDINATOR
+    assert send_heartbeat(world, member.member_id) == ErrorCode.NOT_COORDINATOR
     world.node.groups.lead(shard.index, 1)
-    assert beat(world, member.member_id) == ErrorCode.NONE
+    assert send_heartbeat(world, member.member_id) == ErrorCode.NONE
     world.turn()
-    assert beat(world, member.member_id) == ErrorCode.NONE
+    assert send_heartbeat(world, member.member_id) == ErrorCode.NONE
 
 
 def test_a_classic_member_of_a_consumer_group_is_alive_and_told_to_join_again() -> None:

@@ -126,9 +126,9 @@ def test_lig1_groups_are_deleted_and_shards_load_between_two_slices(long_list: G
     groups = long_list.node.groups
     reply = long_list.serve(list_groups, ListGroupsRequest(), 5)
     last = [shard for shard in groups.shards if shard.machines][-1]
-    gone, _ = last.machines.popitem()
+    removed, _ = last.machines.popitem()
     long_list.end_turn()
-    assert gone not in {each.group_id for each in reply.value.groups}
+    assert removed not in {each.group_id for each in reply.value.groups}
     reply = long_list.serve(list_groups, ListGroupsRequest(), 5)
     groups.resign(last.index)
     groups.lead(last.index, 1)

@@ -105,8 +105,8 @@ def test_g4a_rebalances_without_events_are_those_of_the_events(monkeypatch: pyte
     outcomes, decided = [], []
 
     def counted(decide: Callable[..., object], *, by_events: bool) -> Callable[..., object]:
-        def outcome(*asked: object) -> object:
-            decided.append(not by_events and decide(*asked))
+        def outcome(*arguments: object) -> object:
+            decided.append(not by_events and decide(*arguments))
             return decided[-1] or None
 
         return outcome

@@ -62,7 +62,7 @@ def test_a_name_like_no_other_is_refused_without_a_guess() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "says"),
+    ("name", "value", "error_text"),
     [
         ("num.partitions", "0", "from 1 to 2147483647"),
         ("num.partitions", "many", "not a whole number"),
@@ -99,10 +99,10 @@ def test_a_name_like_no_other_is_refused_without_a_guess() -> None:
         ("log.dir", "", "no folder"),
     ],
 )
-def test_a_wrong_value_is_refused_with_the_valid_ones(name: str, value: str, says: str) -> None:
-    with pytest.raises(ConfigRefused, match=says) as refused:
+def test_a_wrong_value_is_refused_with_the_valid_ones(name: str, value: str, error_text: str) -> None:
+    with pytest.raises(ConfigRefused, match=error_text) as refused:
         BrokerConfig({name: value})
-    assert name in str(refused.value) or says in ("No client can reach", "no folder")
+    assert name in str(refused.value) or error_text in ("No client can reach", "no folder")
 
 
 def test_a_password_is_not_shown_when_it_is_refused() -> None:

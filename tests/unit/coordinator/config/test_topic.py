@@ -61,7 +61,7 @@ def test_the_rest_is_at_hand_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "says"),
+    ("name", "value", "error_text"),
     [
         ("retention.mss", "1", "nearest known name is retention.ms"),
         ("retention.ms", "abc", "not a whole number"),
@@ -81,8 +81,8 @@ def test_the_rest_is_at_hand_too() -> None:
         ("remote.storage.enable", "true", "not supported"),
     ],
 )
-def test_a_wrong_setting_is_refused_with_the_valid_ones(name: str, value: str | None, says: str) -> None:
-    with pytest.raises(ConfigRefused, match=says):
+def test_a_wrong_setting_is_refused_with_the_valid_ones(name: str, value: str | None, error_text: str) -> None:
+    with pytest.raises(ConfigRefused, match=error_text):
         check_topic({name: value})
 
 

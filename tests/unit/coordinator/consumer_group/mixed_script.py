@@ -107,7 +107,7 @@ class MixedScript(Script):
         self.perform(self.hosted.step(event, self.now_ms, self.wall_ms))
         return self.replies.pop(self.last, None)
 
-    def c_beat(self, member: str, generation: int, instance: str | None = None) -> ErrorCode:
+    def c_heartbeat(self, member: str, generation: int, instance: str | None = None) -> ErrorCode:
         held = None if instance is None else InstanceId(instance)
         code = self.send(Heartbeat(self.token(), MemberId(member), held, generation))
         assert isinstance(code, ErrorCode)
@@ -160,6 +160,6 @@ def settled() -> MixedScript:
         answer = script.c_join(member, owned={"t": kept})
         assert answer is not None
         assert script.c_assigned(member, answer.generation) == {"t": kept}
-    script.beat("a", 2)
+    script.heartbeat("a", 2)
     assert script.group.state.value == "Stable"
     return script

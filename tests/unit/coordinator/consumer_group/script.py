@@ -123,7 +123,7 @@ class Script:
 
     # ---- in
 
-    def beat(
+    def heartbeat(
         self,
         member: str,
         epoch: int,
@@ -168,10 +168,10 @@ class Script:
 
     def join(self, member: str, *names: str, **more: Any) -> HeartbeatReply:
         """Join with these topics."""
-        return self.beat(member, 0, names=names, owned={}, **({"rebalance_ms": REBALANCE_MS} | more))
+        return self.heartbeat(member, 0, names=names, owned={}, **({"rebalance_ms": REBALANCE_MS} | more))
 
     def leave(self, member: str, epoch: int = -1, **more: Any) -> HeartbeatReply:
-        return self.beat(member, epoch, **more)
+        return self.heartbeat(member, epoch, **more)
 
     def commit(self, member: str, epoch: int, partition: int = 0, topic: str = "t", version: int = 9) -> ErrorCode:
         """Commit offset 7 of one partition."""
@@ -309,8 +309,8 @@ class Script:
 
 def is_plain(event: ConsumerHeartbeat) -> bool:
     """Return whether the heartbeat says nothing but its epoch."""
-    said = (event.instance_id, event.rack_id, event.rebalance_ms, event.topic_names, event.regex, event.assignor)
-    return event.owned is None and all(value is None for value in said)
+    fields = (event.instance_id, event.rack_id, event.rebalance_ms, event.topic_names, event.regex, event.assignor)
+    return event.owned is None and all(value is None for value in fields)
 
 
 def named(reply: HeartbeatReply) -> dict[str, set[int]] | None:

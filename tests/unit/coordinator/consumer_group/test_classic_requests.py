@@ -43,7 +43,7 @@ def stepping(script: MixedScript, ms: int, *classic: tuple[str, int]) -> None:
     for _ in range(ms // 5_000):
         script.advance(5_000)
         for name, generation in classic:
-            script.c_beat(name, generation)
+            script.c_heartbeat(name, generation)
 
 
 # ---- LeaveGroup
@@ -96,7 +96,7 @@ def test_a_static_member_is_removed_by_its_instance(member: str, instance: str, 
 
 def test_resolved_expressions_go_with_members_that_are_removed() -> None:
     script = Script()
-    script.beat("a", 0, regex="t.*", owned={}, rebalance_ms=60_000)
+    script.heartbeat("a", 0, regex="t.*", owned={}, rebalance_ms=60_000)
     script.advance(0)
     leave(script, ("a", None))
     assert not script.group.regexes
@@ -112,21 +112,21 @@ def test_a_classic_member_joins_a_consumer_group_and_gets_partitions_when_they_a
     assert (answer.member_id, answer.generation, answer.protocol, answer.leader) == ("c1", 3, "range", "")
     assert (answer.protocol_type, answer.members) == ("consumer", ())
     assert script.c_assigned("c1", 3) == {}
-    assert script.c_beat("c1", 3) is NONE  # it waits for partitions that a owns
+    assert script.c_heartbeat("c1", 3) is NONE  # it waits for partitions that a owns
     kept = script.target("a")["t"]
-    script.beat("a", 2)
-    assert script.beat("a", 2, owned={"t": kept}).member_epoch == 3
-    assert script.c_beat("c1", 3) is REBALANCE
+    script.heartbeat("a", 2)
+    assert script.heartbeat("a", 2, owned={"t": kept}).member_epoch == 3
+    assert script.c_heartbeat("c1", 3) is REBALANCE
     assert joined(script.c_join("c1")).generation == 3
     assert script.c_assigned("c1", 3) == script.target("c1")
-    assert script.c_beat("c1", 3) is NONE
+    assert script.c_heartbeat("c1", 3) is NONE
     check_replay(script)
 
 
 def test_a_classic_member_revokes_before_others_get_its_partitions() -> None:
     script = settled()
     script.join("b", "t")
-    assert script.c_beat("c1", 2) is REBALANCE
+    assert script.c_heartbeat("c1", 2) is REBALANCE
     owned = script.assigned("c1")
     answer = joined(script.c_join("c1", owned=owned))
     kept = script.target("c1")["t"]
@@ -135,7 +135,7 @@ def test_a_classic_member_revokes_before_others_get_its_partitions() -> None:
         return
     assert answer.generation == 2  # it has to revoke: the same generation, and a smaller assignment
     assert script.c_assigned("c1", 2) == {"t": kept}
-    assert script.c_beat("c1", 2) is REBALANCE
+    assert script.c_heartbeat("c1", 2) is REBALANCE
     assert joined(script.c_join("c1", owned={"t": kept})).generation == 3
 
 
@@ -203,7 +203,7 @@ def test_a_static_classic_member_comes_back_with_another_id() -> None:
     assert (answer.member_id, answer.generation) == ("c2", 3)
     assert set(script.group.members) == {"a", "c2"}
     assert not [key for key in script.timers if key.endswith("c1")]
-    assert script.c_beat("c1", 3, "i") is ErrorCode.FENCED_INSTANCE_ID
+    assert script.c_heartbeat("c1", 3, "i") is ErrorCode.FENCED_INSTANCE_ID
     check_replay(script)
 
 
@@ -211,7 +211,7 @@ def test_a_member_of_the_consumer_protocol_becomes_a_classic_one_by_its_join() -
     script = MixedScript()
     script.join("a", "t")
     script.join("b", "t")
-    script.beat("a", 2)  # it has to revoke
+    script.heartbeat("a", 2)  # it has to revoke
     assert "rebalance:a" in script.timers
     joined(script.c_join("a"))
     assert script.group.members["a"].classic is not None
@@ -276,11 +276,11 @@ def test_while_the_target_is_not_computed_nobody_has_to_join() -> None:
     answer = joined(script.c_join("", fresh="c1"))
     assert answer.generation == 2  # of the target that there is: it has no part in it
     assert script.c_assigned("c1", 2) == {}
-    assert script.c_beat("c1", 2) is NONE
+    assert script.c_heartbeat("c1", 2) is NONE
     script.advance(5_000)
-    script.beat("a", 2)
+    script.heartbeat("a", 2)
     assert script.group.target_epoch == 3
-    assert script.c_beat("c1", 2) is REBALANCE
+    assert script.c_heartbeat("c1", 2) is REBALANCE
 
 
 # ---- Heartbeat and timers
@@ -291,11 +291,11 @@ def test_heartbeats_that_do_not_match_are_refused() -> None:
     script = MixedScript()
     script.join("a", "t")
     joined(script.c_join("", fresh="c1", instance="i"))
-    assert script.c_beat("x", 3) is ErrorCode.UNKNOWN_MEMBER_ID
-    assert script.c_beat("c1", 3, "j") is ErrorCode.UNKNOWN_MEMBER_ID
-    assert script.c_beat("x", 3, "i") is ErrorCode.FENCED_INSTANCE_ID
-    assert script.c_beat("c1", 2) is ErrorCode.ILLEGAL_GENERATION
-    assert script.c_beat("a", 2) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert script.c_heartbeat("x", 3) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert script.c_heartbeat("c1", 3, "j") is ErrorCode.UNKNOWN_MEMBER_ID
+    assert script.c_heartbeat("x", 3, "i") is ErrorCode.FENCED_INSTANCE_ID
+    assert script.c_heartbeat("c1", 2) is ErrorCode.ILLEGAL_GENERATION
+    assert script.c_heartbeat("a", 2) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_heartbeats_keep_a_member_and_their_end_removes_it_after_its_own_session() -> None:
@@ -312,14 +312,14 @@ def test_a_member_that_does_not_join_again_in_time_is_removed() -> None:
     """testConsumerGroupMemberUsingClassicProtocolFencedWhenJoinTimeout"""
     script = settled()
     script.join("b", "t")
-    assert script.c_beat("c1", 2) is REBALANCE  # its time begins with the first answer of that kind
+    assert script.c_heartbeat("c1", 2) is REBALANCE  # its time begins with the first answer of that kind
     for _ in range(REBALANCE_MS // 5_000):
         script.advance(5_000)
         for name in ("a", "b"):
-            script.beat(name, script.group.members[name].epoch, owned={})
+            script.heartbeat(name, script.group.members[name].epoch, owned={})
         for name in ("c1", "c2"):
             if name in script.group.members:
-                script.c_beat(name, 2)
+                script.c_heartbeat(name, 2)
     assert "c1" not in script.group.members
 
 
@@ -329,9 +329,9 @@ def test_a_member_that_does_not_sync_in_time_is_removed() -> None:
     joined(script.c_join("", fresh="c1"))
     for _ in range(REBALANCE_MS // 5_000):
         script.advance(5_000)
-        script.beat("a", script.group.members["a"].epoch, owned={})
+        script.heartbeat("a", script.group.members["a"].epoch, owned={})
         if "c1" in script.group.members:
-            script.c_beat("c1", 3)
+            script.c_heartbeat("c1", 3)
     assert "c1" not in script.group.members
     assert "failed to sync" in str(script.noted(notes.NOT_SYNCED)[-1]["reason"])
     assert script.noted(notes.PREPARING)[-1]["trigger"] == Trigger.SYNC_TIMEOUT
@@ -340,7 +340,7 @@ def test_a_member_that_does_not_sync_in_time_is_removed() -> None:
 def test_a_member_that_joined_is_not_waited_for() -> None:
     script = settled()
     script.join("b", "t")
-    script.c_beat("c1", 2)
+    script.c_heartbeat("c1", 2)
     assert "join:c1" in script.timers
     answer = joined(script.c_join("c1", version=0))
     assert "join:c1" not in script.timers

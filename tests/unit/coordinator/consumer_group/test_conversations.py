@@ -26,7 +26,7 @@ STABLE, UNREVOKED, UNRELEASED = (
 def full(script: Script, member: str, epoch: int, *owned: int, **more: object) -> object:
     """Send a heartbeat that says everything, as a member does that may have missed an answer."""
     parts = {"t": owned} if owned else {}
-    return script.beat(member, epoch, names=("t",), owned=parts, rebalance_ms=60_000, **more)  # type: ignore[arg-type]
+    return script.heartbeat(member, epoch, names=("t",), owned=parts, rebalance_ms=60_000, **more)  # type: ignore[arg-type]
 
 
 # ---- heartbeats that come twice
@@ -39,7 +39,7 @@ def in_state(state: MemberState) -> tuple[Script, str, int, tuple[int, ...], set
     script = Script()
     script.join("a", "t")
     script.join("b", "t")
-    script.beat("a", 2, owned={"t": (0, 1, 2, 3)})
+    script.heartbeat("a", 2, owned={"t": (0, 1, 2, 3)})
     if state is UNREVOKED:
         return script, "a", 2, (0, 1, 2, 3), {0, 1}
     return script, "b", 3, (), set()
@@ -81,7 +81,7 @@ def test_a_member_whose_lost_answer_gave_it_partitions_is_not_fenced() -> None:
     """It has the previous epoch, and owns a part of what it was assigned."""
     script = two_members()
     script.leave("b")
-    given = script.beat("a", 3)
+    given = script.heartbeat("a", 3)
     assert (given.member_epoch, named(given)) == (4, {"t": {0, 1, 2, 3}})
     again = full(script, "a", 3, 0, 1)
     assert again == given
@@ -95,24 +95,24 @@ def test_a_third_member_takes_from_the_first_two_one_step_at_a_time() -> None:
     script = Script(TopicsInMemory(t=6))
     script.join("a", "t")
     script.join("b", "t")
-    script.beat("a", 2)
-    script.beat("a", 2, owned={"t": (0, 1, 2)})
-    script.beat("b", 3)
+    script.heartbeat("a", 2)
+    script.heartbeat("a", 2, owned={"t": (0, 1, 2)})
+    script.heartbeat("b", 3)
     third = script.join("c", "t")
     assert (third.member_epoch, named(third)) == (4, {})
     assert [len(script.target(member)["t"]) for member in "abc"] == [2, 2, 2]
 
-    assert named(script.beat("a", 3)) == {"t": {0, 1}}
-    assert named(script.beat("c", 4)) is None
-    assert script.beat("a", 3, owned={"t": (0, 1)}).member_epoch == 4
-    assert named(script.beat("c", 4)) == {"t": {2}}
+    assert named(script.heartbeat("a", 3)) == {"t": {0, 1}}
+    assert named(script.heartbeat("c", 4)) is None
+    assert script.heartbeat("a", 3, owned={"t": (0, 1)}).member_epoch == 4
+    assert named(script.heartbeat("c", 4)) == {"t": {2}}
     assert script.group.members["c"].state is UNRELEASED
     assert script.group.state is ConsumerGroupState.RECONCILING
 
     kept = script.assigned("b")["t"] & script.target("b")["t"]
-    assert named(script.beat("b", 3)) == {"t": kept}
-    assert script.beat("b", 3, owned={"t": kept}).member_epoch == 4
-    assert named(script.beat("c", 4)) == {"t": script.target("c")["t"]}
+    assert named(script.heartbeat("b", 3)) == {"t": kept}
+    assert script.heartbeat("b", 3, owned={"t": kept}).member_epoch == 4
+    assert named(script.heartbeat("c", 4)) == {"t": script.target("c")["t"]}
     assert script.group.state is ConsumerGroupState.STABLE
     assert durable(script.restarted(compacted=True).hosted) == durable(script.hosted)
 
@@ -144,9 +144,9 @@ def test_the_epoch_of_a_static_member_is_checked(epoch: int, owned: tuple[int, .
     script = Script()
     script.join("a", "t", instance="i")
     script.join("b", "t")
-    script.beat("a", 2, instance="i", owned={"t": (0, 1, 2, 3)})
-    script.beat("a", 2, instance="i", owned={"t": (0, 1)})
-    assert script.beat("a", epoch, instance="i", owned={"t": owned}).error is code
+    script.heartbeat("a", 2, instance="i", owned={"t": (0, 1, 2, 3)})
+    script.heartbeat("a", 2, instance="i", owned={"t": (0, 1)})
+    assert script.heartbeat("a", epoch, instance="i", owned={"t": owned}).error is code
 
 
 @pytest.mark.parametrize("epoch", [-1, -2])
@@ -178,10 +178,10 @@ def test_a_static_member_leaves_while_it_has_to_revoke_and_comes_back_without_th
     script = Script()
     script.join("a", "t", instance="i")
     script.join("b", "t")
-    script.beat("a", 2, instance="i")
+    script.heartbeat("a", 2, instance="i")
     assert script.group.members["a"].state is UNREVOKED
     script.leave("a", -2, instance="i")
-    assert named(script.beat("b", 3)) == {"t": {2, 3}}
+    assert named(script.heartbeat("b", 3)) == {"t": {2, 3}}
     back = script.join("a2", "t", instance="i")
     assert (back.member_epoch, named(back)) == (3, {"t": {0, 1}})
     assert set(script.timers) == {"session:a2", "session:b"}, "nothing is left of the member before"
@@ -189,17 +189,17 @@ def test_a_static_member_leaves_while_it_has_to_revoke_and_comes_back_without_th
 
 def test_a_static_member_brings_another_expression_when_it_comes_back() -> None:
     script = Script(TopicsInMemory(foo=1, bar=1))
-    script.beat("a", 0, regex="foo", owned={}, rebalance_ms=60_000, instance="i")
+    script.heartbeat("a", 0, regex="foo", owned={}, rebalance_ms=60_000, instance="i")
     script.advance(0)
-    script.beat("a", 1, instance="i")
+    script.heartbeat("a", 1, instance="i")
     script.leave("a", -2, instance="i")
     script.advance(REFRESH_MS_MIN + 1)
-    back = script.beat("a2", 0, regex="bar", owned={}, rebalance_ms=60_000, instance="i")
+    back = script.heartbeat("a2", 0, regex="bar", owned={}, rebalance_ms=60_000, instance="i")
     assert named(back) == {}
     assert not script.group.regexes
     script.advance(0)
     assert set(script.group.regexes) == {"bar"}
-    assert named(script.beat("a2", back.member_epoch, instance="i", owned={})) == {"bar": {0}}
+    assert named(script.heartbeat("a2", back.member_epoch, instance="i", owned={})) == {"bar": {0}}
     assert durable(script.restarted(compacted=True).hosted) == durable(script.hosted)
 
 
@@ -210,8 +210,8 @@ def test_other_racks_make_a_new_epoch() -> None:
     script = Script()
     script.join("a", "t")
     script.topics.set("t", 4, racks=("r1", "r2"))
-    assert script.beat("a", 2).member_epoch == 3
-    assert script.beat("a", 3).member_epoch == 3
+    assert script.heartbeat("a", 2).member_epoch == 3
+    assert script.heartbeat("a", 3).member_epoch == 3
 
 
 def test_a_topic_that_is_created_again_is_another_one() -> None:
@@ -220,7 +220,7 @@ def test_a_topic_that_is_created_again_is_another_one() -> None:
     script.join("a", "t")
     script.topics.delete("t")
     script.topics.set("t", 2, topic_id=b"another".ljust(16, b"\0"))
-    reply = script.beat("a", 2, owned={})
+    reply = script.heartbeat("a", 2, owned={})
     assert (reply.member_epoch, named(reply)) == (3, {"another": {0, 1}})
     assert set(script.group.owners) == {(b"another".ljust(16, b"\0"), index) for index in range(2)}
 
@@ -231,11 +231,11 @@ def test_topics_are_looked_at_again_when_the_write_of_the_epoch_failed() -> None
     script.join("a", "t")
     size = len(script.log)
     script.topics.set("t", 6)
-    assert script.beat("a", 2).member_epoch == 3
+    assert script.heartbeat("a", 2).member_epoch == 3
     del script.log[size:]
     again = script.restarted()
     assert again.group.epoch == 2
-    assert again.beat("a", 2).member_epoch == 3
+    assert again.heartbeat("a", 2).member_epoch == 3
     assert again.assigned("a") == {"t": set(range(6))}
 
 
@@ -244,38 +244,38 @@ def test_topics_are_looked_at_again_when_the_write_of_the_epoch_failed() -> None
 
 def test_a_member_updates_its_expression_to_a_new_one() -> None:
     script = Script(TopicsInMemory(foo=1, bar=1))
-    script.beat("a", 0, regex="foo", owned={}, rebalance_ms=60_000)
+    script.heartbeat("a", 0, regex="foo", owned={}, rebalance_ms=60_000)
     script.advance(0)
-    script.beat("a", 1)
+    script.heartbeat("a", 1)
     script.advance(REFRESH_MS_MIN + 1)
     size = len(script.log)
-    reply = script.beat("a", 2, regex="bar", owned={"foo": (0,)})
+    reply = script.heartbeat("a", 2, regex="bar", owned={"foo": (0,)})
     assert reply.member_epoch == 2  # the epoch is bumped by the resolution
     kinds = [(kind, value is None) for kind, value in script.records(size)]
     assert kinds == [("MemberKey", False), ("RegularExpressionKey", True), ("CurrentAssignmentKey", False)]
     assert script.group.members["a"].state is UNREVOKED
     script.advance(0)
     assert (script.group.epoch, set(script.group.regexes)) == (3, {"bar"})
-    assert named(script.beat("a", 2, owned={})) == {"bar": {0}}
+    assert named(script.heartbeat("a", 2, owned={})) == {"bar": {0}}
 
 
 def test_a_resolution_uses_what_the_client_may_describe_then() -> None:
     """CG10. A topic that another client's heartbeat resolved goes when this one may not describe it."""
     script = Script(TopicsInMemory(foo1=1, foo2=1))
-    script.beat("a", 0, regex="foo.*", owned={}, rebalance_ms=60_000, describes=lambda name: name == "foo1")
+    script.heartbeat("a", 0, regex="foo.*", owned={}, rebalance_ms=60_000, describes=lambda name: name == "foo1")
     script.advance(0)
-    script.beat("a", 1)
+    script.heartbeat("a", 1)
     assert script.assigned("a") == {"foo1": {0}}
     script.advance(script.settings.regex_refresh_ms - 1)
     for _ in range(2):  # the session ended meanwhile
-        script.beat("a", 0, regex="foo.*", owned={}, rebalance_ms=60_000)
+        script.heartbeat("a", 0, regex="foo.*", owned={}, rebalance_ms=60_000)
         script.advance(REFRESH_MS_MIN + 1)
     assert script.group.regexes["foo.*"].topics == {"foo1", "foo2"}
 
 
 def test_an_empty_expression_and_no_names_are_a_member_without_topics() -> None:
     script = Script()
-    reply = script.beat("a", 0, regex="", owned={}, rebalance_ms=60_000)
+    reply = script.heartbeat("a", 0, regex="", owned={}, rebalance_ms=60_000)
     assert (reply.error, reply.member_epoch, named(reply)) == (ErrorCode.NONE, 1, {})
     assert not script.group.regexes
 
@@ -357,9 +357,9 @@ def a_life() -> Script:
     script = two_members()
     script.join("c", "t")
     for member in ("a", "b"):
-        reply = script.beat(member, 3)
-        script.beat(member, 3, owned=named(reply))
-    script.beat("c", 4)
+        reply = script.heartbeat(member, 3)
+        script.heartbeat(member, 3, owned=named(reply))
+    script.heartbeat("c", 4)
     script.leave("c")
     return script
 
@@ -373,7 +373,7 @@ def test_a_log_that_ends_within_a_step_makes_progress(end: int) -> None:
     for _ in range(25):
         for member in ("a", "b"):
             known = script.group.members[member]
-            script.beat(member, known.epoch, owned=script.assigned(member))
+            script.heartbeat(member, known.epoch, owned=script.assigned(member))
         script.advance(3_000)
     assert script.group.state is ConsumerGroupState.STABLE
     assert [len(script.assigned(member)["t"]) for member in ("a", "b")] == [2, 2]
@@ -386,7 +386,7 @@ def test_changed_settings_count_from_the_next_heartbeat() -> None:
     script = Script()
     assert script.join("a", "t").interval_ms == 5_000
     script.settings = ConsumerGroupSettings(assignment_interval_ms=0, heartbeat_interval_ms=7_000, session_ms=50_000)
-    assert script.beat("a", 2).interval_ms == 7_000
+    assert script.heartbeat("a", 2).interval_ms == 7_000
     script.advance(49_999)
     assert "a" in script.group.members
     script.advance(1)

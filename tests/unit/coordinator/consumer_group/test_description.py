@@ -10,7 +10,7 @@ def test_a_member_is_shown_with_what_it_has_still_to_revoke() -> None:
     script = Script()
     script.join("a", "t")
     script.join("b", "t")
-    script.beat("a", 2)
+    script.heartbeat("a", 2)
     found = describe(script.group)
     assert (found.state, found.epoch, found.target_epoch, found.assignor) == (
         ConsumerGroupState.RECONCILING, 3, 3, "uniform",

@@ -20,9 +20,9 @@ def two_members() -> Script:
     script = Script()
     script.join("a", "t")
     script.join("b", "t")
-    script.beat("a", 2, owned={"t": (0, 1, 2, 3)})
-    script.beat("a", 2, owned={"t": (0, 1)})
-    script.beat("b", 3)
+    script.heartbeat("a", 2, owned={"t": (0, 1, 2, 3)})
+    script.heartbeat("a", 2, owned={"t": (0, 1)})
+    script.heartbeat("b", 3)
     return script
 
 
@@ -50,15 +50,15 @@ def test_two_members_reconcile_step_by_step() -> None:
     assert script.group.members["b"].state is MemberState.UNRELEASED_PARTITIONS
     assert script.group.state is ConsumerGroupState.RECONCILING
 
-    first = script.beat("a", 2)
+    first = script.heartbeat("a", 2)
     assert (first.member_epoch, named(first)) == (2, {"t": {0, 1}})
     assert script.group.members["a"].state is MemberState.UNREVOKED_PARTITIONS
-    assert named(script.beat("a", 2)) is None  # it has not revoked yet
-    assert named(script.beat("b", 3)) is None
+    assert named(script.heartbeat("a", 2)) is None  # it has not revoked yet
+    assert named(script.heartbeat("b", 3)) is None
 
-    done = script.beat("a", 2, owned={"t": (0, 1)})
+    done = script.heartbeat("a", 2, owned={"t": (0, 1)})
     assert (done.member_epoch, named(done)) == (3, None)
-    assert named(script.beat("b", 3)) == {"t": {2, 3}}
+    assert named(script.heartbeat("b", 3)) == {"t": {2, 3}}
     assert script.group.state is ConsumerGroupState.STABLE
 
 
@@ -70,10 +70,10 @@ def test_a_new_group_and_a_restarted_one_are_the_same() -> None:
 
 def test_a_member_that_says_everything_gets_its_assignment_again() -> None:
     script = two_members()
-    reply = script.beat("a", 3, names=("t",), owned={"t": (0, 1)}, rebalance_ms=60_000)
+    reply = script.heartbeat("a", 3, names=("t",), owned={"t": (0, 1)}, rebalance_ms=60_000)
     assert (reply.member_epoch, named(reply)) == (3, {"t": {0, 1}})
     before = len(script.log)
-    script.beat("a", 3, names=("t",), owned={"t": (0, 1)}, rebalance_ms=60_000)
+    script.heartbeat("a", 3, names=("t",), owned={"t": (0, 1)}, rebalance_ms=60_000)
     assert len(script.log) == before
 
 
@@ -88,7 +88,7 @@ def test_a_member_rejoins_with_epoch_0_while_it_has_to_revoke() -> None:
     script = Script()
     script.join("a", "t")
     script.join("b", "t")
-    script.beat("a", 2)
+    script.heartbeat("a", 2)
     reply = script.join("a", "t")
     assert (reply.member_epoch, named(reply)) == (3, {"t": {0, 1}})  # it owns nothing any more: all is revoked
 
@@ -104,27 +104,27 @@ def test_a_member_rejoins_with_epoch_0_while_partitions_are_not_released() -> No
 def test_a_changed_subscription_makes_a_new_target() -> None:
     script = Script(TopicsInMemory(t=2, u=2))
     script.join("a", "t")
-    reply = script.beat("a", 2, names=("t", "u"))
+    reply = script.heartbeat("a", 2, names=("t", "u"))
     assert (reply.member_epoch, named(reply)) == (3, {"t": {0, 1}, "u": {0, 1}})
 
 
 def test_partitions_of_a_topic_that_is_not_subscribed_any_more_are_revoked_at_once() -> None:
     script = Script(TopicsInMemory(t=2, u=2), ConsumerGroupSettings(assignment_interval_ms=1_000))
     script.join("a", "t", "u")
-    reply = script.beat("a", 2, names=("t",))  # the interval is not over: there is no new target yet
+    reply = script.heartbeat("a", 2, names=("t",))  # the interval is not over: there is no new target yet
     assert (reply.member_epoch, named(reply)) == (2, {"t": {0, 1}})
     assert script.group.members["a"].state is MemberState.UNREVOKED_PARTITIONS
     script.advance(1_000)
-    assert script.beat("a", 2, owned={"t": (0, 1)}).member_epoch == 3
+    assert script.heartbeat("a", 2, owned={"t": (0, 1)}).member_epoch == 3
 
 
 def test_new_partitions_of_a_topic_make_a_new_target() -> None:
     script = two_members()
     script.topics.set("t", 6)
-    script.beat("a", 3)
+    script.heartbeat("a", 3)
     assert script.group.epoch == 4
     assert script.group.metadata_hash == script.restarted().group.metadata_hash
-    script.beat("b", 3)
+    script.heartbeat("b", 3)
     assert script.assigned("a") == {"t": {0, 1, 4}}
     assert script.assigned("b") == {"t": {2, 3, 5}}
 
@@ -133,23 +133,23 @@ def test_another_topic_changes_nothing() -> None:
     script = two_members()
     script.topics.set("other", 3)
     before = len(script.log)
-    script.beat("a", 3)
+    script.heartbeat("a", 3)
     assert len(script.log) == before
 
 
 def test_a_deleted_topic_is_taken_away() -> None:
     script = two_members()
     script.topics.delete("t")
-    reply = script.beat("a", 3)
+    reply = script.heartbeat("a", 3)
     assert (reply.member_epoch, named(reply)) == (3, {})
-    assert script.beat("a", 3, owned={}).member_epoch == 4
+    assert script.heartbeat("a", 3, owned={}).member_epoch == 4
 
 
 def test_topics_that_changed_while_the_coordinator_was_down_are_noticed() -> None:
     script = two_members()
     script.topics.set("t", 8)
     other = script.restarted()
-    other.beat("a", 3)
+    other.heartbeat("a", 3)
     assert other.group.epoch == 4
 
 
@@ -160,16 +160,16 @@ def test_a_second_member_within_the_assignment_interval_gets_the_old_epoch_and_n
     assert (reply.member_epoch, named(reply)) == (2, {})
     assert script.group.state is ConsumerGroupState.ASSIGNING
     script.advance(999)
-    script.beat("b", 2)
+    script.heartbeat("b", 2)
     assert script.group.state is ConsumerGroupState.ASSIGNING
     script.advance(1)
-    script.beat("b", 2)
+    script.heartbeat("b", 2)
     assert script.group.target_epoch == 3
 
 
 def test_the_answer_to_a_member_in_its_previous_epoch_is_repeated() -> None:
     script = two_members()
-    reply = script.beat("a", 2, owned={"t": (0, 1)})  # it did not get the answer with epoch 3
+    reply = script.heartbeat("a", 2, owned={"t": (0, 1)})  # it did not get the answer with epoch 3
     assert (reply.error, reply.member_epoch) == (ErrorCode.NONE, 3)
 
 
@@ -179,7 +179,7 @@ def test_the_assignor_that_most_members_name_is_used(assignor: str) -> None:
     script.join("a", "t", assignor=assignor)
     script.join("b", "t", assignor=assignor)
     script.join("c", "t")
-    script.beat("a", 2)
+    script.heartbeat("a", 2)
     assert script.group.preferred_assignor() == assignor
     assert script.noted("Assignment received from leader")[-1]["protocol"] == assignor
 
@@ -204,10 +204,10 @@ def test_a_member_in_a_state_of_a_newer_broker_changes_nothing_until_it_owns_not
     script.group.replay(records.current("g", newer))
     before, size = durable(script.hosted), len(script.log)
     for owned in (None, {"t": (0,)}):
-        reply = script.beat("a", 2, names=("u",), owned=owned)
+        reply = script.heartbeat("a", 2, names=("u",), owned=owned)
         assert reply.error is ErrorCode.FENCED_MEMBER_EPOCH
         assert (durable(script.hosted), len(script.log)) == (before, size)
-    assert script.beat("a", 2, owned={}).error is ErrorCode.NONE
+    assert script.heartbeat("a", 2, owned={}).error is ErrorCode.NONE
 
 
 def test_a_subscription_that_the_offsets_topic_does_not_take_is_refused() -> None:
@@ -216,7 +216,11 @@ def test_a_subscription_that_the_offsets_topic_does_not_take_is_refused() -> Non
     script.join("a", "t")
     before = durable(script.hosted)
     names = [f"{number:032d}" for number in range(30)]
-    for reply in (script.join("b", *names), script.beat("a", 2, names=names), script.beat("a", 2, regex="x" * 1_000)):
+    for reply in (
+        script.join("b", *names),
+        script.heartbeat("a", 2, names=names),
+        script.heartbeat("a", 2, regex="x" * 1_000),
+    ):
         assert (reply.error, reply.message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
     assert durable(script.hosted) == before
     assert script.join("b", *names[:20]).error is ErrorCode.NONE
@@ -247,7 +251,7 @@ def test_a_step_decides_where_something_may_have_changed() -> None:
     assert script.hosted.extend_session("a", 3, ("other", "/127.0.0.1"), script.now_ms) is None
     script.topics.set("u", 1)
     assert script.extend_session("a", 3) is None  # the topics have to be looked at
-    script.beat("a", 3)
+    script.heartbeat("a", 3)
     assert script.extend_session("a", 3) is not None
     script.group.has_partition_metadata = True
     assert script.extend_session("a", 3) is None  # a record of Kafka 4.0 has to be removed
@@ -257,9 +261,9 @@ def test_a_step_decides_where_something_may_have_changed() -> None:
 
 def test_a_step_decides_where_expressions_may_have_to_be_resolved() -> None:
     script = Script()
-    script.beat("a", 0, regex="t.*", owned={}, rebalance_ms=60_000)
+    script.heartbeat("a", 0, regex="t.*", owned={}, rebalance_ms=60_000)
     script.advance(1)
-    epoch = script.beat("a", script.group.members["a"].epoch).member_epoch
+    epoch = script.heartbeat("a", script.group.members["a"].epoch).member_epoch
     assert script.group.members["a"].is_reconciled_to(epoch)
     assert script.extend_session("a", epoch) is None
 
@@ -271,7 +275,7 @@ def test_a_step_decides_where_a_target_is_to_be_computed() -> None:
     assert (script.group.epoch, script.group.target_epoch) == (3, 2)
     script.advance(1_000)
     assert script.extend_session("a", 2) is None
-    assert named(script.beat("a", 2)) == {"t": {0, 1}}
+    assert named(script.heartbeat("a", 2)) == {"t": {0, 1}}
 
 
 def test_a_step_decides_where_a_member_changes_its_protocol() -> None:
@@ -301,13 +305,13 @@ def refused(script: Script, reply: HeartbeatReply, code: ErrorCode, log_before: 
 def test_a_wrong_epoch_or_member_is_refused(member: str, epoch: int, code: ErrorCode) -> None:
     script = two_members()
     before = len(script.log)
-    refused(script, script.beat(member, epoch), code, before)
+    refused(script, script.heartbeat(member, epoch), code, before)
 
 
 def test_the_previous_epoch_with_partitions_that_it_has_not_is_fenced() -> None:
     script = two_members()
     before = len(script.log)
-    refused(script, script.beat("a", 2, owned={"t": (0, 3)}), ErrorCode.FENCED_MEMBER_EPOCH, before)
+    refused(script, script.heartbeat("a", 2, owned={"t": (0, 3)}), ErrorCode.FENCED_MEMBER_EPOCH, before)
 
 
 def test_a_member_beyond_the_size_of_the_group_is_refused() -> None:
@@ -320,7 +324,7 @@ def test_a_member_beyond_the_size_of_the_group_is_refused() -> None:
 
 def test_a_group_that_does_not_exist_is_not_found() -> None:
     script = Script()
-    refusals = script.beat("a", 1), script.leave("a")
+    refusals = script.heartbeat("a", 1), script.leave("a")
     assert [reply.error for reply in refusals] == [ErrorCode.GROUP_ID_NOT_FOUND] * 2
     assert [reply.message for reply in refusals] == ["Consumer group g not found.", "Group g not found."]
     assert script.hosted.is_vacant
@@ -337,8 +341,8 @@ def test_a_static_member_is_checked_by_its_instance() -> None:
     script = Script()
     script.join("a", "t", instance="i")
     before = len(script.log)
-    refused(script, script.beat("b", 2, instance="i"), ErrorCode.FENCED_INSTANCE_ID, before)
-    refused(script, script.beat("a", 2, instance="j"), ErrorCode.UNKNOWN_MEMBER_ID, before)
+    refused(script, script.heartbeat("b", 2, instance="i"), ErrorCode.FENCED_INSTANCE_ID, before)
+    refused(script, script.heartbeat("a", 2, instance="j"), ErrorCode.UNKNOWN_MEMBER_ID, before)
     refused(script, script.leave("b", instance="i"), ErrorCode.FENCED_INSTANCE_ID, before)
     refused(script, script.leave("a", instance="j"), ErrorCode.UNKNOWN_MEMBER_ID, before)
-    refused(script, script.beat("a", 9, instance="i"), ErrorCode.FENCED_MEMBER_EPOCH, before)
+    refused(script, script.heartbeat("a", 9, instance="i"), ErrorCode.FENCED_MEMBER_EPOCH, before)

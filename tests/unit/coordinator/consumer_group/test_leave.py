@@ -20,7 +20,7 @@ def test_a_member_that_leaves_is_removed_and_the_epoch_is_bumped() -> None:
     kinds = script.records(before)
     assert [kind for kind, _ in kinds] == ["CurrentAssignmentKey", "TargetMemberKey", "MemberKey", "EpochKey"]
     assert [value is None for _, value in kinds] == [True, True, True, False]
-    assert named(script.beat("a", 3)) == {"t": {0, 1, 2, 3}}
+    assert named(script.heartbeat("a", 3)) == {"t": {0, 1, 2, 3}}
     assert script.group.epoch == 4
 
 
@@ -39,8 +39,8 @@ def test_a_static_member_that_will_be_back_keeps_its_place() -> None:
     script = Script()
     script.join("a", "t", instance="i")
     script.join("b", "t")
-    script.beat("a", 2, instance="i")
-    script.beat("a", 2, instance="i", owned={"t": (0, 1)})
+    script.heartbeat("a", 2, instance="i")
+    script.heartbeat("a", 2, instance="i", owned={"t": (0, 1)})
     before, epoch = len(script.log), script.group.epoch
     reply = script.leave("a", -2, instance="i")
     assert (reply.error, reply.member_epoch) == (ErrorCode.NONE, -2)
@@ -91,7 +91,7 @@ def test_a_static_member_that_rejoins_with_other_topics_bumps_the_epoch() -> Non
 def test_a_session_ends_without_heartbeats_and_each_of_them_restarts_it() -> None:
     script = two_members()
     script.advance(SESSION_MS - 1)
-    script.beat("a", 3)
+    script.heartbeat("a", 3)
     script.advance(1)
     assert set(script.group.members) == {"a"}
     assert "the member session expired" in script.noted("Member has failed, removing it from the group")[0]["reason"]
@@ -113,32 +113,32 @@ def test_a_loaded_member_has_a_full_session() -> None:
 
 def test_a_member_that_does_not_revoke_in_its_rebalance_timeout_is_removed() -> None:
     script = Script()
-    script.beat("a", 0, names=("t",), owned={}, rebalance_ms=10_000)
+    script.heartbeat("a", 0, names=("t",), owned={}, rebalance_ms=10_000)
     script.join("b", "t")
-    script.beat("a", 2)
+    script.heartbeat("a", 2)
     script.advance(9_999)
-    script.beat("a", 2)
+    script.heartbeat("a", 2)
     assert "a" in script.group.members
     script.advance(1)
     assert set(script.group.members) == {"b"}
-    assert named(script.beat("b", 3)) == {"t": {0, 1, 2, 3}}
+    assert named(script.heartbeat("b", 3)) == {"t": {0, 1, 2, 3}}
 
 
 def test_a_member_that_revokes_in_time_has_no_rebalance_timer() -> None:
     script = Script()
-    script.beat("a", 0, names=("t",), owned={}, rebalance_ms=10_000)
+    script.heartbeat("a", 0, names=("t",), owned={}, rebalance_ms=10_000)
     script.join("b", "t")
-    script.beat("a", 2)
+    script.heartbeat("a", 2)
     assert "rebalance:a" in script.timers
-    script.beat("a", 2, owned={"t": (0, 1)})
+    script.heartbeat("a", 2, owned={"t": (0, 1)})
     assert "rebalance:a" not in script.timers
 
 
 def test_a_loaded_member_that_has_to_revoke_gets_its_rebalance_timeout() -> None:
     script = Script()
-    script.beat("a", 0, names=("t",), owned={}, rebalance_ms=10_000)
+    script.heartbeat("a", 0, names=("t",), owned={}, rebalance_ms=10_000)
     script.join("b", "t")
-    script.beat("a", 2)
+    script.heartbeat("a", 2)
     other = script.restarted()
     other.advance(10_000)
     assert set(other.group.members) == {"b"}

@@ -146,9 +146,9 @@ def test_a_heartbeat_that_is_refused_converts_nothing() -> None:
     script = classic_pair()
     before = len(script.log)
     assert script.join("a", regex="(").error is ErrorCode.INVALID_REGULAR_EXPRESSION
-    assert script.beat("a", 1).error is ErrorCode.GROUP_ID_NOT_FOUND
+    assert script.heartbeat("a", 1).error is ErrorCode.GROUP_ID_NOT_FOUND
     assert len(script.log) == before
-    assert script.c_beat("c1", 1) is ErrorCode.NONE
+    assert script.c_heartbeat("c1", 1) is ErrorCode.NONE
 
 
 def check_refused(script: MixedScript, text: str, code: ErrorCode = ErrorCode.GROUP_ID_NOT_FOUND) -> None:
@@ -215,7 +215,7 @@ def test_a_member_that_moves_to_the_consumer_protocol_is_not_waited_for_as_a_cla
     assert "sync:c1" in script.timers
     assert script.join("c1", "t").error is ErrorCode.NONE
     assert "sync:c1" not in script.timers
-    assert script.c_beat("c1", 3) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert script.c_heartbeat("c1", 3) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 # ---- downgrade
@@ -243,7 +243,7 @@ def test_when_the_last_consumer_member_goes_the_group_is_classic_again_and_rebal
             script.advance(5_000)
             for name in ("c1", "c2"):
                 if script.hosted.consumer is not None:
-                    assert script.c_beat(name, 2) is ErrorCode.NONE
+                    assert script.c_heartbeat(name, 2) is ErrorCode.NONE
     assert [kind for kind, _ in script.records(before)] == [
         *["CurrentAssignmentKey"] * 3,
         *["TargetMemberKey"] * 3,
@@ -258,7 +258,7 @@ def test_when_the_last_consumer_member_goes_the_group_is_classic_again_and_rebal
     assert not [key for key in script.timers if key.endswith(":a") or key.startswith("sync:")]
     assert str(script.noted("Preparing to rebalance group")[-1]["reason"]).startswith(REASON)
     check_classic(script, {"c1", "c2"})
-    assert script.c_beat("c1", 2) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert script.c_heartbeat("c1", 2) is ErrorCode.REBALANCE_IN_PROGRESS
     first = script.c_join("c1")
     assert first is None
     last = script.c_join("c2")
@@ -269,15 +269,15 @@ def test_when_the_last_consumer_member_goes_the_group_is_classic_again_and_rebal
 def test_a_member_that_does_not_revoke_in_time_may_be_the_last_of_its_protocol() -> None:
     """testLastConsumerProtocolMemberRebalanceTimeoutInConsumerGroup"""
     script = MixedScript()
-    assert script.beat("a", 0, names=("t",), owned={}, rebalance_ms=30_000).member_epoch == 2
+    assert script.heartbeat("a", 0, names=("t",), owned={}, rebalance_ms=30_000).member_epoch == 2
     answer = script.c_join("", fresh="c1")
     assert answer is not None
-    assert script.beat("a", 2).member_epoch == 2  # it has to revoke two partitions, and does not
+    assert script.heartbeat("a", 2).member_epoch == 2  # it has to revoke two partitions, and does not
     for _ in range(7):
         script.advance(5_000)
         if script.hosted.consumer is not None:
-            script.beat("a", 2)
-            script.c_beat("c1", 3)
+            script.heartbeat("a", 2)
+            script.c_heartbeat("c1", 3)
     check_classic(script, {"c1"})
 
 
@@ -353,7 +353,7 @@ def static_pair(*, joins: str = "c1") -> MixedScript:
 def test_a_static_member_that_moves_back_keeps_its_partitions_and_the_generation() -> None:
     """testLastStaticConsumerProtocolMemberReplacedByClassicProtocolMember"""
     script = static_pair()
-    script.beat("a", 2, owned={"t": script.target("a")["t"]}, names=("t",), rebalance_ms=60_000)
+    script.heartbeat("a", 2, owned={"t": script.target("a")["t"]}, names=("t",), rebalance_ms=60_000)
     answer = script.c_join("c1", owned={})
     assert answer is not None
     target = script.target("a")
@@ -386,7 +386,7 @@ def test_a_member_with_an_expression_is_replaced_by_a_classic_one(names: tuple[s
     script = MixedScript()
     script.topics.set("u", 1)
     script.join("b", "t")
-    script.beat("a", 0, regex="t", names=("t",), owned={}, rebalance_ms=60_000, instance="i")
+    script.heartbeat("a", 0, regex="t", names=("t",), owned={}, rebalance_ms=60_000, instance="i")
     script.advance(0)
     epoch = script.group.epoch
     moved = script.c_join("", *names, fresh="n", instance="i")

@@ -16,7 +16,7 @@ def test_a_life_of_a_group() -> None:
     script = Script()
     script.join("a", "t")
     script.topics.set("t", 5)
-    script.beat("a", 2)
+    script.heartbeat("a", 2)
     script.leave("a")
     found = [event_of(note, 0, 0) for note in script.written]
     assert [EventType(event.type) for event in found if event is not None] == [
@@ -84,10 +84,10 @@ def test_tl12_a_reconciliation_names_who_has_to_revoke_and_how_long_it_took() ->
     life.joins("b-1")
     started = _last(life, EventType.RECONCILIATION_STARTED)
     assert ([member.member_id for member in started.members], started.count) == (["a-1"], 1)
-    life.after(3_000).beats("a-1", revokes=False)
-    life.after(4_000).beats("a-1")
+    life.after(3_000).heartbeats("a-1", revokes=False)
+    life.after(4_000).heartbeats("a-1")
     assert life.events[-1] == started  # b has not fetched its partitions
-    life.after(1_000).beats("b-1")
+    life.after(1_000).heartbeats("b-1")
     done = _last(life, EventType.RECONCILED)
     assert (done.duration_ms, done.state, done.generation) == (8_000, "Stable", 3)
     assert [(member.member_id, member.wait_ms) for member in done.members] == [("a-1", 4_000)]
@@ -96,8 +96,8 @@ def test_tl12_a_reconciliation_names_who_has_to_revoke_and_how_long_it_took() ->
 def test_tl12_what_an_interrupted_reconciliation_took_is_in_the_next_one() -> None:
     life = of_one()
     life.joins("b-1")
-    life.beats("a-1", revokes=False).after(4_000).beats("a-1").joins("c-1")
-    life.after(5_000).beats("a-1", "b-1", "c-1").after(5_000).beats("a-1", "b-1", "c-1")
+    life.heartbeats("a-1", revokes=False).after(4_000).heartbeats("a-1").joins("c-1")
+    life.after(5_000).heartbeats("a-1", "b-1", "c-1").after(5_000).heartbeats("a-1", "b-1", "c-1")
     waits = {member.member_id: member.wait_ms for member in _last(life, EventType.RECONCILED).members}
     assert waits["a-1"] == 4_000
 
@@ -111,10 +111,10 @@ def test_a_group_without_work_to_do_has_no_reconciliation_and_a_stable_assignmen
 def test_a_heartbeat_of_a_member_that_is_still_revoking_adds_no_event() -> None:
     life = of_one()
     life.joins("b-1")
-    life.after(1_000).beats("a-1", revokes=False)
+    life.after(1_000).heartbeats("a-1", revokes=False)
     before = len(life.events)
     for _ in range(5):
-        life.after(1_000).beats("a-1", revokes=False).beats("b-1")
+        life.after(1_000).heartbeats("a-1", revokes=False).heartbeats("b-1")
     assert len(life.events) == before
 
 
@@ -122,8 +122,8 @@ def test_a_member_that_does_not_revoke_in_time_leaves_for_that() -> None:
     life = ConsumerLife()
     life.joins("a-1", rebalance_ms=10_000)
     life.joins("b-1")
-    life.after(2_000).beats("a-1", revokes=False)
-    life.after(5_000).beats("a-1", revokes=False).after(5_000)
+    life.after(2_000).heartbeats("a-1", revokes=False)
+    life.after(5_000).heartbeats("a-1", revokes=False).after(5_000)
     removed, started = life.events[-2:]
     assert (removed.type, removed.members[0].wait_ms) == (EventType.MEMBERS_NOT_REVOKED, 10_000)
     assert "failed to transition from epoch 2 within 10000ms" in removed.reason
@@ -147,9 +147,9 @@ def test_tl13_a_reconciliation_goes_on_with_another_coordinator() -> None:
     script.join("a", "t")
     script.join("b", "t")
     other = script.restarted()
-    other.beat("a", 2)
-    other.beat("a", 2, owned={"t": (0, 1)})
-    other.beat("b", 3)
+    other.heartbeat("a", 2)
+    other.heartbeat("a", 2, owned={"t": (0, 1)})
+    other.heartbeat("b", 3)
     names = [event.name for event in map(_type_of, other.written) if event is not None]
     assert names == ["LOADED", "RECONCILIATION_STARTED", "RECONCILED"]
     assert other.restarted().noted("Members move to the target assignment") == []
@@ -165,22 +165,22 @@ def test_tl15_the_wait_for_a_target_begins_again_with_another_coordinator() -> N
     life = of_one()
     life.joins("b-1")
     life.live(3_600_000, "a-1", "b-1").leaves("b-1")
-    life.restarts().after(1_000).beats("a-1")
+    life.restarts().after(1_000).heartbeats("a-1")
     assert _last(life, EventType.ASSIGNED).duration_ms == 1_000
 
 
 def test_tl15_partitions_of_a_changed_expression_are_revoked_in_a_time_of_their_own() -> None:
     script = Script(TopicsInMemory(t=2, u=2))
     owned = {"t": (0, 1), "u": (0, 1)}
-    script.beat("a", 0, names=(), regex="t|u", owned={}, rebalance_ms=REBALANCE_MS)
+    script.heartbeat("a", 0, names=(), regex="t|u", owned={}, rebalance_ms=REBALANCE_MS)
     script.advance(0)
-    epoch = script.beat("a", 2).member_epoch
+    epoch = script.heartbeat("a", 2).member_epoch
     for _ in range(720):
         script.advance(5_000)
-        script.beat("a", epoch)
+        script.heartbeat("a", epoch)
     assert script.assigned("a") == {"t": {0, 1}, "u": {0, 1}}
-    script.beat("a", epoch, regex="t.*", owned=owned)  # its topics are looked for after this
-    script.beat("a", epoch, owned={})
+    script.heartbeat("a", epoch, regex="t.*", owned=owned)  # its topics are looked for after this
+    script.heartbeat("a", epoch, owned={})
     assert [note["duration_ms"] for note in script.noted(RECONCILED)] == [0]
 
 

@@ -36,7 +36,7 @@ def test_a_member_that_has_to_revoke_may_commit_what_it_gives_up() -> None:
     script = Script()
     script.join("a", "t")
     script.join("b", "t")
-    script.beat("a", 2)
+    script.heartbeat("a", 2)
     assert script.commit("a", 2, 3) is ErrorCode.NONE
 
 

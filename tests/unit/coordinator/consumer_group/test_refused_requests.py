@@ -55,8 +55,8 @@ def test_tl4_unknown_members_beyond_the_limit_are_counted_together() -> None:
 def test_tl4_heartbeats_of_a_fenced_epoch_and_of_unknown_members_are_counted() -> None:
     script = Script()
     script.join("a", "t")
-    assert script.beat("a", 7).error is ErrorCode.FENCED_MEMBER_EPOCH
-    assert script.beat("gone", 2).error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert script.heartbeat("a", 7).error is ErrorCode.FENCED_MEMBER_EPOCH
+    assert script.heartbeat("gone", 2).error is ErrorCode.UNKNOWN_MEMBER_ID
     assert counts(script) == [
         ("heartbeat", ErrorCode.FENCED_MEMBER_EPOCH, 1, 2),
         ("heartbeat", ErrorCode.UNKNOWN_MEMBER_ID, 1, 2),
@@ -81,7 +81,7 @@ def test_a_fenced_static_member_is_counted_when_it_beats_and_when_it_leaves() ->
     script.join("a", "t", instance="i")
     script.leave("a", -2, instance="i")
     script.join("b", "t", instance="i")
-    assert script.beat("a", 2, instance="i").error is ErrorCode.FENCED_INSTANCE_ID
+    assert script.heartbeat("a", 2, instance="i").error is ErrorCode.FENCED_INSTANCE_ID
     for _ in range(9):
         assert script.leave("a", -1, instance="i").error is ErrorCode.FENCED_INSTANCE_ID
     assert [each.count for each in refusals(script)] == [1, 10]
@@ -91,7 +91,7 @@ def test_a_full_group_and_a_bad_expression_refuse_a_member() -> None:
     script = Script(settings=ConsumerGroupSettings(assignment_interval_ms=0, size_max=1))
     script.join("a", "t")
     script.join("b", "t")
-    assert script.beat("a", 2, regex="(").error is ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert script.heartbeat("a", 2, regex="(").error is ErrorCode.INVALID_REGULAR_EXPRESSION
     assert [(each.type, each.operation) for each in refusals(script)] == [(EventType.MEMBER_REFUSED, "heartbeat")] * 2
     assert "maximum capacity of 1 members" in refusals(script)[0].reason
 
@@ -117,7 +117,7 @@ def test_a_classic_member_that_is_fenced_is_counted() -> None:
     script = MixedScript()
     script.join("a", "t")
     script.c_join("", fresh="c", instance="i")
-    assert script.c_beat("other", 3, instance="i") is ErrorCode.FENCED_INSTANCE_ID
+    assert script.c_heartbeat("other", 3, instance="i") is ErrorCode.FENCED_INSTANCE_ID
     assert script.noted(notes.FENCED)[0]["holder"] == "c"
 
 
@@ -133,7 +133,7 @@ def test_a_classic_group_that_must_not_be_converted_says_why() -> None:
 
 def test_a_heartbeat_to_no_group_leaves_nothing_behind() -> None:
     script = Script()
-    assert script.beat("a", 2).error is ErrorCode.GROUP_ID_NOT_FOUND
+    assert script.heartbeat("a", 2).error is ErrorCode.GROUP_ID_NOT_FOUND
     assert script.written == []
 
 
@@ -149,7 +149,7 @@ def test_tl4_the_last_count_comes_when_the_group_becomes_a_classic_one() -> None
 def test_tl4_the_last_count_of_a_classic_group_comes_when_it_is_converted() -> None:
     script = classic_pair()
     for _ in range(5):
-        assert script.beat("unknown", 3).error is ErrorCode.GROUP_ID_NOT_FOUND
+        assert script.heartbeat("unknown", 3).error is ErrorCode.GROUP_ID_NOT_FOUND
     script.join("a", "t")
     assert counts(script)[-1] == ("heartbeat", ErrorCode.GROUP_ID_NOT_FOUND, 5, 1)
 

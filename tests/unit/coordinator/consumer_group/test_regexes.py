@@ -18,60 +18,60 @@ def ab_names() -> list[str]:
     return [f"{pow(3, 150 + n):b}".replace("0", "a").replace("1", "b") for n in range(8)]
 
 
-def talk_with_topics() -> Script:
+def script_with_topics() -> Script:
     return Script(TopicsInMemory(foo1=1, foo2=1, bar=1))
 
 
 def join(script: Script, member: str, regex: str, **more: object) -> object:
-    return script.beat(member, 0, regex=regex, owned={}, rebalance_ms=60_000, **more)  # type: ignore[arg-type]
+    return script.heartbeat(member, 0, regex=regex, owned={}, rebalance_ms=60_000, **more)  # type: ignore[arg-type]
 
 
 def test_a_new_expression_is_resolved_after_the_answer() -> None:
-    script = talk_with_topics()
-    reply = script.beat("a", 0, regex="foo.*", owned={}, rebalance_ms=60_000)
+    script = script_with_topics()
+    reply = script.heartbeat("a", 0, regex="foo.*", owned={}, rebalance_ms=60_000)
     assert (reply.member_epoch, named(reply)) == (1, {})
     before = len(script.log)
     script.advance(0)
     assert [kind for kind, _ in script.records(before)] == ["RegularExpressionKey", "EpochKey"]
-    again = script.beat("a", 1)
+    again = script.heartbeat("a", 1)
     assert (again.member_epoch, named(again)) == (2, {"foo1": {0}, "foo2": {0}})
     for compacted in (False, True):
         assert durable(script.restarted(compacted=compacted).hosted) == durable(script.hosted)
 
 
 def test_a_second_member_takes_the_resolved_expression() -> None:
-    script = talk_with_topics()
+    script = script_with_topics()
     join(script, "a", "foo.*")
     script.advance(0)
-    script.beat("a", 1)
-    reply = script.beat("b", 0, regex="foo.*", owned={}, rebalance_ms=60_000)
+    script.heartbeat("a", 1)
+    reply = script.heartbeat("b", 0, regex="foo.*", owned={}, rebalance_ms=60_000)
     assert (reply.member_epoch, script.group.epoch) == (3, 3)
     assert script.target("b") == {"foo2": {0}}
 
 
 def test_an_invalid_expression_is_refused() -> None:
-    script = talk_with_topics()
+    script = script_with_topics()
     script.join("a", "bar")
     before = len(script.log)
-    reply = script.beat("a", 2, regex="foo(")
+    reply = script.heartbeat("a", 2, regex="foo(")
     assert reply.error is ErrorCode.INVALID_REGULAR_EXPRESSION
     assert len(script.log) == before
 
 
 def test_an_expression_that_is_cleared_is_forgotten() -> None:
-    script = talk_with_topics()
+    script = script_with_topics()
     join(script, "a", "foo.*")
     script.advance(0)
-    script.beat("a", 1)
-    reply = script.beat("a", 2, regex="")
+    script.heartbeat("a", 1)
+    reply = script.heartbeat("a", 2, regex="")
     assert named(reply) == {}
     assert script.group.epoch == 3
     assert not script.group.regexes
-    assert script.beat("a", 2, owned={}).member_epoch == 3
+    assert script.heartbeat("a", 2, owned={}).member_epoch == 3
 
 
 def test_an_expression_goes_with_its_last_member() -> None:
-    script = talk_with_topics()
+    script = script_with_topics()
     join(script, "a", "foo.*")
     join(script, "b", "foo.*")
     script.advance(0)
@@ -84,55 +84,55 @@ def test_an_expression_goes_with_its_last_member() -> None:
 
 
 def test_a_topic_that_is_created_later_is_found_after_ten_seconds() -> None:
-    script = talk_with_topics()
+    script = script_with_topics()
     join(script, "a", "foo.*")
     script.advance(0)
-    script.beat("a", 1)
+    script.heartbeat("a", 1)
     script.topics.set("foo3", 1)
     script.advance(REFRESH_MS_MIN)
-    script.beat("a", 2)
+    script.heartbeat("a", 2)
     script.advance(0)
     assert script.group.regexes["foo.*"].topics == {"foo1", "foo2"}
     script.advance(1)
-    script.beat("a", 2)
+    script.heartbeat("a", 2)
     script.advance(0)
     assert script.group.regexes["foo.*"].topics == {"foo1", "foo2", "foo3"}
-    assert named(script.beat("a", 2)) == {"foo1": {0}, "foo2": {0}, "foo3": {0}}
+    assert named(script.heartbeat("a", 2)) == {"foo1": {0}, "foo2": {0}, "foo3": {0}}
 
 
 def test_expressions_are_resolved_again_after_the_refresh_interval_alone() -> None:
-    script = talk_with_topics()
+    script = script_with_topics()
     join(script, "a", "foo.*")
     script.advance(0)
-    script.beat("a", 1)
+    script.heartbeat("a", 1)
     before = len(script.log)
     script.advance(20_000)
-    script.beat("a", 2)
+    script.heartbeat("a", 2)
     script.advance(0)
     assert len(script.log) == before
 
 
 def test_an_expression_updated_before_it_was_resolved() -> None:
-    script = talk_with_topics()
+    script = script_with_topics()
     join(script, "a", "foo.*")
-    script.beat("a", 1, regex="bar.*")
+    script.heartbeat("a", 1, regex="bar.*")
     script.advance(0)
     assert set(script.group.regexes) == {"bar.*"}
-    assert named(script.beat("a", 1)) == {"bar": {0}}
+    assert named(script.heartbeat("a", 1)) == {"bar": {0}}
 
 
 def test_a_topic_that_the_client_may_not_describe_does_not_match() -> None:
-    script = talk_with_topics()
+    script = script_with_topics()
     join(script, "a", ".*", describes=lambda topic: topic == "bar")
     script.advance(0)
     assert script.group.regexes[".*"].topics == {"bar"}
 
 
 def test_names_and_an_expression_add_up() -> None:
-    script = talk_with_topics()
-    script.beat("a", 0, names=("bar",), regex="foo.*", owned={}, rebalance_ms=60_000)
+    script = script_with_topics()
+    script.heartbeat("a", 0, names=("bar",), regex="foo.*", owned={}, rebalance_ms=60_000)
     script.advance(0)
-    assert named(script.beat("a", 2)) == {"bar": {0}, "foo1": {0}, "foo2": {0}}
+    assert named(script.heartbeat("a", 2)) == {"bar": {0}, "foo1": {0}, "foo2": {0}}
     assert not script.group.is_homogeneous
 
 
@@ -153,7 +153,7 @@ def test_an_expression_that_its_members_left_meanwhile_is_not_written() -> None:
     join(script, "b", "b.*")
     fire(script)
     assert script.group.resolution is not None
-    script.beat("a", -1)
+    script.heartbeat("a", -1)
     fire_until_resolved(script)
     assert set(script.group.regexes) == {"b.*"}
 
@@ -166,7 +166,7 @@ def test_an_expression_that_takes_too_much_work_matches_no_topic() -> None:
     assert script.group.regexes["(.?){1000}"].topics == frozenset()
     assert [fields["expression"] for fields in script.noted(TOO_EXPENSIVE)] == ["(.?){1000}"]
     script.advance(REFRESH_MS_MIN + 1)
-    script.beat("a", 1)
+    script.heartbeat("a", 1)
     assert RESOLVE not in script.timers
 
 
@@ -191,5 +191,5 @@ def fire_until_resolved(script: Script) -> int:
     while RESOLVE in script.timers:
         fire(script)
         count += 1
-        script.beat("b", 1)
+        script.heartbeat("b", 1)
     return count

@@ -51,9 +51,9 @@ def test_subscriptions_are_counted_by_name_and_by_expression() -> None:
     script.join("b", "t")
     assert not script.group.is_homogeneous
     assert script.group.subscribed_topics() == {"t", "u"}
-    script.beat("b", 3, names=("t", "u"))
+    script.heartbeat("b", 3, names=("t", "u"))
     assert script.group.is_homogeneous
-    script.beat("b", 4, names=(), regex="f.*")
+    script.heartbeat("b", 4, names=(), regex="f.*")
     script.advance(0)
     assert script.group.is_subscribed_to("foo")
     assert not script.group.is_subscribed_to("bar")
@@ -64,6 +64,6 @@ def test_a_record_of_kafka_4_0_is_removed_with_the_next_heartbeat() -> None:
     key = records.removed_partition_metadata("g").key
     script.group.replay(records.ConsumerRecord(key, object()))
     before = len(script.log)
-    script.beat("a", 3)
+    script.heartbeat("a", 3)
     assert script.records(before) == [("PartitionMetadataKey", None)]
     assert not script.group.has_partition_metadata

@@ -64,7 +64,7 @@ def test_an_assignor_of_another_broker_is_replaced_by_the_default() -> None:
     script.group.assignors.clear()
     script.group.assignors["mine"] = 1
     script.topics.set("t", 5)
-    script.beat("a", 2)
+    script.heartbeat("a", 2)
     assert script.noted("Assignment received from leader")[-1]["protocol"] == "uniform"
 
 
@@ -72,7 +72,7 @@ def test_a_member_that_says_the_same_again_writes_nothing() -> None:
     script = Script()
     script.join("a", "t")
     before = len(script.log)
-    script.beat("a", 2, names=("t",))
+    script.heartbeat("a", 2, names=("t",))
     assert len(script.log) == before
 
 
@@ -82,7 +82,7 @@ def test_new_names_bump_the_epoch_in_either_protocol() -> None:
     script.join("a", "t")
     script.c_join("", fresh="c1")
     assert script.group.epoch == 3
-    script.beat("a", 2, names=("t", "u"))
+    script.heartbeat("a", 2, names=("t", "u"))
     assert script.group.epoch == 4
     script.c_join("c1", "t", "u")
     assert script.group.epoch == 5
@@ -104,11 +104,11 @@ def test_a_classic_join_lets_no_expression_be_resolved() -> None:
     """It has no client of which the topics that it may see are known."""
     script = MixedScript()
     script.join("b", "t")
-    script.beat("a", 0, regex="t.*", owned={}, rebalance_ms=60_000)
+    script.heartbeat("a", 0, regex="t.*", owned={}, rebalance_ms=60_000)
     script.advance(0)
     script.advance(20_000)
     script.topics.set("tt", 1)
     script.c_join("", fresh="c1")
     assert "regex" not in script.timers
-    script.beat("b", 2)
+    script.heartbeat("b", 2)
     assert "regex" in script.timers

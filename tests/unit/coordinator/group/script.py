@@ -313,7 +313,7 @@ def generation(number: int, at_ms: int, *members: MemberValue, leader: str | Non
     return Append(GroupRecord(GROUP, value))
 
 
-def born(at_ms: int) -> Append:
+def created(at_ms: int) -> Append:
     """The empty record with which a group begins."""
     value = GroupValue(protocol_type="", generation=0, protocol=None, leader=None, state_ms=at_ms)
     return Append(GroupRecord(GROUP, value))

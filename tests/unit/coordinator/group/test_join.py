@@ -11,8 +11,8 @@ from tests.unit.coordinator.group.script import (
     SUBSCRIPTION,
     Script,
     arm,
-    born,
     completing,
+    created,
     dead,
     disarm,
     empty,
@@ -52,7 +52,7 @@ def test_a_first_member_must_join_again_with_its_id_and_becomes_the_leader() -> 
     assert (
         script
         >> join(1, new="a", known=True)
-        << born(0)
+        << created(0)
         << arm("pending:a", 10_000)
         << join_refused(1, ErrorCode.MEMBER_ID_REQUIRED, "a")
         >> join(2, "a")
@@ -70,13 +70,13 @@ def test_a_first_member_must_join_again_with_its_id_and_becomes_the_leader() -> 
 
 def test_an_old_client_becomes_a_member_at_once() -> None:
     script = Script()
-    assert script >> join(1, new="a") << born(0) << arm("session:a", 300_000) << arm("join", 0)
+    assert script >> join(1, new="a") << created(0) << arm("session:a", 300_000) << arm("join", 0)
     script.emitted(notes.MEMBER_ADDED, member="a", state="Empty", group=GROUP)
 
 
 def test_a_static_member_becomes_one_at_once() -> None:
     script = Script()
-    assert script >> join(1, new="i-1", instance="i") << born(0) << arm("session:i-1", 300_000) << arm("join", 0)
+    assert script >> join(1, new="i-1", instance="i") << created(0) << arm("session:i-1", 300_000) << arm("join", 0)
     script.emitted(notes.STATIC_ADDED, member="i-1", instance="i")
 
 
@@ -168,7 +168,7 @@ def test_a_member_id_of_an_unknown_group_makes_no_group() -> None:
 @pytest.mark.parametrize("wrong", [join(1, protocols=()), join(1, protocol_type="")])
 def test_a_refused_first_member_still_creates_the_group_as_in_kafka(wrong: Join) -> None:
     script = Script()
-    assert script >> wrong << born(0) << join_refused(1, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    assert script >> wrong << created(0) << join_refused(1, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     assert not script.group.is_vacant
 
 

@@ -42,8 +42,8 @@ def test_partitions_are_gained_lost_and_kept() -> None:
 
 
 def test_a_removed_member_lost_all_partitions() -> None:
-    (gone, stayed) = moves(parts(a=part(0), b=part(1)), parts(b=part(0, 1))).by_member
-    assert (gone.member_id, gone.lost_count) == ("a", 1)
+    (leaving, stayed) = moves(parts(a=part(0), b=part(1)), parts(b=part(0, 1))).by_member
+    assert (leaving.member_id, leaving.lost_count) == ("a", 1)
     assert (stayed.gained_count, stayed.kept_count) == (1, 1)
 
 

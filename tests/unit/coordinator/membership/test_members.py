@@ -14,7 +14,7 @@ from rota.coordinator.membership.members import TRANSITIONS, Member
 
 ALIVE, SUSPECT, DEAD = Status
 # status, status of the claim -> how much higher the incarnation of the claim has to be, at least
-NEWS = {
+INCARNATION_AHEAD_MIN = {
     (ALIVE, ALIVE): 1,
     (ALIVE, SUSPECT): 0,
     (ALIVE, DEAD): 0,
@@ -35,14 +35,14 @@ def a_member(status: Status = ALIVE, incarnation: int = 0) -> Member:
 @pytest.mark.parametrize("ahead", [-1, 0, 1, 2])
 def test_the_table_of_claims_is_whole(status: Status, claimed: Status, ahead: int) -> None:
     member = a_member(status, 5)
-    is_news = member.merge(Claim(broker_id=1, epoch=11, incarnation=5 + ahead, status=claimed))
-    assert is_news == (ahead >= NEWS[status, claimed])
-    assert (member.status, member.incarnation) == ((claimed, 5 + ahead) if is_news else (status, 5))
+    is_merged = member.merge(Claim(broker_id=1, epoch=11, incarnation=5 + ahead, status=claimed))
+    assert is_merged == (ahead >= INCARNATION_AHEAD_MIN[status, claimed])
+    assert (member.status, member.incarnation) == ((claimed, 5 + ahead) if is_merged else (status, 5))
     assert member.status is status or (status, member.status) in TRANSITIONS
 
 
 def test_every_transition_is_one_that_a_claim_makes() -> None:
-    assert set(TRANSITIONS) == {(status, claimed) for status, claimed in NEWS if status is not claimed}
+    assert set(TRANSITIONS) == {(status, claimed) for status, claimed in INCARNATION_AHEAD_MIN if status is not claimed}
 
 
 CLAIMS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(Status)), max_size=6)

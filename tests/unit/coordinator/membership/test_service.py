@@ -34,7 +34,7 @@ class Broker:
     def status(self, of: int) -> Status:
         return self.service.swim.members[of].status
 
-    def has_heard(self, *others: int) -> bool:
+    def has_received_from(self, *others: int) -> bool:
         members = self.service.swim.members
         return all(other in members and members[other].last_received_ms is not None for other in others)
 
@@ -48,7 +48,7 @@ async def cluster(count: int) -> AsyncIterator[list[Broker]]:
             await broker.service.start()
         register(brokers)
         ids = {broker.node_id for broker in brokers}
-        await until(lambda: all(broker.has_heard(*ids - {broker.node_id}) for broker in brokers))
+        await until(lambda: all(broker.has_received_from(*ids - {broker.node_id}) for broker in brokers))
         yield brokers
     finally:
         for broker in brokers:
@@ -82,7 +82,7 @@ async def test_evidence_is_enough() -> None:
     async with first.service:
         async with second.service:
             register([first, second])
-            await until(lambda: first.has_heard(2))
+            await until(lambda: first.has_received_from(2))
             assert first.changes == []
         first.service.accuse(2)
         await until(lambda: Dead(2, 102) in first.changes)
@@ -135,7 +135,7 @@ async def test_a_name_is_resolved_for_each_life() -> None:
         first.service.members_changed(names)
         second.service.members_changed(names)
         assert not first.service.swim.members
-        await until(lambda: 2 in first.service.swim.members and first.has_heard(2))
+        await until(lambda: 2 in first.service.swim.members and first.has_received_from(2))
         assert first.service.swim.members[2].address == ("127.0.0.1", port)
         first.service.members_changed(names | {2: (202, ("localhost", port))})
         assert not first.service.swim.members, "the new life may have another address"

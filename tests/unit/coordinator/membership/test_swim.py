@@ -34,7 +34,7 @@ class Script:
         self.changes: list[Change] = []
         self.done(self.swim.members_changed({broker: BROKERS[broker] for broker in (1, *others)}, 0))
         for broker in others if answers else ():
-            self.says(broker, Kind.GOSSIP)
+            self.receives(broker, Kind.GOSSIP)
         self.take()
 
     def done(self, effects: Effects) -> None:
@@ -47,7 +47,7 @@ class Script:
             else:
                 self.changes.append(effect)
 
-    def says(self, broker: int, kind: Kind, *claims: Claim, **fields: Any) -> None:
+    def receives(self, broker: int, kind: Kind, *claims: Claim, **fields: Any) -> None:
         """A datagram of another broker arrives."""
         self.counter += 1
         usual: dict[str, Any] = {"sender": broker, "sender_epoch": EPOCHS[broker], "incarnation": 0, "receiver": 1}
@@ -71,9 +71,9 @@ class Script:
         if broker not in answering:
             return
         if datagram.kind == Kind.PING:
-            self.says(broker, Kind.ACK, sequence=sequence, subject=broker, subject_epoch=EPOCHS[broker])
+            self.receives(broker, Kind.ACK, sequence=sequence, subject=broker, subject_epoch=EPOCHS[broker])
         elif datagram.kind == Kind.PING_REQUEST:
-            self.says(broker, Kind.ACK if datagram.subject in answering else Kind.NACK, **subject)
+            self.receives(broker, Kind.ACK if datagram.subject in answering else Kind.NACK, **subject)
 
     def take(self) -> list[tuple[Kind, int]]:
         """(kind, receiver) of what was sent since."""
@@ -96,7 +96,7 @@ class TestPings:
 
     def test_a_ping_is_acknowledged_to_the_registered_address(self) -> None:
         script = Script(2, 3)
-        script.says(2, Kind.PING, sequence=7)
+        script.receives(2, Kind.PING, sequence=7)
         assert script.take() == [(Kind.ACK, 2)]
 
     def test_a_ping_that_gets_lost_is_sent_again_with_its_sequence_number(self) -> None:
@@ -138,26 +138,26 @@ class TestPings:
             script.until(script.now_ms + 50, 3)
             for request in [each for each in script.sent if each.kind == Kind.PING_REQUEST]:
                 subject = {"subject": 2, "subject_epoch": 12}
-                script.says(3, Kind.ACK, sequence=request.sequence, **subject)
+                script.receives(3, Kind.ACK, sequence=request.sequence, **subject)
             script.take()
         assert script.changes == []
 
     def test_a_ping_on_behalf_of_another_ends_in_an_ack_or_in_a_nack(self) -> None:
         script = Script(2, 3)
         subject = {"subject": 3, "subject_epoch": 13}
-        script.says(2, Kind.PING_REQUEST, sequence=70, **subject)
+        script.receives(2, Kind.PING_REQUEST, sequence=70, **subject)
         ping = script.sent[-1]
         assert (ping.kind, ping.receiver) == (Kind.PING, 3)
-        script.says(3, Kind.ACK, sequence=ping.sequence, **subject)
+        script.receives(3, Kind.ACK, sequence=ping.sequence, **subject)
         assert (script.sent[-1].kind, script.sent[-1].receiver, script.sent[-1].sequence) == (Kind.ACK, 2, 70)
-        script.says(2, Kind.PING_REQUEST, sequence=71, **subject)
+        script.receives(2, Kind.PING_REQUEST, sequence=71, **subject)
         script.until(script.now_ms + 90)
         nacks = [each for each in script.sent if each.kind == Kind.NACK]
         assert [(each.receiver, each.sequence, each.subject) for each in nacks] == [(2, 71, 3)]
 
     def test_a_ping_request_for_a_life_that_is_not_registered_gets_a_nack_at_once(self) -> None:
         script = Script(2, 3)
-        script.says(2, Kind.PING_REQUEST, sequence=70, subject=3, subject_epoch=99)
+        script.receives(2, Kind.PING_REQUEST, sequence=70, subject=3, subject_epoch=99)
         assert script.take() == [(Kind.NACK, 2)]
 
 
@@ -174,7 +174,7 @@ class TestSuspicion:
     def test_a_suspect_that_refutes_the_suspicion_is_alive(self) -> None:
         script = Script(2, 3)
         script.until(410, 3)
-        script.says(2, Kind.GOSSIP, incarnation=1)
+        script.receives(2, Kind.GOSSIP, incarnation=1)
         assert script.changes == [Suspected(2, 12), Alive(2, 12)]
         script.until(10_000, 2, 3)
         assert len(script.changes) == 2
@@ -182,7 +182,7 @@ class TestSuspicion:
     def test_gossip_of_the_same_incarnation_does_not_refute_a_suspicion(self) -> None:
         script = Script(2, 3)
         script.until(410, 3)
-        script.says(2, Kind.GOSSIP)
+        script.receives(2, Kind.GOSSIP)
         script.until(1_000, 3)
         assert script.changes == [Suspected(2, 12), Dead(2, 12)]
 
@@ -191,19 +191,19 @@ class TestSuspicion:
         script = Script(2, 3)
         for _ in range(100):
             script.until(script.now_ms + 50, 3)
-            script.says(2, Kind.PING)
+            script.receives(2, Kind.PING)
         assert script.changes == []
-        script.says(3, Kind.GOSSIP, script.claim(2, Status.SUSPECT))
+        script.receives(3, Kind.GOSSIP, script.claim(2, Status.SUSPECT))
         for _ in range(100):
             script.until(script.now_ms + 50, 3)
-            script.says(2, Kind.PING)
+            script.receives(2, Kind.PING)
         assert script.changes == [Suspected(2, 12)]
         script.until(script.now_ms + 2_000, 3)
         assert script.changes == [Suspected(2, 12), Dead(2, 12)]
 
     def test_hearsay_is_suspicion_for_twice_as_long(self) -> None:
         script = Script(2, 3)
-        script.says(3, Kind.GOSSIP, script.claim(2, Status.SUSPECT))
+        script.receives(3, Kind.GOSSIP, script.claim(2, Status.SUSPECT))
         assert script.changes == [Suspected(2, 12)]
         assert script.swim.members[2].suspicion_ms == 2 * script.swim.settings.suspicion_timeout_ms
         assert (Kind.PING, 2) in script.take(), "it hears of it, and may refute"
@@ -213,15 +213,15 @@ class TestSuspicion:
 
     def test_a_death_that_another_broker_declared_is_believed(self) -> None:
         script = Script(2, 3)
-        script.says(3, Kind.GOSSIP, script.claim(2, Status.DEAD))
+        script.receives(3, Kind.GOSSIP, script.claim(2, Status.DEAD))
         assert script.changes == [Dead(2, 12)]
 
     def test_claims_about_other_registrations_are_ignored(self) -> None:
         script = Script(2, 3)
         for epoch in (0, 99):
-            script.says(3, Kind.GOSSIP, Claim(broker_id=2, epoch=epoch, incarnation=5, status=Status.DEAD))
-            script.says(3, Kind.GOSSIP, Claim(broker_id=9, epoch=epoch, incarnation=5, status=Status.DEAD))
-            script.says(3, Kind.GOSSIP, Claim(broker_id=1, epoch=epoch, incarnation=5, status=Status.DEAD))
+            script.receives(3, Kind.GOSSIP, Claim(broker_id=2, epoch=epoch, incarnation=5, status=Status.DEAD))
+            script.receives(3, Kind.GOSSIP, Claim(broker_id=9, epoch=epoch, incarnation=5, status=Status.DEAD))
+            script.receives(3, Kind.GOSSIP, Claim(broker_id=1, epoch=epoch, incarnation=5, status=Status.DEAD))
         assert script.changes == []
         assert script.swim.channel.incarnation == 0
 
@@ -239,14 +239,14 @@ class TestSuspicion:
         pings = script.take()
         assert pings.count((Kind.PING, 2)) == 50 // DEAD_PING_INTERVALS
         assert 48 <= pings.count((Kind.PING, 3)) <= 52
-        script.says(2, Kind.PING, incarnation=1)
+        script.receives(2, Kind.PING, incarnation=1)
         assert script.changes == [Suspected(2, 12), Dead(2, 12), Alive(2, 12)]
 
     def test_news_is_sent_on_at_once_to_a_few(self) -> None:
         script = Script(2, 3)
-        script.says(3, Kind.GOSSIP, script.claim(3, Status.ALIVE, 1))
+        script.receives(3, Kind.GOSSIP, script.claim(3, Status.ALIVE, 1))
         assert script.take() == [(Kind.GOSSIP, 2)]
-        script.says(3, Kind.GOSSIP, script.claim(3, Status.ALIVE, 1))
+        script.receives(3, Kind.GOSSIP, script.claim(3, Status.ALIVE, 1))
         assert script.take() == [], "it is no news any more"
         assert FANOUT >= 2
 
@@ -255,7 +255,7 @@ class TestRefutation:
     @pytest.mark.parametrize("status", [Status.SUSPECT, Status.DEAD])
     def test_a_claim_against_this_node_is_refuted_by_a_higher_incarnation(self, status: Status) -> None:
         script = Script(2, 3)
-        script.says(2, Kind.PING, script.claim(1, status, 4), sequence=7)
+        script.receives(2, Kind.PING, script.claim(1, status, 4), sequence=7)
         assert script.swim.channel.incarnation == 5
         assert {(each.kind, each.receiver, each.incarnation) for each in script.sent} == {
             (Kind.ACK, 2, 5),
@@ -266,26 +266,26 @@ class TestRefutation:
 
     def test_an_old_claim_needs_no_answer(self) -> None:
         script = Script(2, 3)
-        script.says(2, Kind.GOSSIP, script.claim(1, Status.SUSPECT))
+        script.receives(2, Kind.GOSSIP, script.claim(1, Status.SUSPECT))
         script.take()
-        script.says(3, Kind.GOSSIP, script.claim(1, Status.SUSPECT))
-        script.says(3, Kind.GOSSIP, script.claim(1, Status.ALIVE, 7))
+        script.receives(3, Kind.GOSSIP, script.claim(1, Status.SUSPECT))
+        script.receives(3, Kind.GOSSIP, script.claim(1, Status.ALIVE, 7))
         assert (script.take(), script.swim.channel.incarnation) == ([], 1)
 
     def test_a_node_whose_refutations_are_lost_declares_no_member_dead(self) -> None:
         """FD4: it hears others, but nobody hears it."""
         script = Script(2, 3)
-        script.says(3, Kind.GOSSIP, script.claim(1, Status.SUSPECT))
+        script.receives(3, Kind.GOSSIP, script.claim(1, Status.SUSPECT))
         for _ in range(100):
             script.until(script.now_ms + 300, 3)
-            script.says(3, Kind.PING, script.claim(1, Status.SUSPECT))
+            script.receives(3, Kind.PING, script.claim(1, Status.SUSPECT))
         assert script.changes == [Suspected(2, 12)]
         script.until(script.now_ms + 10_000, 3)
         assert script.changes == [Suspected(2, 12), Dead(2, 12)]
 
     def test_the_highest_incarnation_that_can_be_claimed_is_refuted_too(self) -> None:
         script = Script(2, 3)
-        script.says(2, Kind.GOSSIP, script.claim(1, Status.SUSPECT, INCARNATION_MAX - 1))
+        script.receives(2, Kind.GOSSIP, script.claim(1, Status.SUSPECT, INCARNATION_MAX - 1))
         assert script.swim.channel.incarnation == INCARNATION_MAX
 
 
@@ -331,7 +331,7 @@ class TestEvidence:
         script = Script(2, 3)
         script.done(script.swim.accuse(1, 0))
         script.done(script.swim.accuse(9, 0))
-        script.says(3, Kind.GOSSIP, script.claim(2, Status.DEAD))
+        script.receives(3, Kind.GOSSIP, script.claim(2, Status.DEAD))
         script.take()
         script.done(script.swim.accuse(2, 0))
         assert script.take() == []
@@ -360,7 +360,7 @@ class TestHealth:
             script.swim.health.degrade()
         script.done(script.swim.accuse(2, 0))
         assert [probe.deadline_ms for probe in script.swim._probes.own.values()] == [400]
-        script.says(3, Kind.GOSSIP, script.claim(2, Status.SUSPECT))
+        script.receives(3, Kind.GOSSIP, script.claim(2, Status.SUSPECT))
         left_ms = script.swim.members[2].suspicion_ms
         assert script.swim.members[2].resend_ms is not None
         script.swim.members[2].resend_ms = None
@@ -373,7 +373,7 @@ class TestHealth:
         script.until(1_000)
         assert script.swim.health.level > 0
         for broker in (2, 3):
-            script.says(broker, Kind.GOSSIP, incarnation=1)
+            script.receives(broker, Kind.GOSSIP, incarnation=1)
         script.until(5_000, 2, 3)
         assert script.swim.health.level == 0
 
@@ -394,7 +394,7 @@ class TestStandstill:
         assert (script.swim.next_deadline_ms or 0) > script.now_ms, "it listens first"
         for probe in waits:
             subject = {"subject": probe.broker_id, "subject_epoch": probe.epoch}
-            script.says(probe.broker_id, Kind.ACK, sequence=probe.sequence, **subject)
+            script.receives(probe.broker_id, Kind.ACK, sequence=probe.sequence, **subject)
         script.until(script.now_ms + 5_000, 2, 3)
         assert script.changes == []
 
@@ -416,7 +416,7 @@ class TestStandstill:
         script.done(script.swim.tick(script.now_ms))
         woken_ms = script.now_ms
         assert left_ms <= script.swim.members[2].refutation_ms(1) - woken_ms <= left_ms + 100 + LISTEN_MS
-        script.says(2, Kind.GOSSIP, incarnation=1)
+        script.receives(2, Kind.GOSSIP, incarnation=1)
         script.until(script.now_ms + 5_000, 2, 3)
         assert script.changes == [Suspected(2, 12), Alive(2, 12)]
 
@@ -446,7 +446,7 @@ class TestRegistrations:
         script.done(script.swim.members_changed({broker: BROKERS[broker] for broker in (2, 3)}, script.now_ms))
         script.take()
         assert script.swim.next_deadline_ms is None
-        script.says(2, Kind.PING)
+        script.receives(2, Kind.PING)
         script.done(script.swim.tick(9_000))
         script.done(script.swim.accuse(3, 9_000))
         assert (script.take(), script.changes) == ([], [Suspected(2, 12)])
@@ -475,7 +475,7 @@ class TestRegistrations:
         script.done(script.swim.members_changed(BROKERS | {2: (22, ("127.0.0.1", 2))}, script.now_ms))
         member = script.swim.members[2]
         assert (member.epoch, member.status, member.last_received_ms) == (22, Status.ALIVE, None)
-        script.says(3, Kind.GOSSIP, script.claim(2, Status.DEAD, 9))
+        script.receives(3, Kind.GOSSIP, script.claim(2, Status.DEAD, 9))
         assert member.status is Status.ALIVE, "that was the life before"
 
     def test_an_address_change_keeps_the_status_of_a_registration(self) -> None:

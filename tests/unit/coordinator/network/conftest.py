@@ -95,7 +95,7 @@ class World:
         self.requests: list[int] = []
         self.delayed_reply: dict[int, DelayedReply[HeartbeatResponse]] = {}
         self.abandoned: list[int] = []
-        self.news = asyncio.Condition()
+        self.changed = asyncio.Condition()
         node: Any = SimpleNamespace(config=self.config, timers=self.timers, now_ms=lambda: self.now_ms)
         self.connections = Connections(node, self._routes(), asyncio.get_running_loop().call_soon)
         self.listener = Listener(self.connections, self.timers, lambda: self.now_ms)

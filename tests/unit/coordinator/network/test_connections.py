@@ -104,17 +104,17 @@ async def test_single_addresses_may_have_another_limit(serve: Serve) -> None:
 
 async def test_a_silent_connection_is_closed_and_one_that_speaks_is_not(serve: Serve) -> None:
     world = await serve(connections_max_idle_ms="1000")
-    silent, speaks = await world.peer(), await world.peer()
+    silent, active = await world.peer(), await world.peer()
     await world.until(lambda: len(world.connections) == 2)
     assert world.connections.sweep(0, 1000) == 0
     assert world.connections.sweep(900, 1000) == 0
-    speaks.send_request(1)
-    assert await speaks.answers() == 1
+    active.send_request(1)
+    assert await active.answers() == 1
     assert world.connections.sweep(1000, 1000) == 1
     assert await silent.ended()
     assert world.connections.sweep(1999, 1000) == 0
     assert world.connections.sweep(2000, 1000) == 1
-    assert await speaks.ended()
+    assert await active.ended()
 
 
 async def test_a_request_under_way_is_no_idleness(serve: Serve) -> None:

@@ -62,16 +62,16 @@ class ConsumerLife:
         self.owned[member] = self.given.get(member, set())
         return reply.error
 
-    def beats(self, *members: str, revokes: bool = True) -> ConsumerLife:
+    def heartbeats(self, *members: str, revokes: bool = True) -> ConsumerLife:
         """Send a heartbeat of each member; a member that revokes says so at once."""
         for member in members:
             if revokes:
                 self.owned[member] &= self.given[member]
-            said = {"t": sorted(self.owned[member])} if self.owned[member] else {}
-            reply = self.script.beat(member, self.epochs[member], **_client(member), owned=said)
+            owned = {"t": sorted(self.owned[member])} if self.owned[member] else {}
+            reply = self.script.heartbeat(member, self.epochs[member], **_client(member), owned=owned)
             self._learn(member, reply)
             if not self.owned[member] <= self.given[member]:
-                self.beats(*([member] if revokes else []))
+                self.heartbeats(*([member] if revokes else []))
             else:
                 self.owned[member] = self.given[member]
         return self
@@ -79,7 +79,7 @@ class ConsumerLife:
     def live(self, ms: int, *members: str) -> ConsumerLife:
         """Let time pass in which these members send their heartbeats."""
         for _ in range(ms // HEARTBEAT_MS):
-            self.after(HEARTBEAT_MS).beats(*members)
+            self.after(HEARTBEAT_MS).heartbeats(*members)
         return self
 
     def leaves(self, member: str, epoch: int = -1, **more: Any) -> ConsumerLife:

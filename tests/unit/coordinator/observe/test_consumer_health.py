@@ -33,9 +33,9 @@ def test_a_member_that_does_not_give_up_partitions_in_time() -> None:
         life.joins(slow, rebalance_ms=20_000)
         life.live(5_000, "a-1", slow)  # it has one of two partitions
         life.script.topics.delete("t")
-        life.after(5_000).beats("a-1").beats(slow, revokes=False)
+        life.after(5_000).heartbeats("a-1").heartbeats(slow, revokes=False)
         for _ in range(4):
-            life.after(5_000).beats("a-1")
+            life.after(5_000).heartbeats("a-1")
         assert slow not in life.script.group.members
         life.script.topics.set("t", 2)
         life.live(5_000, "a-1")
@@ -71,7 +71,7 @@ def test_a_fenced_static_member_that_goes_on() -> None:
     life.joins("a-1", instance="i")
     life.leaves("a-1", -2, instance="i")
     life.joins("b-1", instance="i")
-    reply = life.script.beat("a-1", 2, instance="i")
+    reply = life.script.heartbeat("a-1", 2, instance="i")
     assert reply.error is ErrorCode.FENCED_INSTANCE_ID
     assert "each one fences the other" in life.found()[Code.STATIC_ID_USED_TWICE].sentence
 
@@ -80,8 +80,8 @@ def test_a_member_that_is_slow_to_give_up_partitions() -> None:
     life = of_one()
     for number in range(2):
         life.joins(f"b-{number}")
-        life.after(5_000).beats("a-1", revokes=False).after(5_000).beats("a-1", revokes=False)
-        life.after(2_000).beats("a-1", f"b-{number}").leaves(f"b-{number}")
+        life.after(5_000).heartbeats("a-1", revokes=False).after(5_000).heartbeats("a-1", revokes=False)
+        life.after(2_000).heartbeats("a-1", f"b-{number}").leaves(f"b-{number}")
         life.live(5_000, "a-1")
     found = life.found()[Code.SLOW_REVOCATION]
     assert found.sentence == "Member a (10.0.0.1) took up to 7.0 s to give up partitions."
@@ -126,7 +126,7 @@ def test_a_group_that_waits_for_one_member_names_it() -> None:
     life.joins("a-1", rebalance_ms=10 * REBALANCE_MS)
     life.joins("b-1")
     for _ in range(62):
-        life.after(5_000).beats("a-1", revokes=False).beats("b-1")
+        life.after(5_000).heartbeats("a-1", revokes=False).heartbeats("b-1")
     assert "member a (10.0.0.1) did not give up partitions yet" in life.found()[Code.NEVER_STABLE].sentence
 
 

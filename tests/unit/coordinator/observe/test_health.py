@@ -196,8 +196,8 @@ def test_the_rules_look_at_each_member_of_an_event_a_few_times(monkeypatch: pyte
     """A full timeline of distinct members took seconds of the event loop."""
     timeline, looks = Timeline(), []
     for number in range(64):
-        gone = [member(f"m{number}x{other}-1") for other in range(8)]
-        timeline.add(EventType.MEMBER_LEFT, *gone, after_ms=1)
+        left = [member(f"m{number}x{other}-1") for other in range(8)]
+        timeline.add(EventType.MEMBER_LEFT, *left, after_ms=1)
     identity = health.identity
     monkeypatch.setattr(health, "identity", lambda member: (looks.append(1), identity(member))[1])
     assert found(timeline, after_ms=1) == {}

@@ -14,8 +14,8 @@ def two_members() -> ConsumerLife:
     """b joined; a took 4 s to revoke, b fetched its partitions a second later."""
     life = of_one()
     life.joins("b-1")
-    life.after(3_000).beats("a-1", revokes=False)
-    return life.after(4_000).beats("a-1").after(1_000).beats("b-1")
+    life.after(3_000).heartbeats("a-1", revokes=False)
+    return life.after(4_000).heartbeats("a-1").after(1_000).heartbeats("b-1")
 
 
 def test_tl13_a_rebalance_goes_on_until_the_members_have_their_partitions() -> None:
@@ -59,7 +59,7 @@ def test_a_revocation_timeout_is_said() -> None:
     life = ConsumerLife()
     life.joins("a-1", rebalance_ms=10_000)
     life.joins("b-1")
-    life.beats("a-1", revokes=False).live(10_000, "b-1")
+    life.heartbeats("a-1", revokes=False).live(10_000, "b-1")
     why = sentences(life.rebalances[-1])[0]
     assert why.endswith("because member a (10.0.0.1) did not give up its partitions within its rebalance timeout.")
     assert life.rebalances[-2].outcome == Outcome.INTERRUPTED

@@ -55,10 +55,10 @@ def test_zstd_came_with_version_7() -> None:
 
 
 @pytest.mark.parametrize("kept", list(Codec))
-@pytest.mark.parametrize("came", list(Codec))
-def test_a_batch_is_kept_in_the_codec_of_its_topic(came: Codec, kept: Codec) -> None:
+@pytest.mark.parametrize("received", list(Codec))
+def test_a_batch_is_kept_in_the_codec_of_its_topic(received: Codec, kept: Codec) -> None:
     how: dict[str, Any] = {"producer_id": 7, "producer_epoch": 3, "base_sequence": 11}
-    sent = batch(*[b"value" * 100] * 20, codec=came, step_ms=3, **how)
+    sent = batch(*[b"value" * 100] * 20, codec=received, step_ms=3, **how)
     found = recompress(sent, kept, None)
     header = read_header(found)
     assert (header.codec, header.size_bytes) == (kept, len(found))
@@ -66,7 +66,7 @@ def test_a_batch_is_kept_in_the_codec_of_its_topic(came: Codec, kept: Codec) -> 
     assert read_records(found) == read_records(sent)
     for name, value in how.items():
         assert getattr(header, name) == value
-    assert (found is sent) == (came is kept)
+    assert (found is sent) == (received is kept)
 
 
 def test_without_a_topic_codec_batches_are_not_recompressed() -> None:

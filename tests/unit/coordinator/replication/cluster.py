@@ -221,7 +221,7 @@ class Cluster:
         self.up.discard(broker)
         await self.members[broker].stop()
 
-    def gone(self, broker: int) -> None:
+    def remove_broker(self, broker: int) -> None:
         """Its registration has ended."""
         self.registrations.pop(broker, None)
         self.announce()

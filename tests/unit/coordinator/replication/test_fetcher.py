@@ -20,7 +20,7 @@ from rota.transport.handshake import connect
 SETTINGS = FetchSettings(backoff_ms_max=40)
 
 
-class Road:
+class LeaderConnections:
     """The way to broker 1 of a cluster: counts connections, and fails as often as `failures` says."""
 
     def __init__(self, cluster: Cluster, *failures: Exception) -> None:
@@ -61,28 +61,28 @@ async def copied(cluster: Cluster, index: int = 0) -> None:
 async def test_it_connects_for_the_first_partition_and_disconnects_after_the_last(
     cluster: Cluster,
 ) -> None:
-    road = Road(cluster)
-    fetcher = road.fetcher()
+    leader = LeaderConnections(cluster)
+    fetcher = leader.fetcher()
     fetcher.follow(cluster[2].partition())
     await copied(cluster)
-    assert (len(fetcher), len(road.connections)) == (1, 1)
+    assert (len(fetcher), len(leader.connections)) == (1, 1)
     fetcher.unfollow((cluster.topic.topic_id, 0))
-    await cluster.until(lambda: not road.connections[0].is_open)
+    await cluster.until(lambda: not leader.connections[0].is_open)
     fetcher.follow(cluster[2].partition())
     await copied(cluster)
-    assert len(road.connections) == 2
-    assert road.unreachable == []
+    assert len(leader.connections) == 2
+    assert leader.unreachable == []
     await fetcher.stop()
-    assert not road.connections[1].is_open
+    assert not leader.connections[1].is_open
 
 
 async def test_failures_are_logged_once_and_reported_each_time_to_the_failure_detector(cluster: Cluster) -> None:
-    road = Road(cluster, Unreachable("refused"), Unreachable("refused"), Unreachable("refused"))
-    fetcher = road.fetcher()
+    leader = LeaderConnections(cluster, Unreachable("refused"), Unreachable("refused"), Unreachable("refused"))
+    fetcher = leader.fetcher()
     with capture_logs() as logs:
         fetcher.follow(cluster[2].partition())
         await copied(cluster)
-    assert road.unreachable == [1, 1, 1]
+    assert leader.unreachable == [1, 1, 1]
     assert [line["log_level"] for line in logs if line["event"] == "No connection to a leader"] == [
         "warning",
         "debug",
@@ -94,19 +94,19 @@ async def test_failures_are_logged_once_and_reported_each_time_to_the_failure_de
 async def test_a_leader_without_an_address_is_no_evidence_against_it_and_a_retry_ends_the_pause(
     cluster: Cluster,
 ) -> None:
-    road = Road(cluster, KafkaError("not registered"))
-    fetcher = road.fetcher(FetchSettings(backoff_ms_max=600_000))
+    leader = LeaderConnections(cluster, KafkaError("not registered"))
+    fetcher = leader.fetcher(FetchSettings(backoff_ms_max=600_000))
     fetcher.follow(cluster[2].partition())
-    await cluster.until(lambda: not road.failures)
+    await cluster.until(lambda: not leader.failures)
     fetcher.retry()
     await copied(cluster)
-    assert road.unreachable == []
+    assert leader.unreachable == []
     await fetcher.stop()
 
 
 async def test_an_unexpected_exception_does_not_end_replication(cluster: Cluster) -> None:
-    road = Road(cluster, ZeroDivisionError())
-    fetcher = road.fetcher()
+    leader = LeaderConnections(cluster, ZeroDivisionError())
+    fetcher = leader.fetcher()
     with capture_logs() as logs:
         fetcher.follow(cluster[2].partition())
         await copied(cluster)
@@ -115,19 +115,19 @@ async def test_an_unexpected_exception_does_not_end_replication(cluster: Cluster
 
 
 async def test_a_lost_connection_is_opened_again(cluster: Cluster) -> None:
-    road = Road(cluster)
-    fetcher = road.fetcher()
+    leader = LeaderConnections(cluster)
+    fetcher = leader.fetcher()
     fetcher.follow(cluster[2].partition())
     await copied(cluster)
-    road.connections[0].end(Unreachable("cut"))
+    leader.connections[0].end(Unreachable("cut"))
     await copied(cluster)
-    assert (len(road.connections), road.unreachable) == (2, [1])
+    assert (len(leader.connections), leader.unreachable) == (2, [1])
     await fetcher.stop()
 
 
 async def test_a_session_that_the_leader_lost_is_replaced(cluster: Cluster) -> None:
-    road = Road(cluster)
-    fetcher = road.fetcher(FetchSettings(wait_ms_max=20))
+    leader = LeaderConnections(cluster)
+    fetcher = leader.fetcher(FetchSettings(wait_ms_max=20))
     for index in (0, 1):
         fetcher.follow(cluster[2].partition(index))
     await copied(cluster)
@@ -136,14 +136,14 @@ async def test_a_session_that_the_leader_lost_is_replaced(cluster: Cluster) -> N
         sessions._end(session_id)
     await copied(cluster)
     await copied(cluster, 1)
-    assert len(road.connections) == 1
+    assert len(leader.connections) == 1
     await fetcher.stop()
 
 
 async def test_a_leader_without_room_for_sessions_is_fetched_from_in_full(cluster: Cluster) -> None:
     cluster[1].node.fetch_sessions = FetchSessions(0)
-    road = Road(cluster)
-    fetcher = road.fetcher(FetchSettings(wait_ms_max=50))
+    leader = LeaderConnections(cluster)
+    fetcher = leader.fetcher(FetchSettings(wait_ms_max=50))
     for index in (0, 1):
         fetcher.follow(cluster[2].partition(index))
     for index in (0, 1, 0):
@@ -153,8 +153,8 @@ async def test_a_leader_without_room_for_sessions_is_fetched_from_in_full(cluste
 
 async def test_the_high_watermark_is_sent_at_once_to_followers_that_request_it(cluster: Cluster) -> None:
     """KIP-1166: the fetch that waits would take ten minutes."""
-    road = Road(cluster)
-    fetcher = road.fetcher(FetchSettings(wait_ms_max=600_000, sends_high_watermark=True))
+    leader = LeaderConnections(cluster)
+    fetcher = leader.fetcher(FetchSettings(wait_ms_max=600_000, sends_high_watermark=True))
     fetcher.follow(cluster[2].partition())
     for number in range(1, 4):
         await copied(cluster)
@@ -164,20 +164,20 @@ async def test_the_high_watermark_is_sent_at_once_to_followers_that_request_it(c
 
 async def test_a_partition_that_is_offline_is_left_out_and_the_others_are_copied(cluster: Cluster) -> None:
     """RF3."""
-    road = Road(cluster)
-    fetcher = road.fetcher()
+    leader = LeaderConnections(cluster)
+    fetcher = leader.fetcher()
     for index in (0, 1):
         fetcher.follow(cluster[2].partition(index))
     cluster[2].partition(0).fail("the disk is gone")
     await copied(cluster, 1)
-    assert len(road.connections) == 1
+    assert len(leader.connections) == 1
     await fetcher.stop()
 
 
 async def test_a_stop_while_it_pauses_leaves_nothing_behind(cluster: Cluster) -> None:
-    road: Any = Road(cluster, Unreachable("refused"))
-    fetcher = road.fetcher(FetchSettings(backoff_ms_max=600_000))
+    leader: Any = LeaderConnections(cluster, Unreachable("refused"))
+    fetcher = leader.fetcher(FetchSettings(backoff_ms_max=600_000))
     fetcher.follow(cluster[2].partition())
-    await cluster.until(lambda: road.unreachable == [1])
+    await cluster.until(lambda: leader.unreachable == [1])
     await fetcher.stop()
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "fetcher of broker 1"]

@@ -157,7 +157,7 @@ async def test_an_unreachable_leader_is_reported_and_found_again_at_another_addr
         await cluster[1].produce(b"a")
         await cluster.stop(1)
         await cluster.until(lambda: cluster[2].unreachable.count(1) >= 2)
-        cluster.gone(1)
+        cluster.remove_broker(1)
         cluster.elect(2, isr=(2,))
         await cluster[2].produce(b"b")
         cluster[1].port = 0

@@ -539,8 +539,8 @@ def test_the_machines_are_visited_in_portions_while_they_come_and_go(world: Any)
     first = next(found)
     assert len(first) == 2
     last = [shard for shard in world.coordinator.shards if shard.machines][-1]
-    gone, _ = last.machines.popitem()
+    removed, _ = last.machines.popitem()
     others = list(found)
     assert [len(portion) for portion in others] in ([2], [2, 0])
     names = {group.group_id for portion in (first, *others) for group in portion}
-    assert names == {f"g{number}" for number in range(5)} - {gone}
+    assert names == {f"g{number}" for number in range(5)} - {removed}

@@ -111,7 +111,7 @@ class Handle:
     def cancel(self) -> None:
         self.cancelled = True
 
-    def ring(self) -> None:
+    def fire(self) -> None:
         self.cancelled = True
         self.call()
 
@@ -131,7 +131,7 @@ def test_one_sleep_until_the_first_of_all() -> None:
     (sleep,) = clock.loop.asleep()
     assert sleep.delay == 1.0
     clock.now_ms = 3000
-    sleep.ring()
+    sleep.fire()
     assert called == ["a", "b"]
     (sleep,) = clock.loop.asleep()
     assert sleep.delay == 1.0
@@ -143,7 +143,7 @@ def test_nothing_set_is_no_sleep() -> None:
     clock.timers.at("a", 2000, lambda: None)
     clock.timers.cancel("a")
     for sleep in clock.loop.asleep():
-        sleep.ring()
+        sleep.fire()
     assert clock.loop.asleep() == []
 
 
@@ -151,7 +151,7 @@ def test_a_loop_that_wakes_too_early_sleeps_again() -> None:
     clock, called = Clock(), list[str]()
     clock.timers.at("a", 2000, lambda: called.append("a"))
     clock.now_ms = 1999
-    clock.loop.asleep()[0].ring()
+    clock.loop.asleep()[0].fire()
     assert called == []
     assert clock.loop.asleep()[0].delay == 0.001
 
@@ -164,7 +164,7 @@ def test_a_failing_timer_does_not_affect_the_others() -> None:
 
     clock.timers.at("bad", 1000, fails)
     clock.timers.at("good", 1000, lambda: called.append("good"))
-    clock.loop.asleep()[0].ring()
+    clock.loop.asleep()[0].fire()
     assert (called, clock.loop.answers) == (["good"], [mistake])
 
 
@@ -200,11 +200,11 @@ def test_after_a_standstill_peers_are_heard_first() -> None:
     clock.timers.at("session", 2000, lambda: called.append("gone"))
     (sleep,) = clock.loop.asleep()
     clock.now_ms = 10_000
-    sleep.ring()
+    sleep.fire()
     (sleep,) = clock.loop.asleep()
     assert (called, sleep.delay) == ([], READING_MS / 1000)
     clock.timers.at("session", 12_000, lambda: called.append("gone"))  # a heartbeat had come in time
-    sleep.ring()
+    sleep.fire()
     assert called == []
     (sleep,) = clock.loop.asleep()
     assert sleep.delay == 2.0
@@ -216,7 +216,7 @@ def test_after_a_standstill_members_that_were_not_heard_are_removed() -> None:
     clock.now_ms = 10_000
     for _ in range(2):
         (sleep,) = clock.loop.asleep()
-        sleep.ring()
+        sleep.fire()
     assert called == ["gone"]
 
 

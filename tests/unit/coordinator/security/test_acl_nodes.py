@@ -80,8 +80,8 @@ def test_a_text_that_cannot_be_read_is_ignored_with_a_warning() -> None:
 def test_an_entry_that_cannot_be_read_denies_all_that_it_may_be_about(text: str, denied: list[str]) -> None:
     """A later release may have written a DENY of an operation that this one does not know."""
     topics, authorizer = opened()
-    everybody = Entry.parse("ALLOW READ * User:*")
-    eager_tasks.run_eagerly(add(topics, ResourcePattern.parse("TOPIC:LITERAL:*"), {everybody}))
+    all_users = Entry.parse("ALLOW READ * User:*")
+    eager_tasks.run_eagerly(add(topics, ResourcePattern.parse("TOPIC:LITERAL:*"), {all_users}))
     eager_tasks.run_eagerly(topics.configs.update(ConfigKind.ACLS, "TOPIC:LITERAL:x", lambda _: {text: ""}))
     for user in ("alice", "bob"):
         is_allowed = authorizer.allows(Principal("User", user), "10.0.0.1", READ.operation, ResourceType.TOPIC, "x")

@@ -265,7 +265,7 @@ def test_prefixes_that_come_and_go_are_found_longest_first() -> None:
     for pattern in (*prefixes.values(), *prefixes.values()):
         authorizer.replace(pattern, [read])
     assert decides() == "abc"
-    for gone, left in (("abc", "ab"), ("xy", "ab"), ("xy", "ab"), ("ab", "a"), ("a", None)):
-        authorizer.replace(prefixes[gone], ())
+    for removed, left in (("abc", "ab"), ("xy", "ab"), ("xy", "ab"), ("ab", "a"), ("a", None)):
+        authorizer.replace(prefixes[removed], ())
         assert decides() == left
     assert not authorizer._prefix_lengths[TOPIC]

@@ -57,7 +57,7 @@ async def test_a_broker_authenticates_with_a_token_for_its_secret(certificates: 
             with pytest.raises(AuthenticationFailed, match="invalid_client") as refused:
                 await connection(broker, wrong)
         assert "planted" not in str(refused.value)
-        assert provider.asked == ["keys", "broker kafka", "other None", "broker None"]
+        assert provider.requests == ["keys", "broker kafka", "other None", "broker None"]
 
 
 async def test_a_token_without_a_signature_is_for_the_unsecured_validator_alone(certificates: Certificates) -> None:

@@ -13,7 +13,7 @@ from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata.brokers import BrokerRegistration
-from rota.coordinator.web import broker_requests as asks_module
+from rota.coordinator.web import broker_requests as module
 from rota.coordinator.web.broker_requests import ApiError, BrokerRequests, check
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.list_groups import ListGroupsRequest
@@ -42,8 +42,8 @@ async def test_requests_to_another_broker_share_one_connection(world: World, oth
 
 async def test_a_broker_that_does_not_answer_is_left_out(world: World) -> None:
     topics = world.broker.node.topics
-    gone = replace(topics.brokers[0], broker_id=7, endpoints=(Endpoint("PLAINTEXT", "127.0.0.1", 1),))
-    topics.apply_brokers({**topics.brokers, 7: gone})
+    removed = replace(topics.brokers[0], broker_id=7, endpoints=(Endpoint("PLAINTEXT", "127.0.0.1", 1),))
+    topics.apply_brokers({**topics.brokers, 7: removed})
     requests = BrokerRequests(world.broker.node)
     assert [broker for broker, _ in await requests.send_request_to_all(ListGroupsRequest(), 4)] == [0]
     with pytest.raises(ApiError, match="broker 7 did not answer ListGroups"):
@@ -55,7 +55,7 @@ async def test_a_broker_that_does_not_answer_is_left_out(world: World) -> None:
 async def test_wb15_requests_to_a_broker_that_does_not_answer_share_one_attempt(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asks_module, "SETUP_SECONDS", 0.05)
+    monkeypatch.setattr(module, "SETUP_SECONDS", 0.05)
     attempts: list[asyncio.StreamWriter] = []
     silent = await asyncio.start_server(lambda _, writer: attempts.append(writer), "127.0.0.1", 0)
     topics = world.broker.node.topics

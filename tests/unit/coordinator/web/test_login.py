@@ -127,8 +127,8 @@ async def test_a_host_that_is_denied_is_denied_at_a_console_of_both_families() -
 async def test_a_session_ends_with_a_logout_a_new_password_or_the_time() -> None:
     async with broker_with() as (broker, http):
         _, first = await log_in(http, "root")
-        gone = await http.post("/session/logout", {}, **first)
-        assert "Max-Age=0" in gone.headers["set-cookie"]
+        logged_out = await http.post("/session/logout", {}, **first)
+        assert "Max-Age=0" in logged_out.headers["set-cookie"]
         assert (await http.get("/api/topics", **first)).status == 401
         _, second = await log_in(http, "root")
         await broker.topics.configs.update(ConfigKind.USERS, "root", lambda before: {})
@@ -210,8 +210,8 @@ async def test_events_end_with_the_session() -> None:
 
 async def test_without_an_authorizer_every_user_may_act() -> None:
     async with broker_with(authorizer_class_name="") as (_, http):
-        _, nobody = await log_in(http, "nobody")
-        assert (await http.post("/api/actions/create-topic", TOPIC, **nobody)).status == 200
+        _, credentials = await log_in(http, "nobody")
+        assert (await http.post("/api/actions/create-topic", TOPIC, **credentials)).status == 200
 
 
 async def test_read_only_is_for_everybody() -> None:

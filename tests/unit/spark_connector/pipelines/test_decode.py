@@ -106,8 +106,8 @@ def test_records_of_a_group_of_the_consumer_protocol_are_decoded() -> None:
 
 
 def test_the_end_of_a_member_is_no_row_of_a_table() -> None:
-    gone = consumer_group_records.encode_key(consumer_group_records.MemberKey(group="g", member_id="m"))
-    assert decode_event(OFFSETS, gone, None) == {"kind": "state", "group": "g"}
+    deleted = consumer_group_records.encode_key(consumer_group_records.MemberKey(group="g", member_id="m"))
+    assert decode_event(OFFSETS, deleted, None) == {"kind": "state", "group": "g"}
     epoch = consumer_group_records.encode_key(consumer_group_records.EpochKey(group="g"))
     assert decode_event(OFFSETS, epoch, b"\x00\x63")["reason"] == "unreadable: EpochValue of version 99"
 

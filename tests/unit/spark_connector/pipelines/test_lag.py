@@ -43,10 +43,10 @@ def test_positions_of_earlier_batches_are_carried_forward() -> None:
 
 
 def test_a_tombstone_has_one_row_and_is_not_carried_forward() -> None:
-    gone = [at(FIRST, 5, 1), at(SECOND, None, 2), at(SECOND, 1, 3, "other")]
-    assert positions_by_window(gone, []) == gone
-    assert positions_by_window([at(THIRD, 2, 4, "other")], gone)[-1:] == [at(THIRD, 2, 4, "other")]
-    assert at(SECOND, None, 2) not in positions_by_window([], gone)
+    deleted = [at(FIRST, 5, 1), at(SECOND, None, 2), at(SECOND, 1, 3, "other")]
+    assert positions_by_window(deleted, []) == deleted
+    assert positions_by_window([at(THIRD, 2, 4, "other")], deleted)[-1:] == [at(THIRD, 2, 4, "other")]
+    assert at(SECOND, None, 2) not in positions_by_window([], deleted)
 
 
 def test_a_late_commit_has_its_row_and_is_the_current_position() -> None:
@@ -68,8 +68,8 @@ def test_the_lag_is_the_end_offset_minus_the_committed_offset() -> None:
     rows = [at(FIRST, 5, 1), at(FIRST, 5, 1, partition=1), at(FIRST, 5, 1, partition=2)]
     ends = {(10, TopicPartition("t", 0)): 8, (10, TopicPartition("t", 2)): 4, (20, TopicPartition("t", 1)): 9}
     assert list(with_lags(rows, ends)) == [Lag(rows[0], 8, 3), Lag(rows[1], None, None), Lag(rows[2], 4, 0)]
-    (gone,) = with_lags([at(FIRST, None, 1)], ends)
-    assert (gone.end_offset, gone.lag) == (8, None)
+    (deleted,) = with_lags([at(FIRST, None, 1)], ends)
+    assert (deleted.end_offset, deleted.lag) == (8, None)
 
 
 @given(
@@ -98,9 +98,9 @@ def test_the_lag_in_seconds_is_the_age_of_the_first_unread_record() -> None:
         Lag(at(SECOND, None, 2), 9, None),
         Lag(at(FIRST, 4, 1), None, None),
     ]
-    asked = unread_offsets(rows)
+    unread = unread_offsets(rows)
     part = TopicPartition("t", 0)
-    assert [*asked] == [(part, 9), (part, 5), (TopicPartition("t", 1), 7)], "the newest windows come first"
+    assert [*unread] == [(part, 9), (part, 5), (TopicPartition("t", 1), 7)], "the newest windows come first"
     found = with_seconds(rows, {(part, 5): 4, (part, 9): 21}, now_ms=27)
     assert [row.lag_seconds for row in found] == [0.006, 0.0, 0.006, None, None, None]
     (future,) = with_seconds(rows[:1], {(part, 5): 99}, now_ms=27)

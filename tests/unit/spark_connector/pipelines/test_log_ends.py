@@ -27,16 +27,16 @@ def test_an_end_is_that_of_its_time(bootstrap: str, topic: str, write: Write) ->
 
 
 def test_deleted_topics_have_no_end_offset(bootstrap: str, topic: str) -> None:
-    gone, there = TopicPartition("gone", 0), TopicPartition(topic, 1)
-    found = end_offsets({"bootstrap.servers": bootstrap}, [(LATER_MS, gone), (LATER_MS, there), (1, gone)])
+    deleted, there = TopicPartition("gone", 0), TopicPartition(topic, 1)
+    found = end_offsets({"bootstrap.servers": bootstrap}, [(LATER_MS, deleted), (LATER_MS, there), (1, deleted)])
     assert found == {(LATER_MS, there): 0}
 
 
 def test_the_time_of_a_record_is_that_of_the_first_one_at_the_offset(bootstrap: str, topic: str, write: Write) -> None:
     write(topic, 0, [(None, b"1"), (None, b"2"), (None, b"3")])  # at 1000, 2000, 3000 ms, in one batch
-    of, gone = TopicPartition(topic, 0), TopicPartition(topic, 1)
-    asked = [(of, 0), (of, 2), (of, 3), (of, 9), (gone, 0)]
-    assert record_times({"bootstrap.servers": bootstrap}, asked) == {(of, 0): 1000, (of, 2): 3000}
+    of, deleted = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    requested = [(of, 0), (of, 2), (of, 3), (of, 9), (deleted, 0)]
+    assert record_times({"bootstrap.servers": bootstrap}, requested) == {(of, 0): 1000, (of, 2): 3000}
 
 
 def test_without_partitions_no_request_is_sent() -> None:

@@ -101,11 +101,11 @@ def test_groups_are_chosen_by_their_highest_lag() -> None:
 
 
 def test_a_member_of_the_consumer_protocol_has_the_names_of_its_own_record() -> None:
-    nobody = {"instance_id": None, "client_id": None, "client_host": None}
+    no_client = {"instance_id": None, "client_id": None, "client_host": None}
     base = {"group": "g", "member_id": "m", "type": "consumer", "batch_id": 0}
     own = {**base, **window(0), "generation": 0, "instance_id": None, "client_id": "c", "client_host": "/h"}
-    assigned = {**base, **window(1), **nobody, "generation": 4, "partitions": 3, "batch_id": 1}
-    other = {**base, **window(1), **nobody, "generation": 4, "partitions": 1, "member_id": "expired"}
+    assigned = {**base, **window(1), **no_client, "generation": 4, "partitions": 3, "batch_id": 1}
+    other = {**base, **window(1), **no_client, "generation": 4, "partitions": 1, "member_id": "expired"}
     classic = {**member(4, "old"), **window(2), "batch_id": 2}
     found = named_members([classic, assigned, other, own])
     assert {row["member_id"]: (row["client_id"], row["partitions"]) for row in found} == {

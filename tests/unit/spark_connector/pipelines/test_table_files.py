@@ -208,8 +208,8 @@ class Disk(ObjectStore):
             self._contents.discard(str(path))
             if path.is_dir():
                 self._entries = {each for each in self._entries if Path(each).parent != path}
-                gone = {each for each in self._deleted if is_gone(Path(each), path)}
-                self._deleted = {each: text for each, text in self._deleted.items() if each not in gone}
+                removed = {each for each in self._deleted if is_removed(Path(each), path)}
+                self._deleted = {each: text for each, text in self._deleted.items() if each not in removed}
 
     def fail(self, lost: str) -> None:
         if lost == "writes":
@@ -228,7 +228,7 @@ class Disk(ObjectStore):
                 Path(name).write_bytes(content)
 
 
-def is_gone(deleted: Path, folder: Path) -> bool:
+def is_removed(deleted: Path, folder: Path) -> bool:
     """Whether a sync of `folder` makes the deletion durable: it had the file, or a folder with it that is gone."""
     return deleted.parent == folder or any(each.parent == folder and not each.exists() for each in deleted.parents)
 

@@ -136,13 +136,13 @@ def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
 async def test_oa9_no_secret_is_logged_when_the_server_does_not_answer_with_http(user: str, query: str) -> None:
     """The HTTP client's errors name the URL in a spelling of its own."""
 
-    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
         await writer.drain()
         writer.close()
 
-    served = await asyncio.start_server(speak, "127.0.0.1", 0)
+    served = await asyncio.start_server(respond, "127.0.0.1", 0)
     async with served:
         port = served.sockets[0].getsockname()[1]
         keys = KeySet(f"http://{user}127.0.0.1:{port}/keys{query}", Intervals(), lambda: 0)
