@@ -97,7 +97,7 @@ def complete(group: ClassicGroup, step: Step, *, disarm: bool = True) -> None:
     _remove_absent(group, step)
     leader = group.members.leader
     if group.members and not group.members.elect_leader():
-        step.note(notes.NOBODY_REJOINED, group.fields(generation=group.generation))
+        step.note(notes.NO_MEMBER_REJOINED, group.fields(generation=group.generation))
         step.arm(JOIN, step.now_ms + group.members.rebalance_ms)
         return
     if group.members.leader != leader:

@@ -30,7 +30,7 @@ TYPES: Final[Mapping[str, EventType]] = {
     notes.RECORD_TOO_LARGE: EventType.MEMBER_REFUSED,
     notes.PREPARING: EventType.REBALANCE_STARTED,
     notes.LEADER_ELECTED: EventType.LEADER_ELECTED,
-    notes.NOBODY_REJOINED: EventType.NOBODY_REJOINED,
+    notes.NO_MEMBER_REJOINED: EventType.NOBODY_REJOINED,
     notes.NOT_REJOINED: EventType.MEMBERS_NOT_REJOINED,
     notes.STABILIZED: EventType.GENERATION_STARTED,
     notes.ASSIGNED: EventType.ASSIGNED,

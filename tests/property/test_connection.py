@@ -31,7 +31,7 @@ class Socket:
     def __init__(self) -> None:
         self.written = b""
         self.unread_bytes = 0  # of what was written while the peer does not read
-        self.is_choked = False
+        self.is_write_paused = False
         self.reads, self.closed = True, False
 
     def get_extra_info(self, name: str) -> tuple[str, int]:
@@ -45,7 +45,7 @@ class Socket:
     def write(self, data: bytes) -> None:
         assert not self.closed
         self.written += data
-        if self.is_choked:
+        if self.is_write_paused:
             self.unread_bytes += len(data)
 
     def get_write_buffer_size(self) -> int:
@@ -159,7 +159,7 @@ def test_replies_keep_the_order_of_requests_and_nothing_is_left_behind(
 
 
 def converse(kinds: list[str], bounds: dict[str, str], steps: list[tuple[str, int]], leaves: bool) -> None:
-    run, fed, choked = Run(kinds, bounds), 0, False
+    run, fed, write_paused = Run(kinds, bounds), 0, False
     expected = [number for number, kind in enumerate(kinds) if kind != "never"]
     for what, number in steps:
         if what == "feed" and run.socket.reads:
@@ -169,11 +169,11 @@ def converse(kinds: list[str], bounds: dict[str, str], steps: list[tuple[str, in
             run.answer(sorted(run.parked)[number % len(run.parked)])
         elif what == "turn":
             run.turn()
-        elif what == "choke" and not choked:
-            choked = run.socket.is_choked = True
+        elif what == "choke" and not write_paused:
+            write_paused = run.socket.is_write_paused = True
             run.connection.pause_writing()
-        elif what == "read" and choked:
-            choked = run.socket.is_choked = False
+        elif what == "read" and write_paused:
+            write_paused = run.socket.is_write_paused = False
             run.socket.unread_bytes = 0
             run.connection.resume_writing()
         assert run.requests == list(range(len(run.requests)))
@@ -185,7 +185,7 @@ def converse(kinds: list[str], bounds: dict[str, str], steps: list[tuple[str, in
         for number in list(run.parked):
             run.answer(number)
     else:
-        finish(run, fed, choked)
+        finish(run, fed, write_paused)
         assert run.replied() == expected
         assert run.requests == list(range(len(kinds)))
         run.connection.connection_lost(None)
@@ -193,9 +193,9 @@ def converse(kinds: list[str], bounds: dict[str, str], steps: list[tuple[str, in
     assert len(run.owner) == 0
 
 
-def finish(run: Run, fed: int, choked: bool) -> None:
+def finish(run: Run, fed: int, write_paused: bool) -> None:
     """Let everything come to its end: the peer reads, all bytes arrive, every request is answered."""
-    if choked:
+    if write_paused:
         run.connection.resume_writing()
     for _ in range(8 * len(run.kinds) + 8):
         if run.socket.reads and fed < len(run.stream):

@@ -137,7 +137,7 @@ class End(asyncio.Transport):
         self.other: End
         self.protocol: Any = None
         self.inbox: deque[bytes] = deque()  # arrived, not read
-        self.is_lost = self._is_closing = self._is_eof = self._reads_not = self._is_choked = False
+        self.is_lost = self._is_closing = self._is_eof = self._reads_not = self._is_write_paused = False
         self._on_the_way = 0  # bytes that we sent and the other end has not read
         self._high, self._low = HIGH_WATER_BYTES, HIGH_WATER_BYTES // 4
         self._arrives_at = 0.0
@@ -200,8 +200,8 @@ class End(asyncio.Transport):
                     size = draw.randrange(size) + 1
                 piece, data = data[:size], data[size:]
                 self._later(self.other, self.other._arrive, piece)
-        if self._on_the_way > self._high and not self._is_choked:
-            self._is_choked = True
+        if self._on_the_way > self._high and not self._is_write_paused:
+            self._is_write_paused = True
             self.protocol.pause_writing()
 
     def writelines(self, list_of_data: Any) -> None:
@@ -256,8 +256,8 @@ class End(asyncio.Transport):
 
     def _was_read(self, size: int) -> None:
         self._on_the_way -= size
-        if self._is_choked and self._on_the_way <= self._low and not self.is_lost:
-            self._is_choked = False
+        if self._is_write_paused and self._on_the_way <= self._low and not self.is_lost:
+            self._is_write_paused = False
             self.protocol.resume_writing()
 
     def _reset(self) -> None:

@@ -311,7 +311,7 @@ def synced(*partitions: str, protocol: str | None = None, protocol_type: str | N
     return Reply("sync", SyncGroupResponse(assignment=raw, protocol_name=protocol, protocol_type=protocol_type))
 
 
-def beaten(code: ErrorCode = ErrorCode.NONE) -> Reply:
+def heartbeat_reply(code: ErrorCode = ErrorCode.NONE) -> Reply:
     return Reply("heartbeat", HeartbeatResponse(error_code=code))
 
 

@@ -9,7 +9,7 @@ from tests.unit.client.group.script import (
     POLL,
     Done,
     Script,
-    beaten,
+    heartbeat_reply,
     breaks,
     cooperative,
     fires,
@@ -34,7 +34,7 @@ NEXT = "cooperative-sticky"
 
 def again(*partitions: str) -> Script:
     """A cooperative member with t-0 and t-1 that has joined generation 2, and waits in `poll`."""
-    script = cooperative("t-0", "t-1").does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done())
+    script = cooperative("t-0", "t-1").does(fires("heartbeat"), heartbeat_reply(E.REBALANCE_IN_PROGRESS), POLL, Done())
     return script.does(joined(2, protocol=NEXT))
 
 
@@ -46,13 +46,13 @@ def test_added_partitions_are_passed_to_on_assigned_and_the_member_is_stable() -
 
 
 def test_the_eager_protocol_assigns_all_partitions_again() -> None:
-    script = stable().does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), Done(), joined(2))
+    script = stable().does(fires("heartbeat"), heartbeat_reply(E.REBALANCE_IN_PROGRESS), POLL, Done(), Done(), joined(2))
     _ = script >> synced("t-0")
     script.includes(("assign", ("t-0",), ("t-0",)))
 
 
 def test_the_cooperative_protocol_assigns_only_added_partitions() -> None:
-    script = cooperative().does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), ENDED)
+    script = cooperative().does(fires("heartbeat"), heartbeat_reply(E.REBALANCE_IN_PROGRESS), POLL, Done(), ENDED)
     script.does(joined(2, protocol=NEXT), synced("t-0", "t-1"))
     _ = script >> POLL  # it was not held up: it read on
     script.includes(("assign", ("t-0", "t-1"), ("t-1",)))
@@ -92,13 +92,13 @@ def test_the_leader_may_know_a_topic_that_matches_before_we_do() -> None:
 
 @pytest.mark.parametrize("code", [E.ILLEGAL_GENERATION, E.UNKNOWN_MEMBER_ID])
 def test_a_member_removed_before_the_poll_assigns_nothing(code: ErrorCode) -> None:
-    script = syncing().does(ENDED, synced("t-0"), fires("heartbeat"), beaten(code)).is_in(S.DOWN, -1)
+    script = syncing().does(ENDED, synced("t-0"), fires("heartbeat"), heartbeat_reply(code)).is_in(S.DOWN, -1)
     _ = script >> POLL
     script.lacks("assign", "revoke", "lose")
 
 
 def test_a_member_removed_during_on_assigned_loses_its_partitions() -> None:
-    script = syncing().does(synced("t-0"), fires("heartbeat"), beaten(E.UNKNOWN_MEMBER_ID)).is_in(S.DOWN, -1)
+    script = syncing().does(synced("t-0"), fires("heartbeat"), heartbeat_reply(E.UNKNOWN_MEMBER_ID)).is_in(S.DOWN, -1)
     assert script >> Done() << ("lose", "t-0")
 
 

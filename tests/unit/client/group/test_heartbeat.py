@@ -13,7 +13,7 @@ from tests.unit.client.group.script import (
     SESSION_MS,
     Done,
     arm,
-    beaten,
+    heartbeat_reply,
     breaks,
     cooperative,
     disarm,
@@ -43,7 +43,7 @@ def test_heartbeats_are_sent_without_polls() -> None:
             >> fires("heartbeat")
             << arm("heartbeat", (n + 1) * HEARTBEAT_MS)
             << ("heartbeat", 1)
-            >> beaten()
+            >> heartbeat_reply()
             << arm("session", n * HEARTBEAT_MS + SESSION_MS)
         )
 
@@ -66,27 +66,27 @@ def test_no_heartbeat_is_sent_while_a_sync_is_pending() -> None:
 
 def test_a_rebalance_waits_for_the_next_poll() -> None:
     script = stable().does(fires("heartbeat"))
-    assert script >> beaten(E.REBALANCE_IN_PROGRESS) << arm("session", SESSION_MS) << ("wake",)
+    assert script >> heartbeat_reply(E.REBALANCE_IN_PROGRESS) << arm("session", SESSION_MS) << ("wake",)
     script.is_in(S.STABLE, 1).emitted(notes.REBALANCING, group="g", member="a", generation=1)
     script.does(fires("heartbeat"))
-    assert script >> beaten(E.REBALANCE_IN_PROGRESS) << arm("session", SESSION_MS)  # told once
+    assert script >> heartbeat_reply(E.REBALANCE_IN_PROGRESS) << arm("session", SESSION_MS)  # told once
 
 
 def test_loading_is_being_alive() -> None:
     script = stable().does(fires("heartbeat"))
-    assert script >> beaten(E.COORDINATOR_LOAD_IN_PROGRESS) << arm("session", SESSION_MS)
+    assert script >> heartbeat_reply(E.COORDINATOR_LOAD_IN_PROGRESS) << arm("session", SESSION_MS)
 
 
 def test_a_transient_error_is_retried_with_the_next_heartbeat() -> None:
     script = stable().does(fires("heartbeat"))
-    assert script >> beaten(E.NETWORK_EXCEPTION)
+    assert script >> heartbeat_reply(E.NETWORK_EXCEPTION)
     script.is_in(S.STABLE, 1)
 
 
 @pytest.mark.parametrize(("code", "member"), [(E.ILLEGAL_GENERATION, "a"), (E.UNKNOWN_MEMBER_ID, "")])
 def test_a_removed_member_loses_its_partitions_at_the_next_poll(code: ErrorCode, member: str) -> None:
     script = stable().does(fires("heartbeat"))
-    assert script >> beaten(code) << disarm("heartbeat") << disarm("session") << ("wake",)
+    assert script >> heartbeat_reply(code) << disarm("heartbeat") << disarm("session") << ("wake",)
     script.is_in(S.DOWN, -1)
     assert script.m.group.generation_id == -1
     assert (
@@ -101,14 +101,14 @@ def test_a_removed_member_loses_its_partitions_at_the_next_poll(code: ErrorCode,
 
 def test_fenced_is_for_good() -> None:
     script = stable(group_instance_id="i").does(fires("heartbeat"))
-    _ = script >> beaten(E.FENCED_INSTANCE_ID)
+    _ = script >> heartbeat_reply(E.FENCED_INSTANCE_ID)
     script.includes(("fail", "FencedInstance")).is_in(S.DOWN, -1)
     assert script >> POLL << disarm("poll") << ("fail", "FencedInstance")
 
 
 def test_a_fatal_error_is_raised_by_the_next_poll() -> None:
     script = stable().does(fires("heartbeat"))
-    _ = script >> beaten(E.GROUP_AUTHORIZATION_FAILED)
+    _ = script >> heartbeat_reply(E.GROUP_AUTHORIZATION_FAILED)
     script.includes(("fail", "BrokerError")).is_in(S.DOWN, -1)
 
 
@@ -121,7 +121,7 @@ def test_an_unsupported_heartbeat_is_raised() -> None:
 # ---- the coordinator
 
 
-@pytest.mark.parametrize("how", [breaks("heartbeat"), breaks("heartbeat", TimedOut("late")), beaten(E.NOT_COORDINATOR)])
+@pytest.mark.parametrize("how", [breaks("heartbeat"), breaks("heartbeat", TimedOut("late")), heartbeat_reply(E.NOT_COORDINATOR)])
 def test_a_member_without_its_coordinator_reads_on_and_looks_for_it(how: object) -> None:
     script = stable().does(fires("heartbeat"))
     assert script >> how << ("forget", 1) << disarm("heartbeat") << ("find coordinator",)
@@ -129,7 +129,7 @@ def test_a_member_without_its_coordinator_reads_on_and_looks_for_it(how: object)
     assert not script.m.due
     assert script >> FOUND << arm("heartbeat", HEARTBEAT_MS) << ("heartbeat", 1)
     script.is_in(S.REDISCOVERING, 1)
-    assert script >> beaten() << arm("session", SESSION_MS)
+    assert script >> heartbeat_reply() << arm("session", SESSION_MS)
     script.is_in(S.STABLE, 1)
 
 
@@ -141,12 +141,12 @@ def test_lookups_of_an_unreachable_coordinator_back_off() -> None:
 
 
 def test_a_heartbeat_that_was_answered_makes_the_next_loss_the_first_one() -> None:
-    script = stable().does(fires("heartbeat"), breaks("heartbeat"), FOUND, beaten(), fires("heartbeat"))
+    script = stable().does(fires("heartbeat"), breaks("heartbeat"), FOUND, heartbeat_reply(), fires("heartbeat"))
     assert script >> breaks("heartbeat") << ("forget", 1) << disarm("heartbeat") << ("find coordinator",)
 
 
 def test_a_rebalance_that_is_heard_of_after_rediscovery_is_joined() -> None:
-    script = stable().does(fires("heartbeat"), breaks("heartbeat"), FOUND, beaten(E.REBALANCE_IN_PROGRESS))
+    script = stable().does(fires("heartbeat"), breaks("heartbeat"), FOUND, heartbeat_reply(E.REBALANCE_IN_PROGRESS))
     script.is_in(S.STABLE, 1)
     assert script.m.rejoin == "group is already rebalancing"
 
@@ -178,7 +178,7 @@ def test_a_session_that_runs_out_under_a_heartbeat_makes_the_coordinator_unknown
 
 
 def test_a_session_that_runs_out_while_a_callback_runs_has_its_partitions_lost_after_it() -> None:
-    script = cooperative("t-0", "t-1").does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL)
+    script = cooperative("t-0", "t-1").does(fires("heartbeat"), heartbeat_reply(E.REBALANCE_IN_PROGRESS), POLL)
     script.does(fires("session")).is_in(S.DOWN, -1)
     assert script >> Done() << ("lose", "t-0", "t-1")
 

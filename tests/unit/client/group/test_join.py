@@ -13,7 +13,7 @@ from tests.unit.client.group.script import (
     Done,
     Script,
     arm,
-    beaten,
+    heartbeat_reply,
     breaks,
     cooperative,
     disarm,
@@ -112,7 +112,7 @@ def test_a_pattern_is_matched_against_fresh_metadata_first() -> None:
 
 
 def test_eager_gives_everything_up_before_it_joins() -> None:
-    script = stable().does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS))
+    script = stable().does(fires("heartbeat"), heartbeat_reply(E.REBALANCE_IN_PROGRESS))
     assert (
         script
         >> POLL
@@ -129,7 +129,7 @@ def test_eager_gives_everything_up_before_it_joins() -> None:
 
 
 def test_a_cooperative_rejoin_names_the_owned_partitions() -> None:
-    script = cooperative("t-0", "t-1").does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS))
+    script = cooperative("t-0", "t-1").does(fires("heartbeat"), heartbeat_reply(E.REBALANCE_IN_PROGRESS))
     script.does(POLL, Done())
     decoded = decode_subscription(script.request("join").protocols[0].metadata)
     assert [(item.topic, item.partitions) for item in decoded.owned_partitions] == [("t", (0, 1))]
@@ -145,14 +145,14 @@ def test_a_cooperative_member_revokes_unsubscribed_partitions() -> None:
 
 
 def test_a_hook_waits_for_a_poll() -> None:
-    script = stable().does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, ENDED)
+    script = stable().does(fires("heartbeat"), heartbeat_reply(E.REBALANCE_IN_PROGRESS), POLL, ENDED)
     script.does(Done())
     script.is_in(S.REVOKING, 1)
     assert script >> POLL << ("revoke", "t-0")
 
 
 def test_an_exception_of_on_revoked_is_raised_by_poll_and_the_join_continues() -> None:
-    script = stable().does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done())
+    script = stable().does(fires("heartbeat"), heartbeat_reply(E.REBALANCE_IN_PROGRESS), POLL, Done())
     _ = script >> Done(ValueError("mine"))
     script.includes(("fail", "ValueError"), ("join", "a", "group is already rebalancing"))
     assert isinstance(script.failure, ValueError)
@@ -211,7 +211,7 @@ def test_repeated_unknown_member_errors_back_off() -> None:
 
 
 def test_an_unknown_cooperative_member_loses_its_partitions_at_the_next_poll() -> None:
-    script = cooperative().does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), ENDED)
+    script = cooperative().does(fires("heartbeat"), heartbeat_reply(E.REBALANCE_IN_PROGRESS), POLL, Done(), ENDED)
     assert script >> join_refused(E.UNKNOWN_MEMBER_ID) << ("wake",)
     script.is_in(S.DOWN, -1)
     assert (

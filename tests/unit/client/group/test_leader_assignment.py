@@ -11,7 +11,7 @@ from tests.unit.client.group.script import (
     POLL,
     Done,
     Script,
-    beaten,
+    heartbeat_reply,
     breaks,
     fires,
     joined,
@@ -78,7 +78,7 @@ def test_an_unknown_topic_is_assigned_once_it_exists() -> None:
 
 def test_a_former_leader_requests_only_its_own_topics() -> None:
     script = joining().does(joined(1, leader="a", others={"b": U}), reads(t=1, u=1), synced("t-0"), Done())
-    script.does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), Done())
+    script.does(fires("heartbeat"), heartbeat_reply(E.REBALANCE_IN_PROGRESS), POLL, Done(), Done())
     _ = script >> joined(2)
     script.includes(("want", ("t",)))
     assert script.m.watched is None

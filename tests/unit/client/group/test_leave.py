@@ -13,7 +13,7 @@ from tests.unit.client.group.script import (
     Done,
     Script,
     arm,
-    beaten,
+    heartbeat_reply,
     breaks,
     cooperative,
     disarm,
@@ -72,7 +72,7 @@ def test_a_static_member_that_does_not_poll_sends_nothing() -> None:
 def _shrunk() -> Script:
     """A static cooperative member of generation 2 whose assignment lacks t-1 of the t-0 and t-1 that it owns."""
     script = cooperative("t-0", "t-1", group_instance_id="i")
-    script.does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), ENDED)
+    script.does(fires("heartbeat"), heartbeat_reply(E.REBALANCE_IN_PROGRESS), POLL, Done(), ENDED)
     return script.does(joined(2, protocol=NEXT), synced("t-0"))
 
 
@@ -171,7 +171,7 @@ def test_heartbeats_go_on_until_it_leaves() -> None:
     script = stable().does(CLOSE)
     _ = script >> fires("heartbeat")
     script.includes(("heartbeat", 1))
-    script.does(beaten(E.UNKNOWN_MEMBER_ID))
+    script.does(heartbeat_reply(E.UNKNOWN_MEMBER_ID))
     assert script >> Done() << ("lose", "t-0") >> Done()
     script.is_in(S.CLOSED, -1)
 
@@ -200,12 +200,12 @@ def test_closing_while_joining_leaves_at_once(begin: object) -> None:
 
 
 def test_partitions_owned_during_a_join_are_lost_on_close() -> None:
-    script = cooperative().does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), CLOSE)
+    script = cooperative().does(fires("heartbeat"), heartbeat_reply(E.REBALANCE_IN_PROGRESS), POLL, Done(), CLOSE)
     assert script >> Done() << ("lose", "t-0")
 
 
 def test_an_assignment_that_waits_is_not_taken_over_any_more() -> None:
-    script = cooperative().does(fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done())
+    script = cooperative().does(fires("heartbeat"), heartbeat_reply(E.REBALANCE_IN_PROGRESS), POLL, Done())
     script.does(joined(2, protocol="cooperative-sticky"), synced("t-1"), CLOSE)
     _ = script >> Done()
     script.lacks("assign")

@@ -14,7 +14,7 @@ from tests.unit.client.group.script import (
     Reply,
     Script,
     arm,
-    beaten,
+    heartbeat_reply,
     breaks,
     cooperative,
     fires,
@@ -81,9 +81,9 @@ def test_a_poll_waits_until_the_membership_is_settled() -> None:
     assert not script.m.due
 
 
-@pytest.mark.parametrize("late", [beaten(E.UNKNOWN_MEMBER_ID), breaks("heartbeat")])
+@pytest.mark.parametrize("late", [heartbeat_reply(E.UNKNOWN_MEMBER_ID), breaks("heartbeat")])
 def test_an_unexpected_response_is_ignored(late: Reply | Broken) -> None:
-    script = stable().does(fires("heartbeat"), beaten())
+    script = stable().does(fires("heartbeat"), heartbeat_reply())
     assert script >> late
     script.is_in(S.STABLE, 1)
 
@@ -135,7 +135,7 @@ def test_a_rebalance_that_the_user_wants_is_joined_by_the_next_poll() -> None:
 def test_each_answer_finds_its_branch() -> None:
     assert joining().m.rebalance_ticket is not None
     assert syncing().does(synced("t-0")).m.state is S.ASSIGNING
-    assert stable().does(fires("heartbeat"), beaten(E.ILLEGAL_GENERATION)).m.state is S.DOWN
+    assert stable().does(fires("heartbeat"), heartbeat_reply(E.ILLEGAL_GENERATION)).m.state is S.DOWN
 
 
 def test_each_failure_finds_its_branch() -> None:

@@ -9,7 +9,7 @@ from tests.unit.client.group.script import (
     RETURNING,
     Done,
     Script,
-    beaten,
+    heartbeat_reply,
     fires,
     join_refused,
     joined,
@@ -27,7 +27,7 @@ E = ErrorCode
 def test_the_events_of_a_membership_are_emitted_in_order() -> None:
     script = Script().does(
         *(POLL, FOUND, join_refused(E.MEMBER_ID_REQUIRED, "a"), joined(1, leader="a"), synced("t-0", "t-1"), Done()),
-        *(ENDED, RETURNING, fires("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS)),
+        *(ENDED, RETURNING, fires("heartbeat"), heartbeat_reply(E.REBALANCE_IN_PROGRESS)),
         *(POLL, Done(), Done(), joined(2), synced("t-0"), Done(), ENDED, RETURNING),
         *(Close("the consumer is being closed"), Done(), Done(), left()),
     )

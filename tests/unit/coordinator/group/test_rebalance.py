@@ -138,7 +138,7 @@ BOTH = (Proto("range", SUBSCRIPTION), Proto("roundrobin", SUBSCRIPTION))
 def test_when_no_static_member_rejoins_the_join_phase_is_prolonged() -> None:
     script = stable("a", "b", instances=True).does(join(1, new="c")).does(leave(2, "c")).after(60_000)
     assert script >> fires("join") << arm("join", 120_000)
-    script.is_in(GroupState.PREPARING, 1).emitted(notes.NOBODY_REJOINED, generation=1)
+    script.is_in(GroupState.PREPARING, 1).emitted(notes.NO_MEMBER_REJOINED, generation=1)
 
 
 def test_a_rebalance_without_any_join_leaves_an_empty_group() -> None:
