@@ -3,6 +3,8 @@
 Laws
     A micro-batch is in the table once: its commit has the id of the query and its number (`txnAppId`, `txnVersion`),
     and Delta skips a commit that the table has.
+    It skips every number up to the newest one, too: with an older copy of the checkpoint, or in the table of another
+    query, nothing is written.
     Compaction changes no row. A day is removed as by maintenance.py.
 """
 
@@ -15,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines.maintenance import delete_old_days, is_due
-from rota.spark_connector.pipelines.table_files import has_files, query_id
+from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, has_files, older_checkpoint, query_id
 
 PACKAGES: Final = {"4.0": "4.4.0", "4.1": "4.4.0", "4.2": "4.4.0"}  # the newest release for each version of Spark
 SETTINGS: Final = {
@@ -38,12 +40,22 @@ class DeltaTable:
             raise OptionError("--format", "delta", f"the format of the table in {self._location}: parquet")
 
     def restart(self, spark: SparkSession, number: int) -> None:
-        """Nothing: Delta knows the micro-batches that it has."""
+        """Delta knows the micro-batches that it has. Raises OptionError for later ones, and for those of another query:
+        the records of this one would be left out."""
+        if has_files(f"{self._location}/{LOG}"):
+            self._claim()
+            rows = spark.read.format("delta").load(self._location)
+            if rows.where(f"{BATCH} > {number}").limit(1).count():
+                raise older_checkpoint(self._location, number)
 
     def append(self, rows: DataFrame, number: int) -> None:
         """Add a micro-batch, unless the table has it."""
         once = {"txnAppId": query_id(self._checkpoint), "txnVersion": str(number), "mergeSchema": "true"}
         rows.write.format("delta").mode("append").partitionBy(self._day).options(**once).save(self._location)
+        self._claim()
+
+    def _claim(self) -> None:
+        TableFiles(self._location, self._day).claim(query_id(self._checkpoint))
 
     def maintain(self, spark: SparkSession, number: int, compact_after: int, keep_days: int) -> None:
         """Remove old days and join small files, once in as many micro-batches as make that worth it."""

@@ -44,7 +44,7 @@ from rota.spark_connector.pipelines.lag import (
 from rota.spark_connector.pipelines.log_ends import end_offsets, record_times
 from rota.spark_connector.pipelines.maintenance import maintain
 from rota.spark_connector.pipelines.reading import TABLES, merged, schema
-from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, check_checkpoint
+from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, check_checkpoint, query_id
 from rota.spark_connector.source import register
 
 TOPIC: Final = "__consumer_offsets"
@@ -138,7 +138,7 @@ def batch_writer(job: Job) -> Callable[[DataFrame, int], None]:
         spark = batch.sparkSession
         if known is None:
             for name in TABLES:
-                job.table(name).remove_batch(number)
+                job.table(name).restart(query_id(job.checkpoint_path), number)
             known = previous_positions(spark, job, number)
         known = write_batch(batch, number, known, job) or known
         for name in TABLES:

@@ -47,6 +47,7 @@ from rota.spark_connector.pipelines.value_formats import (
     avro_format,
     json_format,
     json_schema,
+    same_names,
 )
 from rota.spark_connector.source import register
 
@@ -56,6 +57,7 @@ DEAD: Final = "dead_letters"
 DAY: Final = "event_day"
 EVENT_TIME: Final = "_event_time"
 SOURCE: Final = ("_topic", "_partition", "_offset", "_timestamp", "_key")
+OTHER_NAMES: Final = "without fields whose names differ in no more than case: a table has one column for both"
 PROGRESS_INTERVAL_S: Final = 1
 _FIRST: Final = "0001-01-01T00:00:00Z"  # Python has no earlier day
 _INTERVAL: Final = re.compile(r"\d+ (second|minute|hour|day|week|month|year)s?")
@@ -167,6 +169,8 @@ def decoded(records: DataFrame, decode: Decode, job: Job) -> DataFrame:
     rows = _with_record(decode, records)
     kinds = rows.schema[RECORD].dataType
     assert isinstance(kinds, StructType)
+    if records.sparkSession.conf.get("spark.sql.caseSensitive") != "true":
+        check_names(kinds)
     check_columns(kinds, job)
     latest = _latest(job)
     time = F.col(RECORD).getField(job.event_time) if job.event_time else F.col("timestamp")
@@ -212,11 +216,19 @@ def _with_record(decode: Decode, records: DataFrame) -> DataFrame:
     try:
         return decode(records)
     except AnalysisException as error:
+        if "AMBIGUOUS_REFERENCE_TO_FIELDS" in str(error):
+            raise OptionError("--schema", None, OTHER_NAMES) from None
         if "AVRO_NOT_LOADED" not in str(error):
             raise
         package = f"org.apache.spark:spark-avro_2.13:{records.sparkSession.version}"
         expected = f"json, or used with Spark's package for Avro: spark-submit --packages {package}"
         raise OptionError("--value-format", "avro", expected) from None
+
+
+def check_names(record: StructType) -> None:
+    """Raises OptionError."""
+    if same := same_names(record):
+        raise OptionError("--schema", ", ".join(same), OTHER_NAMES)
 
 
 def check_columns(record: StructType, job: Job) -> None:

@@ -1,7 +1,8 @@
 """Compaction and expiry of a table that is partitioned by day and micro-batch.
 
 Laws
-    Compaction changes no row of the table. The current micro-batch, which may run again, is not compacted.
+    Compaction changes no row of the table: a file that cannot be read is an error, whatever the session ignores. The
+    current micro-batch, which may run again, is not compacted.
     A day is removed when it is more than `keep_days` before the newest day of the table that is not in the future.
 """
 
@@ -17,6 +18,7 @@ from rota.client.log import logger
 from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, folder_date
 
 FILE_BYTES: Final = 256 << 20  # of a compacted file, about
+COMPLETE: Final = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}  # the files are deleted afterwards
 Merge = Callable[[DataFrame], DataFrame]
 _log = logger("rota.spark")
 
@@ -71,7 +73,7 @@ def compact(
 ) -> None:
     """Join micro-batches of a day into the folder of the last one."""
     folders = [f"{table.location}/{day}/{BATCH}={number}" for number in numbers]
-    reader = spark.read.option("mergeSchema", "true").option("basePath", table.location)
+    reader = spark.read.options(mergeSchema="true", basePath=table.location, **COMPLETE)
     rows = (reader.schema(schema) if schema else reader).parquet(*folders)
     files = 1 + sum(table.size_bytes(day, number) for number in numbers) // FILE_BYTES
     merge(rows).drop(BATCH, table.day).coalesce(files).write.mode("overwrite").parquet(

@@ -3,6 +3,8 @@
 Laws
     A micro-batch that is removed has no file left in any day, nor where Spark keeps the files of tasks until their job
     ends: the next job would move those of a killed one too. It can be written again without duplicates.
+    A table belongs to the query that wrote its first micro-batch, and no micro-batch is written when later ones are
+    there: the checkpoint is another's, or an older copy, and the query would write rows a second time.
     Joined micro-batches are replaced when the copy of their rows is complete. A crash during the replacement loses and
     duplicates nothing: `recover` finishes it or drops the copy. No folder is renamed: object stores cannot.
     On a local disk the same holds when the power fails: each step is durable before the next one destroys anything.
@@ -25,6 +27,7 @@ from rota.spark_connector.errors import OptionError
 BATCH: Final = "batch_id"
 COPY: Final = "_copy"  # the joined rows of micro-batches, before they replace these; readers skip the name
 PLAN: Final = "plan.json"  # what the copy replaces: from then on, a crash finishes the replacement
+OWNER: Final = "_query_id"  # of the query that writes the table; readers skip the name
 UNFINISHED: Final = "_temporary"  # of Hadoop's FileOutputCommitter: what tasks have written, until the end of their job
 _BATCH_FOLDER: Final = re.compile(BATCH + r"=(\d+)")
 _SCHEME: Final = re.compile(r"^s3[an]://")
@@ -62,6 +65,37 @@ class TableFiles:
         """The size of the files of a micro-batch in a day."""
         selector = fs.FileSelector(self._folder(day, number), recursive=True)
         return sum(info.size or 0 for info in self._files.get_file_info(selector))
+
+    def restart(self, query: str, number: int) -> None:
+        """Before the first micro-batch of a run: remove what an earlier run of this query has written of it. Raises
+        OptionError, and removes nothing, when the table has rows of another query, or later ones."""
+        last = max((each for day in self.days() for each in self.batches(day)), default=number)
+        if last > number:
+            raise older_checkpoint(self.location, number)
+        self.claim(query)
+        self.remove_batch(number)
+
+    def claim(self, query: str) -> None:
+        """Note that this query writes the table. Raises OptionError when another one does."""
+        owner = self.owner()
+        if owner not in ("", query):
+            expected = (
+                f"a folder of this query, not of another one: its checkpoint has the id {owner}, this one {query}"
+            )
+            raise OptionError("--output", self.location, expected)
+        if not owner:
+            self.create()
+            with self._files.open_output_stream(f"{self._root}/{OWNER}") as out:
+                out.write(f"{query}\n".encode())
+
+    def owner(self) -> str:
+        """The id of the query that writes the table; "": unknown."""
+        path = f"{self._root}/{OWNER}"
+        if self._files.get_file_info(path).type != fs.FileType.File:
+            return ""
+        with self._files.open_input_stream(path) as file:
+            text = file.read().decode(errors="replace")
+        return str(text[:-1]) if text.endswith("\n") else ""  # of a crash while it was written
 
     def remove_batch(self, number: int) -> None:
         """Remove what a micro-batch has written into any day, and what a killed job has not finished."""
@@ -178,10 +212,22 @@ def has_files(location: str) -> bool:
     return bool(files.get_file_info(fs.FileSelector(path, allow_not_found=True)))
 
 
+def older_checkpoint(location: str, number: int) -> OptionError:
+    """For a table that has later micro-batches than the one that the query begins with."""
+    expected = f"the place of a table without a {BATCH} above {number}: the checkpoint is an older copy"
+    return OptionError("--output", location, expected)
+
+
 def check_checkpoint(output: str, table: str, checkpoint: str) -> None:
     """Raise OptionError when the output folder has the table of a query with another checkpoint."""
-    if has_files(f"{output}/{table}") and not has_files(f"{checkpoint}/offsets"):
+    if not has_files(f"{output}/{table}"):
+        return
+    if not has_files(f"{checkpoint}/offsets"):
         expected = f"empty, or used with the checkpoint of its tables ({checkpoint} is empty)"
+        raise OptionError("--output", output, expected)
+    owner = TableFiles(f"{output}/{table}", "").owner()
+    if owner and owner != query_id(checkpoint):
+        expected = f"empty, or used with the checkpoint of its tables ({checkpoint} is that of another query)"
         raise OptionError("--output", output, expected)
 
 

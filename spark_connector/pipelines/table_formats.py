@@ -15,7 +15,7 @@ from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines.delta_tables import LOG, DeltaTable
 from rota.spark_connector.pipelines.iceberg_tables import IcebergTable
 from rota.spark_connector.pipelines.maintenance import maintain
-from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, has_files
+from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, has_files, query_id
 
 FORMATS: Final = ("parquet", "delta", "iceberg")
 
@@ -39,8 +39,8 @@ class Table(Protocol):
 class ParquetTable:
     """Folders of Parquet files by day and micro-batch. One that runs again replaces what it had written."""
 
-    def __init__(self, location: str, day: str) -> None:
-        self._location, self._day = location, day
+    def __init__(self, location: str, day: str, checkpoint: str) -> None:
+        self._location, self._day, self._checkpoint = location, day, checkpoint
         self._files = TableFiles(location, day)
 
     def prepare(self, spark: SparkSession) -> None:
@@ -50,8 +50,8 @@ class ParquetTable:
         self._files.recover()
 
     def restart(self, spark: SparkSession, number: int) -> None:
-        """Remove the micro-batch."""
-        self._files.remove_batch(number)
+        """Remove the micro-batch. Raises OptionError for the table of another query, or with later micro-batches."""
+        self._files.restart(query_id(self._checkpoint), number)
 
     def append(self, rows: DataFrame, number: int) -> None:
         """Write the folders of the micro-batch."""
@@ -74,7 +74,7 @@ def open_table(kind: str, output: str, namespace: str, name: str, day: str, chec
             return DeltaTable(f"{output}/{name}", day, checkpoint)
         case "iceberg":
             return IcebergTable(f"{namespace}.{name}", day, checkpoint)
-    return ParquetTable(f"{output}/{name}", day)
+    return ParquetTable(f"{output}/{name}", day, checkpoint)
 
 
 def numbered(rows: DataFrame, number: int) -> DataFrame:

@@ -17,7 +17,7 @@ from typing import Final
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
 from rota.spark_connector.errors import OptionError
 
@@ -97,6 +97,24 @@ def avro_format(schema: str, writers: Mapping[int, str] | None = None) -> Decode
         return found.withColumn(REASON, reason.when(is_empty, "value is not Avro of the schema"))
 
     return decode
+
+
+def same_names(kind: DataType) -> tuple[str, ...]:
+    """Two fields of one struct whose names differ in no more than case, at any depth: Spark and its tables have one
+    column for both. Empty: there are none."""
+    match kind:
+        case ArrayType():
+            return same_names(kind.elementType)
+        case MapType():
+            return same_names(kind.keyType) or same_names(kind.valueType)
+        case StructType():
+            known: dict[str, str] = {}
+            for field in kind:
+                if field.name.lower() in known:
+                    return known[field.name.lower()], field.name
+                known[field.name.lower()] = field.name
+            return next(filter(None, (same_names(field.dataType) for field in kind)), ())
+    return ()
 
 
 def _field(name: str) -> Column:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -129,6 +130,57 @@ def test_a_micro_batch_that_runs_again_changes_nothing_and_days_are_compacted(
     assert ids(spark, out) == [9]  # the days before are too old
     with pytest.raises(OptionError, match="--output"):
         start(spark, Job(rota, topic, str(out), schema=job.schema, checkpoint=str(tmp_path / "another")))
+
+
+def test_what_tasks_of_a_killed_job_had_finished_is_not_in_the_table_twice(
+    spark: SparkSession, rota: str, tmp_path: Path
+) -> None:
+    """Hadoop's committer moves whatever is in _temporary at the end of a job."""
+    topic, out = create_topic(rota, 1), tmp_path / "out"
+    job = Job(rota, topic, str(out), schema=schema_file(tmp_path))
+    written(rota, topic, [order(0)])
+    run(spark, job)
+    (file,) = (out / RECORDS).glob("*/*/*.parquet")
+    left = out / RECORDS / "_temporary/0/task_202601010000000000000000000000000_0001_m_000000"
+    (left / file.relative_to(out / RECORDS)).parent.mkdir(parents=True)
+    shutil.copy(file, (left / file.relative_to(out / RECORDS)).with_name("of-the-killed-job.parquet"))
+    for name in ("0", ".0.crc"):
+        (out / "_checkpoint" / "commits" / name).unlink()
+    run(spark, job)
+    assert ids(spark, out) == [0]
+
+
+def test_a_file_that_cannot_be_read_is_not_dropped_by_compaction(
+    spark: SparkSession, rota: str, tmp_path: Path
+) -> None:
+    """Whatever the session says about files that are corrupt or missing."""
+    topic, out = create_topic(rota, 1), tmp_path / "out"
+    job = Job(rota, topic, str(out), schema=schema_file(tmp_path), compact_after=2)
+    for number in range(3):
+        written(rota, topic, [order(number)])
+        run(spark, job)
+    (file,) = (out / RECORDS).glob("*/batch_id=1/*.parquet")
+    (file.parent / f".{file.name}.crc").unlink()
+    whole = file.read_bytes()
+    file.write_bytes(b"PAR1" + bytes(len(whole) - 4))
+    written(rota, topic, [order(3)])
+    spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    try:
+        with pytest.raises(StreamingQueryException):
+            run(spark, job)
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
+    file.write_bytes(whole)
+    run(spark, job)
+    assert ids(spark, out) == [0, 1, 2, 3]
+
+
+def test_names_that_differ_only_in_case_are_refused_before_the_query_starts(
+    spark: SparkSession, rota: str, tmp_path: Path
+) -> None:
+    topic, out = create_topic(rota, 1), tmp_path / "out"
+    with pytest.raises(OptionError, match="no more than case"):
+        start(spark, Job(rota, topic, str(out), schema=schema_file(tmp_path, "id long, ID long")))
 
 
 def test_times_of_a_wrong_clock_become_dead_letters_and_expire_no_day(

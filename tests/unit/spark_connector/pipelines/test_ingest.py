@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyspark.sql.types import LongType, StructType, TimestampType
+from pyspark.sql.types import ArrayType, LongType, MapType, StructType, TimestampType
 
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.options import stream_options
-from rota.spark_connector.pipelines.ingest import Job, check_columns, decoder, main, parse_arguments
+from rota.spark_connector.pipelines.ingest import Job, check_columns, check_names, decoder, main, parse_arguments
 
 LEAST = ["--bootstrap-servers", "a:1", "--output", "/out", "--topics", "t,u"]
 RECORD = StructType().add("id", LongType()).add("at", TimestampType())
@@ -64,6 +64,20 @@ def test_columns_are_those_of_the_record() -> None:
             check_columns(RECORD, replace(JOB, **change))
     with pytest.raises(OptionError, match="without the fields"):
         check_columns(StructType().add("Event_Day", LongType()), JOB)
+
+
+def test_names_that_differ_only_in_case_are_refused_at_any_depth() -> None:
+    """As of Protobuf, where id and ID are two fields; Spark finds it when it writes the first micro-batch."""
+    check_names(RECORD)
+    twice = StructType().add("userId", LongType()).add("userID", LongType())
+    for record in (
+        twice,
+        StructType().add("a", twice),
+        StructType().add("a", ArrayType(MapType(LongType(), twice))),
+        StructType().add("a", MapType(twice, LongType())),
+    ):
+        with pytest.raises(OptionError, match=r"'userId, userID'.*no more than case"):
+            check_names(record)
 
 
 def test_a_missing_argument_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines.table_files import (
     BATCH,
     COPY,
+    OWNER,
     PLAN,
     TableFiles,
     check_checkpoint,
@@ -337,6 +338,30 @@ def test_the_table_of_another_checkpoint_is_not_written(tmp_path: Path) -> None:
         check_checkpoint(str(output), "lag", str(checkpoint))
     write(checkpoint / "offsets", "0")
     check_checkpoint(str(output), "lag", str(checkpoint))
+    write(checkpoint, '{"id":"own"}', name="metadata")
+    TableFiles(f"{output}/lag", "day").restart("own", 0)
+    check_checkpoint(str(output), "lag", str(checkpoint))
+    write(checkpoint, '{"id":"other"}', name="metadata")  # of a query with other tables
+    with pytest.raises(OptionError, match="that of another query"):
+        check_checkpoint(str(output), "lag", str(checkpoint))
+
+
+def test_a_run_replaces_its_micro_batch_and_no_one_elses(tmp_path: Path) -> None:
+    table = fill(tmp_path, range(3))
+    table.restart("own", 2)
+    assert sorted(content(tmp_path).values()) == ["0", "1"]
+    table.restart("own", 3)
+    for query, number, reason in (("other", 1, "another one: its checkpoint has the id own"), ("own", 0, "older copy")):
+        with pytest.raises(OptionError, match=reason):
+            table.restart(query, number)
+        assert sorted(content(tmp_path).values()) == ["0", "1"]
+
+
+def test_an_owner_that_was_not_written_whole_is_unknown(tmp_path: Path) -> None:
+    (tmp_path / OWNER).write_text("ow")
+    table = TableFiles(str(tmp_path), "day")
+    table.restart("own", 0)
+    assert table.owner() == "own"
 
 
 def test_the_query_of_a_checkpoint(tmp_path: Path) -> None:

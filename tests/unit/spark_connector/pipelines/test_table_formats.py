@@ -40,7 +40,7 @@ def test_what_does_not_fit_is_refused(kind: str, namespace: str, reason: str) ->
 
 
 def test_no_parquet_files_are_written_into_a_delta_table(tmp_path: Path) -> None:
-    table = ParquetTable(str(tmp_path), "day")
+    table = ParquetTable(str(tmp_path), "day", "/c")
     table.prepare(SPARK)
     (tmp_path / "_delta_log").mkdir()
     (tmp_path / "_delta_log" / "0.json").touch()
