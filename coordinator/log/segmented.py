@@ -357,7 +357,7 @@ class SegmentedLog:
             steps.append(self._storage.begin_remove(self._staged))
         try:
             if truncation.is_full:
-                steps += self._begin_start_afresh(truncation.offset)
+                steps += self._begin_truncate_fully(truncation.offset)
             else:
                 steps += self._begin_remove_from(truncation.offset, self._read_kept())
         except StorageFailed as error:
@@ -419,7 +419,7 @@ class SegmentedLog:
         self.producers.add_ended(ended)
         return steps
 
-    def _begin_start_afresh(self, offset: int) -> list[Callable[[], None]]:
+    def _begin_truncate_fully(self, offset: int) -> list[Callable[[], None]]:
         """The last segment goes first. A log without segments starts at the start that is on the medium."""
         steps = [self._storage.begin_remove(segment) for segment in reversed(self._segments)]
         steps.append(self._begin_only_segment(offset))

@@ -83,13 +83,13 @@ def hostile_http(rng: random.Random) -> Iterator[bytes]:
         yield bytes(data)
 
 
-async def attack(port: int, data: bytes, *, hangs_up: bool, tls: ssl.SSLContext | None = None) -> bytes:
+async def attack(port: int, data: bytes, *, closes: bool, tls: ssl.SSLContext | None = None) -> bytes:
     """Send the bytes and wait until the broker closes, or until it has closed what we have closed; what it sent."""
     answer = b""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
     try:
         writer.write(data)
-        if hangs_up:
+        if closes:
             writer.write_eof()
         async with asyncio.timeout(CLOSED_S_MAX):
             while more := await reader.read(1 << 16):
@@ -119,11 +119,11 @@ async def test_unauthenticated_bytes_end_in_bounded_time_and_memory(protocol: st
     async with Broker(BrokerConfig(properties), memory=True) as broker:
         port = broker.listener._servers[0].sockets[0].getsockname()[1]
         with capture_logs():
-            await attack(port, client_hello(), hangs_up=True)
+            await attack(port, client_hello(), closes=True)
             before = resident_bytes()
             for _ in range(INPUTS // AT_ONCE):
                 batch = [next(inputs) for _ in range(AT_ONCE)]
-                await asyncio.gather(*(attack(port, data, hangs_up=rng.random() < 0.97) for data in batch))
+                await asyncio.gather(*(attack(port, data, closes=rng.random() < 0.97) for data in batch))
         assert resident_bytes() - before < GROWTH_BYTES_MAX
         assert len(broker.listener.unauthenticated) == 0
         await serves(port, protocol, certificates)
@@ -148,11 +148,11 @@ async def test_unauthenticated_bytes_on_the_console_end_in_bounded_time_and_memo
         port = int(broker.console_url.rstrip("/").rpartition(":")[2])
         whole = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
         with capture_logs():
-            await attack(port, whole, hangs_up=True)
+            await attack(port, whole, closes=True)
             before = resident_bytes()
             for _ in range(INPUTS // HTTP_AT_ONCE):
                 batch = [next(inputs) for _ in range(HTTP_AT_ONCE)]
-                answers = await asyncio.gather(*(attack(port, data, hangs_up=False) for data in batch))
+                answers = await asyncio.gather(*(attack(port, data, closes=False) for data in batch))
                 assert not [pair for pair in zip(batch, answers, strict=True) if pair[1].startswith(b"HTTP/1.1 500")]
         assert resident_bytes() - before < GROWTH_BYTES_MAX
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -184,14 +184,14 @@ async def test_unauthenticated_bytes_on_a_console_with_tls_end_in_bounded_time_a
     async with Broker(BrokerConfig(properties), memory=True) as broker:
         port = int(broker.console_url.rstrip("/").rpartition(":")[2])
         with capture_logs():
-            await attack(port, client_hello(), hangs_up=False)
+            await attack(port, client_hello(), closes=False)
             before = resident_bytes()
             for _ in range(INPUTS // AT_ONCE // 2):
                 raw = [next(before_tls) for _ in range(AT_ONCE)]
                 http = [next(behind_tls) for _ in range(AT_ONCE)]
                 await asyncio.gather(
-                    *(attack(port, data, hangs_up=rng.random() < 0.97) for data in raw),
-                    *(attack(port, data, hangs_up=False, tls=client) for data in http),
+                    *(attack(port, data, closes=rng.random() < 0.97) for data in raw),
+                    *(attack(port, data, closes=False, tls=client) for data in http),
                 )
         assert resident_bytes() - before < GROWTH_BYTES_MAX
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client)

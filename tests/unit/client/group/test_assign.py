@@ -9,10 +9,10 @@ from tests.unit.client.group.script import (
     POLL,
     Done,
     Script,
-    heartbeat_reply,
     breaks,
     cooperative,
     fires,
+    heartbeat_reply,
     joined,
     joining,
     reads,
@@ -46,7 +46,9 @@ def test_added_partitions_are_passed_to_on_assigned_and_the_member_is_stable() -
 
 
 def test_the_eager_protocol_assigns_all_partitions_again() -> None:
-    script = stable().does(fires("heartbeat"), heartbeat_reply(E.REBALANCE_IN_PROGRESS), POLL, Done(), Done(), joined(2))
+    script = stable().does(
+        fires("heartbeat"), heartbeat_reply(E.REBALANCE_IN_PROGRESS), POLL, Done(), Done(), joined(2)
+    )
     _ = script >> synced("t-0")
     script.includes(("assign", ("t-0",), ("t-0",)))
 

@@ -13,11 +13,11 @@ from tests.unit.client.group.script import (
     SESSION_MS,
     Done,
     arm,
-    heartbeat_reply,
     breaks,
     cooperative,
     disarm,
     fires,
+    heartbeat_reply,
     joining,
     stable,
     synced,
@@ -121,7 +121,9 @@ def test_an_unsupported_heartbeat_is_raised() -> None:
 # ---- the coordinator
 
 
-@pytest.mark.parametrize("how", [breaks("heartbeat"), breaks("heartbeat", TimedOut("late")), heartbeat_reply(E.NOT_COORDINATOR)])
+@pytest.mark.parametrize(
+    "how", [breaks("heartbeat"), breaks("heartbeat", TimedOut("late")), heartbeat_reply(E.NOT_COORDINATOR)]
+)
 def test_a_member_without_its_coordinator_reads_on_and_looks_for_it(how: object) -> None:
     script = stable().does(fires("heartbeat"))
     assert script >> how << ("forget", 1) << disarm("heartbeat") << ("find coordinator",)
