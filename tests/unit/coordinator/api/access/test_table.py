@@ -63,8 +63,10 @@ def test_a_super_user_is_denied_nothing(key: int) -> None:
 def test_each_api_checks_the_operations_of_the_table(key: int) -> None:
     """All that it asks for, whether that is granted or not, is in the table, and all of the table is asked for."""
     found, needs = set[Need](), ACCESS[key].needs
+    ends = {APIS[key].versions[0], APIS[key].versions[-1]}
+    some = [each for each in requests(key) if each[0] in ends or key in SHOWS_OPERATIONS]
     for grants in ((), needs, *((need,) for need in needs)):
-        for version, request in requests(key):
+        for version, request in some:
             recorder = Recorder(grants)
             AccessWorld(recorder).send(key, request, version)
             found |= recorder.requests
