@@ -26,6 +26,7 @@ from rota.spark_connector.pipelines.avro_references import inlined
 TIMEOUT_S: Final = 10.0
 RESPONSE_BYTES_MAX: Final = 8 << 20
 ID_MAX: Final = (1 << 31) - 1
+VERSIONS_MAX: Final = 1_000
 REFERENCES_MAX: Final = 100  # of one schema
 AVRO: Final = "AVRO"
 DELETED: Final = "?deleted=true"  # softly: the registry keeps it, and records still have its id
@@ -66,8 +67,14 @@ class Registry:
             raise OptionError("--schema-registry", self.url, f"a registry that has the subject {subject}")
         deleted = sorted(set(self._get(base + DELETED)) - set(versions))
         paths = [*(f"{base}/{version}{DELETED}" for version in deleted), *(f"{base}/{each}" for each in versions)]
+        if len(paths) > VERSIONS_MAX:
+            raise OptionError(
+                "--schema-registry", self.url, f"a registry with at most {VERSIONS_MAX} versions of a subject"
+            )
         found = [self._get(path) for path in paths]
         for each in found:
+            if type(each["id"]) is not int or not 0 < each["id"] <= ID_MAX:
+                raise TypeError(f"{str(each['id'])[:40]} is no id")
             if each.get("schemaType", AVRO) != kind:
                 expected = f"a registry with {kind} for {subject}, not {each.get('schemaType', AVRO)}"
                 raise OptionError("--schema-registry", self.url, expected)

@@ -71,9 +71,10 @@ def json_format(schema: StructType) -> Decode:
 
 def avro_format(schema: str, writers: Mapping[int, str] | None = None) -> Decode:
     """Values are Avro of `schema`. With `writers` (schemas by id, of a registry) each value begins with the id of the
-    schema that it was written with, and is converted to `schema`."""
+    schema that it was written with, and is converted to `schema`. Raises OptionError."""
     from pyspark.sql.avro.functions import from_avro
 
+    check_avro(schema)
     mode = {"mode": "PERMISSIVE"}
     size = F.coalesce(F.octet_length("value"), F.lit(0))
     reason = F.when(F.col("value").isNull(), "value is null")
@@ -97,6 +98,17 @@ def avro_format(schema: str, writers: Mapping[int, str] | None = None) -> Decode
         return found.withColumn(REASON, reason.when(is_empty, "value is not Avro of the schema"))
 
     return decode
+
+
+def check_avro(schema: str) -> None:
+    """Raises OptionError for a schema whose values have no fields."""
+    try:
+        found = json.loads(schema)
+    except (ValueError, RecursionError):
+        return  # Avro's parser takes comments too, and has an error of its own for the rest
+    kind = found.get("type") if isinstance(found, dict) else found
+    if not isinstance(found, list) and kind != "record":
+        raise OptionError("--schema", schema[:80], "a record of Avro: a table has columns")
 
 
 def same_names(kind: DataType) -> tuple[str, ...]:

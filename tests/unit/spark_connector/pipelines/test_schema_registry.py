@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.pipelines.schema_registry import Registry, Subject
+from rota.spark_connector.pipelines.schema_registry import VERSIONS_MAX, Registry, Subject
 
 MONEY = {"type": "record", "name": "Money", "fields": [{"name": "cents", "type": "long"}]}
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "price", "type": "Money"}]}
@@ -31,6 +31,14 @@ ANSWERS: dict[str, object] = {
     "/subjects/p/versions": [1],
     "/subjects/p/versions/1": {"id": 1, "schema": "syntax", "schemaType": "PROTOBUF"},
     "/subjects/none/versions": [],
+    "/subjects/text/versions": [1],
+    "/subjects/text/versions?deleted=true": [],
+    "/subjects/text/versions/1": {"id": "7 or more", "schema": '"long"'},
+    "/subjects/zero/versions": [1],
+    "/subjects/zero/versions?deleted=true": [],
+    "/subjects/zero/versions/1": {"id": 0, "schema": '"long"'},
+    "/subjects/many/versions": list(range(1, VERSIONS_MAX + 2)),
+    "/subjects/many/versions?deleted=true": [],
 }
 
 
@@ -95,6 +103,9 @@ def test_a_schema_has_the_types_that_it_refers_to(url: str) -> None:
         ("none", "", "has the subject none"),
         ("p", "", "not PROTOBUF"),
         ("a/b-value", "u:planted", "HTTP status 401"),
+        ("text", "", "7 or more is no id"),
+        ("zero", "", "0 is no id"),
+        ("many", "", "at most 1000 versions"),
     ],
 )
 def test_refusals_have_the_reason_and_no_credentials(url: str, subject: str, credentials: str, reason: str) -> None:
