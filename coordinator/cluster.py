@@ -362,7 +362,7 @@ class Cluster:
         try:
             while True:
                 try:
-                    await self.topics.refresh_all()
+                    await self.topics.refresh_all(keeps_unreadable=True)
                     await self._register()
                     failure.succeeded()
                     return

@@ -68,7 +68,8 @@ class ControllerNode:
             with suppress(NoNode):
                 data, stat = await self._store.get(znodes.CONTROLLER, watch)
                 is_mine = stat.owner == self._store.session_id
-                return Controller(znodes.read_controller(data), is_mine, epoch, version)
+                with znodes.reading(znodes.CONTROLLER):
+                    return Controller(znodes.read_controller(data), is_mine, epoch, version)
         return Controller(None, False, epoch, version)
 
     async def claim(self, seen: Controller) -> Controller | None:
@@ -92,10 +93,11 @@ class ControllerNode:
             await self._store.commit([mine.fence, Delete(znodes.CONTROLLER)])
 
     async def _read_epoch(self) -> tuple[int, int]:
-        with suppress(NoNode):
+        try:
             data, stat = await self._store.get(znodes.CONTROLLER_EPOCH)
+        except NoNode:
+            with suppress(NodeExists):
+                await self._store.create(znodes.CONTROLLER_EPOCH, FIRST_EPOCH)
+            data, stat = await self._store.get(znodes.CONTROLLER_EPOCH)
+        with znodes.reading(znodes.CONTROLLER_EPOCH):
             return int(data), stat.version
-        with suppress(NodeExists):
-            await self._store.create(znodes.CONTROLLER_EPOCH, FIRST_EPOCH)
-        data, stat = await self._store.get(znodes.CONTROLLER_EPOCH)
-        return int(data), stat.version

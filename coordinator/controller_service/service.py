@@ -3,7 +3,8 @@
 Laws
     CT3  A broker that is not the controller any more decides nothing: it looks at `/controller` again after each change
          of it and after each failure of the store, and before it acts.
-    CT4  A change of the brokers or topics is decided on soon after the image has it; what fails is decided again.
+    CT4  A change of the brokers or topics is decided on soon after the image has it; what fails, for whatever reason,
+         is decided again.
 
 The task sleeps until something has changed, then looks at the whole present state (`controller.decisions`): it keeps
 nothing that a new controller would miss, except which registrations it has acted upon.
@@ -184,11 +185,18 @@ class ControllerService:
                 self._interruption.succeeded()
             except (StoreFailed, StoreError, Fenced) as failure:
                 self._interruption.failed(str(failure) or type(failure).__name__)
-                self._is_outdated, self._stale = True, None
-                self._wake_at("retry", self._now_ms() + RETRY_MS)
+                self._look_again_soon()
+            except Exception as mistake:  # noqa: BLE001  # the cluster must not be without a controller for it
+                self._interruption.failed_by_mistake(mistake)
+                self._look_again_soon()
             at_ms = self._fencing.next_ms(self._now_ms())
             if at_ms is not None:
                 self._wake_at("fence", at_ms)
+
+    def _look_again_soon(self) -> None:
+        """CT4. At everything."""
+        self._is_outdated, self._stale = True, None
+        self._wake_at("retry", self._now_ms() + RETRY_MS)
 
     async def _find_controller(self) -> None:
         """Read `/controller`; claim it while there is no controller or a dead one."""

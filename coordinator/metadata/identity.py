@@ -32,20 +32,25 @@ async def open_cluster(store: Store, cluster_id: str, fresh_id: Callable[[], str
     for path in znodes.PERSISTENT:
         await _create_unless_exists(store, path)
     await _create_unless_exists(store, znodes.CLUSTER_ID, znodes.cluster_node(cluster_id or fresh_id()))
-    data, _ = await store.get(znodes.CLUSTER_ID)
-    return znodes.read_cluster(data)
+    return await _read_id(store)
 
 
 async def confirm_cluster(store: Store, cluster_id: str) -> None:
     """Raises WrongCluster, StoreFailed."""
     found = "none"
     with suppress(NoNode):
-        found = znodes.read_cluster((await store.get(znodes.CLUSTER_ID))[0])
+        found = await _read_id(store)
     if found != cluster_id:
         raise WrongCluster(
             f"the metadata store has lost its data: this is a broker of cluster {cluster_id}, the store's is {found}. "
             "This broker keeps its logs and waits: restore the store's data, or stop the broker"
         )
+
+
+async def _read_id(store: Store) -> str:
+    data, _ = await store.get(znodes.CLUSTER_ID)
+    with znodes.reading(znodes.CLUSTER_ID):
+        return znodes.read_cluster(data)
 
 
 async def _create_unless_exists(store: Store, path: str, data: bytes = b"") -> None:

@@ -23,7 +23,7 @@ import structlog
 from rota.coordinator.metadata import eager_tasks, znodes
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.repeated_warning import RepeatedWarning
-from rota.coordinator.metadata.store import EventType, NoNode, StoreFailed, WatchEvent
+from rota.coordinator.metadata.store import EventType, NoNode, StoreError, StoreFailed, WatchEvent
 from rota.coordinator.metadata.topics import Topics
 
 RETRY_SECONDS: Final = 0.5  # after a read that failed
@@ -99,7 +99,7 @@ class ImageUpdater:
         stale = self._stale.pop(name, set())
         try:
             await self._image.refresh(name, stale)
-        except StoreFailed:
+        except Exception:
             self._stale.setdefault(name, set()).update(stale)
             raise
 
@@ -111,7 +111,7 @@ class ImageUpdater:
     async def refresh_brokers(self) -> None:
         """Read the live brokers into the image. Raises StoreFailed."""
         store = self._image.store
-        ids = [int(name) for name in await store.children(znodes.BROKER_IDS, self.changed)]
+        ids = [int(name) for name in await store.children(znodes.BROKER_IDS, self.changed) if name.isdecimal()]
         brokers = await eager_tasks.gather(self._read_broker(broker_id) for broker_id in ids)
         self._image.apply_brokers({broker.broker_id: broker for broker in brokers if broker is not None})
 
@@ -121,7 +121,7 @@ class ImageUpdater:
             return znodes.read_broker(broker_id, data, stat.created)
         except NoNode:
             return None  # the watch on the children reports that, too
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             log.warning("Registration of a broker cannot be read", broker=broker_id, reason=repr(error))
             return None
 
@@ -129,11 +129,13 @@ class ImageUpdater:
         store, controller = self._image.store, None
         if await store.exists(znodes.CONTROLLER, self.changed) is not None:
             with suppress(NoNode):  # the watch reports that, too
-                controller = znodes.read_controller((await store.get(znodes.CONTROLLER, self.changed))[0])
+                data, _ = await store.get(znodes.CONTROLLER, self.changed)
+                with znodes.reading(znodes.CONTROLLER):
+                    controller = znodes.read_controller(data)
         self._image.apply_controller(controller)
 
     async def _read_all(self) -> None:
-        await self._image.refresh_all()
+        await self._image.refresh_all(keeps_unreadable=True)
         await self.refresh_brokers()
         await self._read_controller()
 
@@ -157,11 +159,17 @@ class ImageUpdater:
                 try:
                     await read()
                     failures.succeeded()
-                except StoreFailed as failure:
+                except (StoreFailed, StoreError) as failure:
                     failures.failed(str(failure))
-                    self._again.add(key)
-                    await asyncio.sleep(RETRY_SECONDS)
+                    await self._wait_to_read_again(key)
+                except Exception as mistake:  # noqa: BLE001  # one of who listens must not stop the image
+                    failures.failed_by_mistake(mistake)
+                    await self._wait_to_read_again(key)
                 if key not in self._again:
                     return
         finally:
             del self._reads[key]
+
+    async def _wait_to_read_again(self, key: str) -> None:
+        self._again.add(key)
+        await asyncio.sleep(RETRY_SECONDS)

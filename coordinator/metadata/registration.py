@@ -63,7 +63,8 @@ async def end_earlier(store: Store, broker_id: int, directory_id: str, *, wait_s
         return None
     if stat.owner == store.session_id:
         return stat
-    other = znodes.read_broker(broker_id, data, stat.created)
+    with znodes.reading(path):
+        other = znodes.read_broker(broker_id, data, stat.created)
     if directory_id and other.directory_id == directory_id:
         with suppress(NoNode, BadVersion):
             await store.delete(path, stat.version)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 
@@ -22,6 +23,12 @@ class RepeatedWarning:
         if self._count == 1:
             self._reason = reason
             self._log.warning(self._event, reason=reason)
+
+    def failed_by_mistake(self, mistake: Exception) -> None:
+        """Log an exception that nobody expected, and give it to the loop's handler, which has its traceback."""
+        self.failed(f"a mistake: {mistake!r}")
+        if self._count == 1:
+            asyncio.get_running_loop().call_exception_handler({"message": self._event, "exception": mistake})
 
     def succeeded(self) -> None:
         """The failure is over: log how often it happened, if it was more than once."""

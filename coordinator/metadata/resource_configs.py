@@ -24,7 +24,7 @@ from rota.coordinator.metadata.store import BadNode, BadVersion, NodeExists, NoN
 from rota.coordinator.metadata.topic import Refusal
 from rota.protocol.errors import ErrorCode
 
-UNREADABLE: Final[Mapping[ConfigKind, Mapping[str, str]]] = {ConfigKind.ACLS: {"DENY ALL * User:*": ""}}  # RC4
+UNREADABLE: Final[Mapping[str, Mapping[str, str]]] = {ConfigKind.ACLS: {"DENY ALL * User:*": ""}}  # RC4
 RETRIES_MAX: Final = 8  # of a change that other brokers' changes were faster than
 
 log = structlog.get_logger("rota.metadata")
@@ -77,7 +77,7 @@ class ResourceConfigs:
     async def _refresh(self, kind: ConfigKind, name: str) -> None:
         try:
             data, _ = await self._store.get(znodes.resource_config_path(kind, name), self._watch)
-            configs = _read(kind, name, data)
+            configs = read_configs(kind, name, data)
         except NoNode:
             configs = {}
         self._image.apply_configs(kind, name, configs)
@@ -87,7 +87,7 @@ class ResourceConfigs:
         before: Mapping[str, str] = {}
         try:
             data, stat = await self._store.get(path)
-            version, before = stat.version, _read(kind, name, data)
+            version, before = stat.version, read_configs(kind, name, data)
         except NoNode:
             pass
         after = update(before)
@@ -109,11 +109,11 @@ class ResourceConfigs:
         return lock
 
 
-def _read(kind: ConfigKind, name: str, data: bytes) -> Mapping[str, str]:
-    """RC4."""
+def read_configs(kind: str, name: str, data: bytes) -> Mapping[str, str]:
+    """Return the configs in a node (RC4)."""
     try:
         return znodes.read_config(data)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:  # another program wrote it
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:  # another program wrote it
         count_as = UNREADABLE.get(kind, {})
         log.warning("Configs cannot be read", kind=kind, name=name, count_as=dict(count_as), reason=repr(error))
         return count_as

@@ -59,8 +59,10 @@ async def grow_nodes(store: Store, grown: Topic, added: Sequence[PartitionState]
 async def delete_nodes(store: Store, name: str) -> None:
     """Delete all nodes of a topic, those that another broker is adding included. Raises NoNode, StoreFailed."""
     for _ in range(RETRIES_MAX):
-        data, stat = await store.get(znodes.topic_path(name))
-        topic_id = None if data == topic_nodes.INCOMPLETE else znodes.read_topic(data)[0]
+        path = znodes.topic_path(name)
+        data, stat = await store.get(path)
+        with znodes.reading(path):
+            topic_id = None if data == topic_nodes.INCOMPLETE else znodes.read_topic(data)[0]
         commits = topic_nodes.deletion(name, await _indexes(store, name), stat.version, topic_id)
         try:
             await store.commit(next(commits))

@@ -7,6 +7,8 @@ Laws
     T7  Changes of one topic happen one after the other, each on top of the one before; those of several topics share
         the store's writes.
     T9  A change of a node that another broker has changed meanwhile is made on top of that one, or refused.
+    T12 A topic that exists, and of which a node is missing or cannot be read, stays in the image as it was: only a
+        deletion removes its logs. A broker that does not know it yet does not start.
     T11 A change of many partitions is written, read, opened and removed in slices, between which the loop does its
         other work; the image has the whole change, or nothing of it, when a listener or a reader sees it.
 """
@@ -21,13 +23,15 @@ from functools import partial
 from itertools import islice
 from weakref import WeakValueDictionary
 
+import structlog
+
 from rota.coordinator.metadata import eager_tasks, placement, topic_nodes, znodes
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.identity import confirm_cluster, open_cluster
 from rota.coordinator.metadata.image import Image
 from rota.coordinator.metadata.placement import Assignment, start_of
-from rota.coordinator.metadata.resource_configs import ResourceConfigs
-from rota.coordinator.metadata.store import BadVersion, Create, NodeExists, NoNode, Set, Store, Watch
+from rota.coordinator.metadata.resource_configs import ResourceConfigs, read_configs
+from rota.coordinator.metadata.store import BadVersion, Create, NodeExists, NoNode, Set, Stat, Store, Watch
 from rota.coordinator.metadata.topic import (
     CONSUMER_OFFSETS,
     TRANSACTION_STATE,
@@ -50,6 +54,8 @@ from rota.coordinator.metadata.topic_writer import RETRIES_MAX, create_nodes, de
 
 OPENED_PER_SLICE = 8  # partitions whose logs are opened or deleted in one turn of the loop: about 5 ms
 READ_PER_SLICE = 128  # partitions whose states are read from the store in one turn of the loop: about 5 ms
+
+log = structlog.get_logger("rota.metadata")
 
 __all__ = ["CONSUMER_OFFSETS", "TRANSACTION_STATE", "PartitionState", "Refusal", "Topic", "Topics"]
 
@@ -97,12 +103,22 @@ class Topics(Image):
         )
         await self.refresh_all()
 
-    async def refresh_all(self) -> None:
-        """Read every config and topic again. Raises StoreFailed, also when the store is of another cluster (CI1)."""
+    async def refresh_all(self, *, keeps_unreadable: bool = False) -> None:
+        """Read every config and topic again. Raises StoreFailed, also when the store is of another cluster (CI1).
+
+        With `keeps_unreadable` a topic that cannot be read does not keep the others from it (T12).
+        """
         await confirm_cluster(self.store, self.cluster_id)
         await self.configs.refresh_all()
         names = await self.store.children(znodes.TOPICS, self._watch)
-        await eager_tasks.gather(self.refresh(name) for name in sorted({*names, *self.names()}))
+        refresh = self._refresh_or_keep if keeps_unreadable else self.refresh
+        await eager_tasks.gather(refresh(name) for name in sorted({*names, *self.names()}))
+
+    async def _refresh_or_keep(self, name: str) -> None:
+        try:
+            await self.refresh(name)
+        except znodes.UnreadableNode as why:
+            log.warning("Topic stays as it was", topic=name, reason=str(why))
 
     async def refresh(self, name: str, stale: Collection[int] | None = None) -> None:
         """Read a topic into the image. `stale`: of the partitions known already read only these. Raises StoreFailed."""
@@ -114,26 +130,34 @@ class Topics(Image):
             await eager_tasks.run_in_slices(self.replace_topic(name, topic), OPENED_PER_SLICE)  # T11
 
     async def _read(self, name: str, stale: Collection[int] | None) -> Topic | None:
-        """None when the topic does not exist, or not as a whole."""
+        """None when the topic does not exist, or not as a whole. Raises UnreadableNode, StoreFailed."""
+        path = znodes.topic_path(name)
         try:
-            data, stat = await self.store.get(znodes.topic_path(name), self._watch)
-            if data == topic_nodes.INCOMPLETE:
-                return None
-            topic_id, states = znodes.read_topic(data)
-            if stat.child_count < topic_nodes.CHILDREN:
-                await self._create_id_node(name, topic_id, stat.version)
-            known = self.by_id(topic_id)
-            config, _ = await self.store.get(znodes.config_path(name), self._watch)
-            partitions = await self._read_states(name, states, known, stale)
+            data, stat = await self.store.get(path, self._watch)
         except NoNode:
-            return None  # it is being deleted
-        return Topic(
-            name=name,
-            topic_id=topic_id,
-            partitions=partitions,
-            configs=znodes.read_config(config),
-            version=stat.version,
-        )
+            return None
+        if data == topic_nodes.INCOMPLETE:
+            return None
+        try:
+            return await self._read_whole(name, data, stat, stale)
+        except NoNode as missing:
+            now = await self.store.exists(path)
+            if now is None or (now.created, now.version) != (stat.created, stat.version):
+                return None  # it is being deleted
+            await self.store.exists(missing.path, self._watch)
+            raise znodes.UnreadableNode(f"{missing.path} is missing, and {path} is not") from None
+
+    async def _read_whole(self, name: str, data: bytes, stat: Stat, stale: Collection[int] | None) -> Topic:
+        """Read what belongs to a topic's node. Raises NoNode, UnreadableNode, StoreFailed."""
+        path = znodes.topic_path(name)
+        with znodes.reading(path):
+            topic_id, states = znodes.read_topic(data)
+        if stat.child_count < topic_nodes.CHILDREN:
+            await self._create_id_node(name, topic_id, stat.version)
+        config, _ = await self.store.get(znodes.config_path(name), self._watch)
+        partitions = await self._read_states(name, states, self.by_id(topic_id), stale)
+        configs = read_configs("topics", name, config)
+        return Topic(name=name, topic_id=topic_id, partitions=partitions, configs=configs, version=stat.version)
 
     async def _create_id_node(self, name: str, topic_id: bytes, version: int) -> None:
         """Complete a topic that an earlier version of Rota created, without a node for its id."""
@@ -147,7 +171,7 @@ class Topics(Image):
         """T11. Partitions that are known and not `stale` are those of the image."""
         read = list[PartitionState]()
         before = () if known is None or stale is None else known.partitions
-        while portion := list(islice(states, READ_PER_SLICE)):
+        while portion := _next(name, states):
             unread = [state for state in portion if state.index >= len(before) or state.index in (stale or ())]
             paths = [znodes.state_path(name, state.index) for state in unread]
             found = dict(zip(paths, await self.store.get_many(paths, self._watch) if paths else (), strict=True))
@@ -155,7 +179,8 @@ class Topics(Image):
                 if (node := found.get(znodes.state_path(name, state.index))) is None:
                     read.append(replicated_as(before[state.index], state))
                 else:
-                    read.append(znodes.read_state(node[0], node[1].version, state))
+                    with znodes.reading(znodes.state_path(name, state.index)):
+                        read.append(znodes.read_state(node[0], node[1].version, state))
             if len(portion) == READ_PER_SLICE:
                 await eager_tasks.yield_to_loop()
         return tuple(read)
@@ -375,7 +400,7 @@ class Topics(Image):
             return unknown_topic()
         path = znodes.config_path(name)
         data, stat = await self.store.get(path)
-        configs = update(znodes.read_config(data))
+        configs = update(read_configs("topics", name, data))
         if isinstance(configs, Refusal):
             return configs
         await self.store.commit([topic_nodes.is_same(topic), Set(path, znodes.config_node(configs), stat.version)])
@@ -398,3 +423,9 @@ class Topics(Image):
         if name in self._by_name:
             return topic_exists(name)
         return refuse_collision(name, self.colliding_names(name))
+
+
+def _next(name: str, states: Iterator[PartitionState]) -> list[PartitionState]:
+    """Return the partitions of the next slice. Raises UnreadableNode."""
+    with znodes.reading(znodes.topic_path(name)):
+        return list(islice(states, READ_PER_SLICE))

@@ -25,6 +25,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, unquote
@@ -32,6 +33,7 @@ from urllib.parse import quote, unquote
 from rota.coordinator.config.listeners import parse_endpoint
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.changes import ConfigKind
+from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
 CLUSTER_ID = "/cluster/id"
@@ -47,6 +49,19 @@ CONFIGS = "/config"
 RESOURCE_CONFIGS = {f"{CONFIGS}/{kind}": kind for kind in ConfigKind}
 PRODUCER_IDS = "/latest_producer_id_block"
 PERSISTENT = ("/cluster", "/brokers", BROKER_IDS, TOPICS, CONFIGS, TOPIC_CONFIGS, *RESOURCE_CONFIGS, ADMIN, ROTA)
+
+
+class UnreadableNode(StoreFailed):
+    """A node lacks what belongs to it, or has what cannot be read: another program has changed it."""
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Raise UnreadableNode for what the functions of this module raise for the data of this node."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UnreadableNode(f"{path} cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
 
 
 def topic_path(name: str) -> str:
@@ -143,21 +158,24 @@ def read_config(data: bytes) -> dict[str, str]:
 def read_topic(data: bytes) -> tuple[bytes, Iterator[PartitionState]]:
     """(topic id, its partitions without what their state nodes say: no leader, no ISR, version -1).
 
-    The partitions are made while they are iterated, in the order of their indexes.
+    The partitions are made while they are iterated, in the order of their indexes. Raises ValueError and the like.
     """
     node = json.loads(data)
     adding, removing = node.get("adding_replicas", {}), node.get("removing_replicas", {})
+    partitions = sorted(((int(index), index, replicas) for index, replicas in node["partitions"].items()))
+    if [index for index, _, _ in partitions] != list(range(len(partitions))) or not all(each[2] for each in partitions):
+        raise ValueError("partitions are not numbered from 0 on, or one has no replicas")
     states = (
         PartitionState(
-            index=int(index),
+            index=index,
             leader=-1,
-            replicas=tuple(replicas),
+            replicas=tuple(map(int, replicas)),
             isr=(),
-            adding=tuple(adding.get(index, ())),
-            removing=tuple(removing.get(index, ())),
+            adding=tuple(map(int, adding.get(text, ()))),
+            removing=tuple(map(int, removing.get(text, ()))),
             version=-1,
         )
-        for index, replicas in sorted(node["partitions"].items(), key=lambda item: int(item[0]))
+        for index, text, replicas in partitions
     )
     return uuid_bytes(node["topic_id"]), states
 
@@ -167,12 +185,12 @@ def read_state(data: bytes, version: int, state: PartitionState) -> PartitionSta
     node = json.loads(data)
     return replace(
         state,
-        leader=node["leader"],
-        isr=tuple(node["isr"]),
-        leader_epoch=node["leader_epoch"],
-        controller_epoch=node["controller_epoch"],
-        leader_broker_epoch=node.get("leader_broker_epoch", -1),
-        elr=tuple(node.get("elr", ())),
+        leader=int(node["leader"]),
+        isr=tuple(map(int, node["isr"])),
+        leader_epoch=int(node["leader_epoch"]),
+        controller_epoch=int(node["controller_epoch"]),
+        leader_broker_epoch=int(node.get("leader_broker_epoch", -1)),
+        elr=tuple(map(int, node.get("elr", ()))),
         version=version,
     )
 

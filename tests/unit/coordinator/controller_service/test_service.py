@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
-from tests.unit.coordinator.controller_service.members import Members
+from tests.unit.coordinator.controller_service.members import Members, until
 
 from rota.coordinator.controller.fencing import HOLD_MS
 from rota.coordinator.controller_service.service import PARTITIONS_PER_SLICE, RETRY_MS
 from rota.coordinator.controller_service.state_writer import ATTEMPTS_MAX
 from rota.coordinator.metadata import znodes
 from rota.coordinator.metadata.store import BadVersion, Op, Set
-from rota.coordinator.metadata.topic import PartitionState
+from rota.coordinator.metadata.topic import PartitionState, Topic
 
 
 @pytest.fixture
@@ -47,6 +48,48 @@ async def test_a_partition_that_could_not_be_written_is_decided_again_after_a_wh
     assert brief(cluster.state()) == (1, (1, 2, 3))
     await cluster.pass_ms(RETRY_MS)
     assert brief(cluster.state()) == (1, (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("path", "data"), [(znodes.CONTROLLER, b"{"), (znodes.CONTROLLER, b"[]"), (znodes.CONTROLLER_EPOCH, b"many")]
+)
+async def test_a_node_that_cannot_be_read_ends_no_controller_for_good(cluster: Members, path: str, data: bytes) -> None:
+    """CT4. Another program wrote it, and somebody mends it."""
+    await cluster.create()
+    good, _ = await cluster[1].store.get(path)
+    await cluster[1].store.set(path, data)
+    await cluster[3].kill()
+    interruption = cluster[1].service._interruption
+    await until(lambda: interruption._count)  # that of the epoch is fenced first
+    cluster.now_ms += RETRY_MS
+    cluster[1].timers.fire()
+    await until(lambda: "cannot be read" in interruption._reason)
+    await cluster[1].store.set(path, good)
+    await cluster.pass_ms(RETRY_MS)
+    assert cluster.controllers() == [1]
+    assert brief(cluster.state()) == (1, (1, 2))
+
+
+async def test_a_mistake_of_a_decision_is_logged_and_does_not_end_the_controller(cluster: Members) -> None:
+    """CT4."""
+    await cluster.create("t", (3,))
+    config, service, mistakes = cluster[1].service._config, cluster[1].service, list[BaseException]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: mistakes.append(context["exception"]))
+
+    def fail(_: Topic) -> bool:
+        raise LookupError("planted")
+
+    service._config = replace(config, allows_unclean=fail)
+    with capture_logs() as lines:
+        await cluster[3].kill()
+        await cluster.wait_until_applied()
+        await cluster.pass_ms(RETRY_MS)
+        service._config = config
+        await cluster.pass_ms(RETRY_MS)
+    assert brief(cluster.state()) == (-1, (3,))
+    (reason,) = {line["reason"] for line in lines if line["event"].startswith("Controller interrupted")}
+    assert "planted" in reason
+    assert [type(mistake) for mistake in mistakes] == [LookupError]
 
 
 class TestOwnership:
