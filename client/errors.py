@@ -3,7 +3,7 @@
 Laws
     A message says what was wrong, what was expected and what to do, and names topic, partition, group and broker where
     there are any.
-    `retriable` tells whether the same call may succeed when it is made again, with nothing changed by the caller.
+    `retriable` is true if the same call may succeed when it is repeated without any change by the caller.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ cluster has confirmed that it still belongs to it.
 
 Law
     CM2 A broker that stood still for so long that others may have taken it for dead serves no request until the
-        metadata store has confirmed its registration. What it was asked in the meantime waits.
+        metadata store has confirmed its registration. Requests that arrive in the meantime wait.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
-REDACTED_DEFAULT: Final = "(?i)url"  # Spark's own; a session of Spark Connect does not tell it
+REDACTED_DEFAULT: Final = "(?i)url"  # Spark's own; a session of Spark Connect does not have it
 REDACTED: Final = "spark.sql.redaction.options.regex"  # a plan of a write has the options of the sink
 
 

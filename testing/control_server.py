@@ -75,7 +75,7 @@ class ControlServer:
             return "400 Bad Request", {"error": str(why)}
         except (ValueError, KeyError, AttributeError, TypeError):
             return "400 Bad Request", {"error": 'the body is no JSON object with a "command"'}
-        except Exception as why:  # noqa: BLE001  # the test that sent the command is told what went wrong
+        except Exception as why:  # noqa: BLE001  # the reply to the test that sent the command has the error
             return "500 Internal Server Error", {"error": repr(why)}
 
 

@@ -1,7 +1,7 @@
-"""Why a listener hangs up without a word: a second connection finds out whether it speaks TLS.
+"""Finds out why a listener closes a connection without a response: a second connection tests whether it uses TLS.
 
 Nothing is sent but an ApiVersions request, which every listener answers before any authentication, or the first message
-of a TLS handshake. Most listeners need no such question: they refuse with an alert of TLS.
+of a TLS handshake. Most listeners need no such test: they refuse with an alert of TLS.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ DEAD: Final = "Dead"
 REMEDIES: Final = {
     ErrorCode.GROUP_ID_NOT_FOUND: "Check the name against list_groups().",
     ErrorCode.NON_EMPTY_GROUP: "Stop its members, or remove them with remove_members().",
-    ErrorCode.UNKNOWN_MEMBER_ID: "describe_groups() tells who is a member now.",
+    ErrorCode.UNKNOWN_MEMBER_ID: "describe_groups() returns the current members.",
 }
 
 

@@ -65,7 +65,7 @@ async def group_lag(
 async def _with_ages(
     cluster: Cluster, lags: Mapping[TopicPartition, PartitionLag], deadline: Deadline
 ) -> dict[TopicPartition, PartitionLag]:
-    """Return the lags with ages. The partitions that are furthest behind are asked about first (PARTITIONS_MAX)."""
+    """Return the lags with ages. The partitions that are furthest behind are requested first (PARTITIONS_MAX)."""
     unread = sorted((key for key, lag in lags.items() if (lag.lag or 0) > 0), key=lambda key: -(lags[key].lag or 0))
     times = await unread_times(cluster, {key: first_unread(lags[key]) for key in unread}, deadline)
     now_ms = int(time.time() * 1000)

@@ -271,7 +271,7 @@ class Consumer:
         and what callbacks raise."""
         limit = self._config.max_poll_records if max_records is None else whole_number("max_records", max_records)
         if limit < 1:
-            raise IllegalUse(f"max_records is {limit}; at least one record has to be asked for")
+            raise IllegalUse(f"max_records is {limit}; it must be at least 1")
         delivered = self._delivered
         if not delivered.left and self._time() < delivered.shortcut_until:
             delivered.begin()

@@ -1,7 +1,7 @@
 """What a consumer reads: assigned partitions, where each stands, which are paused. Pure.
 
 Laws
-    A position is the offset after the last record that the user was given, or what a seek or a reset said.
+    A position is the offset after the last record that was returned to the user, or the offset of a seek or a reset.
     Each seek, assignment and reset gives the position a new `position_epoch`. What was fetched for an earlier one is
     thrown away. No epoch is given twice, also not to a partition that is revoked and assigned again.
 """

@@ -2,7 +2,7 @@
 
 Laws
     A leader that a broker named (KIP-951) counts until the metadata have a newer epoch, or another topic of the name.
-    A closer replica counts until its time is over or it refuses; then the leader is asked again.
+    A closer replica counts until its time is over or it refuses; then the leader gets the fetch again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Source(NamedTuple):
 
 
 class Sources:
-    """`replica_ms`: how long a closer replica is used before the leader is asked again."""
+    """`replica_ms`: how long a closer replica is used before the leader gets a fetch again."""
 
     def __init__(self, replica_ms: int) -> None:
         self._replica_ms = replica_ms

@@ -77,7 +77,7 @@ _LOST: Final = (E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE)
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a heartbeat tells the coordinator of the member."""
+    """The fields of a heartbeat that describe the member to the coordinator."""
 
     names: tuple[str, ...]
     owned: tuple[TopicPartitions, ...]
@@ -142,7 +142,7 @@ class EpochMember(Member):
         return self.target is not None and (self.is_new or bool(self.removed) or self.owned != self.desired.keys())
 
     def report(self) -> Report:
-        """What the next heartbeat tells. While an assignment is taken over, the owned partitions of the last report."""
+        """Return the next heartbeat's report. During an assignment it has the owned partitions of the last report."""
         owned = _grouped(self.owned, self.ids)
         if self.state is S.ASSIGNING and self.reported is not None:
             owned = self.reported.owned

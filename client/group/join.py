@@ -88,7 +88,7 @@ def _send(m: Member) -> None:
     try:
         protocols = _protocols(m)
     except Exception as error:  # noqa: BLE001  # whatever an assignor of the user's raises, or what the wire cannot say
-        failed = AssignmentFailed(f"the subscription of group {m.config.group_id} could not be told: {error!r}")
+        failed = AssignmentFailed(f"the subscription of group {m.config.group_id} could not be sent: {error!r}")
         failed.__cause__ = error
         m.give_up(failed, "rebalance failed due to AssignmentFailed")
         return

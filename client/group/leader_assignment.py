@@ -34,7 +34,7 @@ def elected(m: Member, answer: JoinGroupResponse) -> None:
     try:
         members = _members(answer)
     except DecodeError as error:
-        failed = AssignmentFailed(f"a member of group {m.config.group_id} told its subscription wrongly: {error}")
+        failed = AssignmentFailed(f"a member of group {m.config.group_id} sent an invalid subscription: {error}")
         m.give_up(failed, REASON)
         return
     m.group_topics = m.topics.union(*(member.topics for member in members.values()))

@@ -395,6 +395,6 @@ def _as_kafka_error(error: Exception) -> KafkaError:
     """Any exception as a KafkaError, for the caller of `poll`."""
     if isinstance(error, KafkaError):
         return error
-    wrapped = KafkaError(f"the coordinator could not be asked: {error!r}")
+    wrapped = KafkaError(f"the request to the coordinator failed: {error!r}")
     wrapped.__cause__ = error
     return wrapped

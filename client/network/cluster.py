@@ -300,7 +300,7 @@ class Cluster:
         topics = [
             f"{topic.name}: {ErrorCode.of(topic.error).name}" for topic in self.metadata.topics.values() if topic.error
         ]
-        return "; ".join(topics) or self._all_brokers.describe_failures() or "no broker has said why"
+        return "; ".join(topics) or self._all_brokers.describe_failures() or "no broker has given a reason"
 
     def on_change(self, listener: Callable[[Metadata], None]) -> Callable[[], None]:
         """Call `listener(metadata)` after each change of the metadata. Returns a function that removes the listener."""

@@ -28,7 +28,7 @@ class ErrorAction(Enum):
     REJOIN = "the membership is over or must be renewed: join again"
     RESET = "the position is not in the log: ask auto_offset_reset"
     ABORT = "the transaction has failed: it can only be aborted"
-    FATAL = "asking again does not help: tell the caller"
+    FATAL = "a retry does not help: raise it to the caller"
 
 
 CodesByAction = dict[ErrorAction, tuple[E, ...]]

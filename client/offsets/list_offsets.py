@@ -1,7 +1,7 @@
 """ListOffsets, key 2: the first and the last offset of partitions, and the offset of a time.
 
 Laws
-    Leaders are asked concurrently, one request for each. A partition whose leader moved is asked again at the new
+    Leaders get their requests concurrently, one for each. A partition whose leader moved is requested again at the new
     leader, the others are not.
     Each offset is reported as soon as it is known: a partition that has no response delays no other.
     The call ends by its deadline, whatever the number of requests.

@@ -67,7 +67,7 @@ class ProduceResults:
             self._accumulator.request_ended(batch)
             if answer is None:
                 batch.maybe_written = True
-                batch.last_error = Unreachable(f"broker {broker} said nothing of {batch.queue.partition}")
+                batch.last_error = Unreachable(f"broker {broker} returned no result for {batch.queue.partition}")
                 self._retry(batch, now_ms, after)
             elif answer.error_code == 0:
                 self._accumulator.deliver(batch, written(answer))

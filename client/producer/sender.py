@@ -5,7 +5,7 @@ Laws
     Each request has a task; one timer triggers the next check. A task that is cancelled, even before its first step,
     leaves nothing waiting: its batches are sent again.
     A batch is sent only over an open connection; a batch that was given up before it was sent was not written.
-    Up to `FAILURES_KEPT_MAX` failures that no caller has been told are kept until `take_unreported`.
+    Up to `FAILURES_KEPT_MAX` failures that were not raised to a caller are kept until `take_unreported`.
 """
 
 from __future__ import annotations

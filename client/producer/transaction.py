@@ -131,7 +131,7 @@ class TransactionMachine:
     # ---- failures
 
     def failed(self, cause: KafkaError) -> bool:
-        """The transaction has failed. Returns whether this is news: the first failure, or the first fatal one."""
+        """Note a failure of the transaction. Return whether it is the first failure, or the first fatal one."""
         error = transaction_error(self.transactional_id, cause)
         is_fatal = isinstance(error, TransactionFailed)
         if self.state is S.FAILED or (not is_fatal and self.state not in (S.OPEN, S.COMMITTING, S.COMMIT_SENT)):

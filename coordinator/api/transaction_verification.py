@@ -2,7 +2,7 @@
 
 Law
     XL4  The first batch of a transaction in a partition is written only if the transaction's coordinator has the
-         partition in the transaction, and no marker was written since it was asked.
+         partition in the transaction, and no marker was written since the request to it.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def verify(node: Node, lookup: PartitionLookup, request: ProduceRequest, version
 
 
 def _is_overtaken(lookup: PartitionLookup, key: Key, verified: Verified) -> bool:
-    """XL7. Return whether the marker of the transaction before was written while the coordinator was asked."""
+    """XL7. Return whether the marker of the transaction before was written during the request to the coordinator."""
     partition = lookup.find(key)
     try:
         return partition is not None and not partition.log.producers.is_current(verified.verifications[key])

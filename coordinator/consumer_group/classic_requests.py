@@ -1,12 +1,12 @@
 """Requests of the classic protocol to a group of the consumer protocol that has members.
 
 A member of the classic protocol is served beside the others: its generation is its member epoch, JoinGroup is its
-heartbeat with a subscription and is answered at once, SyncGroup reads its assignment, and Heartbeat tells it to join
-again when there is something to do.
+heartbeat with a subscription and is answered at once, SyncGroup reads its assignment, and Heartbeat answers
+REBALANCE_IN_PROGRESS when it has to join again.
 
 Laws
     G3   A request that is refused changes nothing.
-    CG14 A classic member is told REBALANCE_IN_PROGRESS exactly while a JoinGroup would change what it has: its target
+    CG14 A classic member gets REBALANCE_IN_PROGRESS exactly while a JoinGroup would change what it has: its target
          is of a newer epoch, it has partitions to revoke, or all that it waits for is free. It joins within its
          rebalance timeout from then, and sends SyncGroup within it, or is removed.
     An administrator's LeaveGroup removes members of the consumer protocol, too.

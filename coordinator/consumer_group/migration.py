@@ -35,7 +35,7 @@ CUSTOM_ASSIGNOR = (
 
 
 class CannotUpgrade(Exception):
-    """The group stays a classic one; the text tells why."""
+    """The group stays a classic one; the text has the reason."""
 
 
 def check_upgrade(classic: ClassicGroup, settings: ConsumerGroupSettings) -> None:

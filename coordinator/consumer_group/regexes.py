@@ -56,7 +56,7 @@ def update(
 ) -> Change:
     """Forget unused expressions, and let the expressions be resolved when they have to be.
 
-    `describes` tells which topics the client may see; None: this request lets nothing be resolved.
+    `describes` returns whether the client may see a topic; None: this request resolves no expression.
     """
     change, is_new = Change.NONE, False
     if member.regex != before.regex:

@@ -1,10 +1,10 @@
 """The partitions that each member gained, lost and kept in an assignment. Pure; used by the timeline only.
 
 Laws
-    Of protocols other than the consumer protocol, and of assignments that cannot be read, nothing is said.
+    There are no moves for protocol types other than `consumer`, and for assignments that cannot be read.
     Counts are exact. At most MEMBERS_NAMED_MAX members and PARTITIONS_NAMED_MAX partitions are named in one event;
     the counts of other members are summed up in a last Move without a member id.
-    Of more than MEMBERS_COMPARED_MAX members or PARTITIONS_COMPARED_MAX partitions (10 ms of work) nothing is said.
+    There are none above MEMBERS_COMPARED_MAX members or PARTITIONS_COMPARED_MAX partitions (10 ms of work).
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ class FileSystem:
 
         It probes one byte in each PROBE_EVERY_BYTES, and only the first and the last byte if the kernel counts all
         pages of the range in its cache: such a page may still be on its way from the disk at the end that is read
-        ahead. True where the platform or the file system cannot tell.
+        ahead. True where the platform or the file system does not support the probe.
         """
         if _NOWAIT is None:
             return True

@@ -36,7 +36,7 @@ LastBatch = tuple[int, int]  # the last offset of a producer's last batch, or NO
 
 @dataclass(slots=True, eq=False)
 class Verification:
-    """The transaction coordinator is asked whether this partition is in the producer's transaction (KIP-890).
+    """A request to the transaction coordinator: is this partition in the producer's transaction (KIP-890)?
 
     The first batch of the transaction is written only if no marker came meanwhile. `lowest_sequence` is the lowest
     first sequence of the batches that wait; `began_ms` is the time of day.

@@ -62,7 +62,7 @@ class TransactionIndex:
     def find(self, first: int, end: int) -> tuple[list[AbortedTransaction], bool]:
         """Return the aborted transactions with records in [first, end).
 
-        The second result tells whether those are all: then no later segment has another one.
+        The second result is true if those are all: then no later segment has another one.
         """
         at = self._bisect(first, self._last_offset)
         last = max(self._bisect(end, self._last_stable_offset), at)

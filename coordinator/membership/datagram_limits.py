@@ -29,7 +29,7 @@ class ReplayWindow:
         self._highest, self._seen = -1, 0
 
     def accept(self, counter: int) -> bool:
-        """Remember `counter`; return whether it is new, and not too old to tell."""
+        """Remember `counter`; return whether it is new; a counter below the window counts as old."""
         ahead = counter - self._highest
         if ahead > 0:
             self._seen = (self._seen << ahead | 1) & _MASK if ahead < REPLAY_WINDOW else 1

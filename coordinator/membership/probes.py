@@ -34,7 +34,7 @@ class Probe:
     nacks: set[int] = field(default_factory=set)
 
     def has_witness(self) -> bool:
-        """Whether every broker that was asked to help said that the target is silent: the fault is not here."""
+        """Whether every helper answered that it got no answer from the target: the fault is not in this node."""
         return 0 < self.helpers <= len(self.nacks)
 
 

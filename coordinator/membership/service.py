@@ -201,7 +201,7 @@ def _address(name: Any) -> Address:
 
 def _report_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        context = {"message": "the failure detector stopped: ZooKeeper's sessions alone tell who lives"}
+        context = {"message": "the failure detector stopped: only ZooKeeper's sessions detect failed brokers now"}
         asyncio.get_running_loop().call_exception_handler({**context, "exception": error})
 
 

@@ -5,10 +5,10 @@ does not refute within the suspicion timeout is declared dead. Claims ride on th
 comes from outside, from the registrations of the brokers; a registration's epoch names one life of a broker.
 
 Laws (FD1, FD2 in members.py; FD6-FD13 in datagrams.py, datagram_limits.py, gossip.py, probes.py and channel.py)
-    FD3  A broker that stops is declared dead, in a bounded time, by every broker when one that heard it is left.
-    FD4  A broker that answers is not declared dead by lost datagrams, as long as its refutation gets through. No
-         node declares one dead that it hears, nor any while its own refutations do not arrive. It never suspects a life
-         that it has not heard yet: a network without UDP costs no leader.
+    FD3  Every broker declares a stopped broker dead in a bounded time, if one is left that has received from it.
+    FD4  A broker that answers is not declared dead by lost datagrams, as long as its refutation gets through. A
+         node declares no broker dead whose datagrams arrive, and none while its own refutations do not arrive. It
+         suspects only a registration that it has received from: a network without UDP costs no leader.
     FD5  Time in which this node was suspended counts against no other node.
 """
 
@@ -32,7 +32,7 @@ from rota.coordinator.membership.datagrams import Claim, Datagram, Kind, Status
 from rota.coordinator.membership.members import Member
 from rota.coordinator.membership.probes import Health, Probe, Probes, Relay, Rotation, sample
 
-FANOUT: Final = 3  # brokers that get news at once, not with the next ping
+FANOUT: Final = 3  # brokers that get a change at once, not with the next ping
 DEAD_PING_INTERVALS: Final = 5  # intervals between pings of a dead broker, to receive its refutation
 HEARSAY_FACTOR: Final = 2  # a suspicion that another broker spread lasts so much longer: that broker decides
 RESENDS: Final = 3  # of a ping in a ping timeout, and to a suspect
@@ -255,7 +255,7 @@ class Swim:
     # ---- claims
 
     def _apply(self, member: Member, claim: Claim, source: int | None = None) -> None:
-        """Merge a claim; news is reported, and sent on at once to a few and with later datagrams."""
+        """Merge a claim; report a change, and send it at once to a few brokers and with later datagrams."""
         before = member.status
         if not member.merge(claim):
             return
@@ -277,7 +277,7 @@ class Swim:
                 self.channel.gossip.put(member.claim(), len(self.members) + 1)
 
     def _begin_suspicion(self, member: Member, *, is_own: bool) -> None:
-        """Wait for the suspect's refutation, longer after hearsay. About FANOUT brokers tell the suspect."""
+        """Wait for the suspect's refutation, longer if another broker suspects it. About FANOUT brokers notify it."""
         member.suspected_ms, member.resend_ms = self._now_ms, None
         member.suspicion_ms = self.settings.suspicion_timeout_ms * (1 if is_own else HEARSAY_FACTOR)
         if is_own or self._random.randrange(len(self.members)) < FANOUT:

@@ -33,7 +33,7 @@ def refuse_name(name: str) -> Refusal | None:
 
 
 def collision_key(name: str) -> str:
-    """Return the key that colliding names share: metric names cannot tell '.' from '_'."""
+    """Return the key that colliding names share: metric names have '_' for both '.' and '_'."""
     return name.replace(".", "_")
 
 

@@ -7,7 +7,7 @@ stopped half way: the next creation of a topic of that name, or the next growth,
 The versions of a topic that was created again begin at 0 again. A topic that readers see has a node named for its id;
 each commit that changes its nodes checks that node, so that a change that was meant for a deleted topic of the same
 name fails (T2).
-The operations of a commit are made when the commit is asked for: those of 10,000 partitions take 50 ms.
+The operations of a commit are made when the caller requests the commit: those of 10,000 partitions take 50 ms.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Call:
     client_port: int = 0  # the peer's
     software: ClientSoftware = field(default_factory=ClientSoftware)  # of the connection; ApiVersions sets it
     counters: ApiCounters = field(default_factory=ApiCounters)  # where an API counts the errors inside its responses
-    principal: Principal = ANONYMOUS  # whom the connection has authenticated as
+    principal: Principal = ANONYMOUS  # that the connection has authenticated as
     sasl: SaslSession | None = None  # the authentication of the connection; None on a listener without SASL
     mute: Callable[[int], None] | None = None  # serve no request of the connection for so many ms; None: no connection
 

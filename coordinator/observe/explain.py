@@ -4,8 +4,8 @@
 of these into plain values.
 
 Laws
-    TL11 Of a group of the consumer protocol (KIP-848) it is said that the broker assigned the partitions, in a group
-        epoch: such a group has no leader, no generations and no wait for joins.
+    TL11 In a group of the consumer protocol (KIP-848) the sentences name the broker as the one that assigned the
+        partitions, in a group epoch: such a group has no leader, no generations and no wait for joins.
     TL13 Where members of such a group had to revoke partitions, the sentences name them and the time that it took.
     Events of unknown types, triggers and members change nothing else: a newer broker may have written them.
 """

@@ -23,7 +23,7 @@ GATHER_S: Final = 0.01
 class LogWriter:
     """Lines in, bytes out to a file descriptor. Use it from any thread.
 
-    `report` makes the line that tells how many lines were dropped. `dropped_lines` counts all of them.
+    `report` makes the line with the number of dropped lines. `dropped_lines` counts all of them.
     """
 
     def __init__(self, fd: int, report: Callable[[int], str], *, bytes_max: int = QUEUE_BYTES_MAX) -> None:

@@ -1,10 +1,10 @@
 """What a follower fetches next, and what an answer of its leader means for its log. Pure.
 
 Laws
-    RE6  A follower keeps no record that its leader does not have: it truncates to where the two logs part (KIP-101,
+    RE6  A follower keeps no record that its leader does not have: it truncates to where the two logs diverge (KIP-101,
         KIP-279, KIP-595), again and again until they agree, and starts afresh where its leader has deleted more than
         it ever had.
-    RE7  A follower that is fenced, or whose leader knows less than it does, changes nothing and asks again later.
+    RE7  A follower that is fenced, or whose leader knows less than it does, changes nothing and retries later.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Copies partitions from one leader: one connection, one fetch session, one task.
 
 Laws
-    RF2 A partition that is followed anew, or again after a pause, is asked for at once, also while a fetch waits at
+    RF2 A partition that is followed anew, or again after a pause, is requested at once, also while a fetch waits at
         the leader: the next request of the session ends that wait.
     RF3 What fails for one partition pauses that one; what fails for the connection is reported, and tried again with
         growing waits. Nothing ends the task but `stop`.
     RF5 Truncations are written to the medium in a thread, those of one answer together.
-    RF6 A throttled partition that lags is asked for only while the follower's quota is not exceeded; others do not wait
+    RF6 A throttled partition that lags is requested only while the follower's quota is not exceeded; others do not wait
         for it.
     RF4 The next fetch leaves when the records of the last one are appended: it acknowledges them, so that acks=all
         takes one round trip.

@@ -213,7 +213,7 @@ class Shard(Generic[M]):
 
         `decide` returns True if the machine has taken `records` in: they are written, and `body` is the reply, as of an
         AppendAndReply. False: nothing has changed, the result is None, and an event has to be submitted. A machine that
-        is hosted already is not asked whether it is vacant. A reply that cannot be given is an ErrorCode in its place.
+        is hosted already is not checked for vacancy. A reply that cannot be given is an ErrorCode in its place.
         """
         try:
             if not decide(*request, self._shell.now_ms()):

@@ -1,10 +1,10 @@
 """The ACLs in the metadata store: one node for each resource pattern, written here, read into the authorizer.
 
 Laws
-    AN1 An ACL that was created is in the store before its creator hears of it, in force on this broker at once and on
-        every other one as soon as its watch fires; so is its end.
+    AN1 A created ACL is in the store before its creator gets the response. It is in force on this broker at once, and
+        on every other broker as soon as its watch fires. The same is true of its deletion.
     AN2 A stored text that this release cannot read is reported in a warning; the other ACLs stay in force. Unless it
-        is an ALLOW, it denies every operation to those whom it may be about.
+        is an ALLOW, it denies every operation to the principals that it may name.
 """
 
 from __future__ import annotations

@@ -244,7 +244,7 @@ class TransactionalId:
         self.fence(hard, step)
 
     def fence(self, hard: TransactionValue, step: Step) -> None:
-        """Abort the ongoing transaction with a new epoch, which no client is told of."""
+        """Abort the ongoing transaction with a new epoch, which no client gets."""
         self.prepare(hard, False, BUMPING, step)
 
     def _arm(self, step: Step) -> None:

@@ -1,1 +1,1 @@
-"""What the transaction coordinator does at other brokers: it writes markers, and is asked for verification."""
+"""What the transaction coordinator does at other brokers: it writes markers, and verifies partitions."""

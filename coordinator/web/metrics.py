@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 SLICE_SECONDS: Final = 0.003
-LAG_GROUPS_MAX: Final = 200  # asked about before one scrape; the others before the next ones
-LAG_CACHE_MS: Final = 30_000  # no scrape asks about a group again before
+LAG_GROUPS_MAX: Final = 200  # queried before one scrape; the others before the next ones
+LAG_CACHE_MS: Final = 30_000  # a group is not queried again before
 LAG_SECONDS_MAX: Final = 3.0
 LAGS_AT_ONCE: Final = 8
 
@@ -76,7 +76,7 @@ class Metrics:
                     await asyncio.gather(*map(self._query_lag, groups[first : first + LAGS_AT_ONCE]))
 
     def _due(self) -> list[str]:
-        """Return the groups whose lag is not known or old, those that were asked about longest ago first."""
+        """Return the groups whose lag is not known or old, the oldest query first."""
         ago_ms = {
             group.group_id: self._lag.ms_since_query(group.group_id)
             for group in self._site.node.groups.machines()
@@ -86,7 +86,7 @@ class Metrics:
         return sorted(due, key=lambda group_id: -ago_ms[group_id])[:LAG_GROUPS_MAX]
 
     async def _query_lag(self, group_id: str) -> None:
-        with contextlib.suppress(ApiError):  # it was deleted, or moved: its lag is another broker's to tell
+        with contextlib.suppress(ApiError):  # it was deleted, or moved to another broker, which exposes its lag
             await self._lag.get(group_id)
 
     def _registry(self, samples: list[Sample]) -> CollectorRegistry:

@@ -230,7 +230,7 @@ class Samples:
 
     def _lag_of(self, group: Group) -> Iterator[tuple[str, int, int, int]]:
         """Iterate over (topic, partition, records, age in ms): records as of now where this broker has the partition,
-        else as the leaders said; the age as they said."""
+        else as the leaders answered; the age as they answered."""
         known = None if self._lag is None else self._lag.cached(group.group_id, LAG_KEPT_MS)
         lags = {} if known is None else {(each.topic, each.partition): each for each in known.partitions}
         for key, committed in list(group.offsets.items()):

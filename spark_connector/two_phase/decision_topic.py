@@ -1,8 +1,8 @@
 """The decisions of queries in a compacted topic: the last record with a query's id as key is its decision.
 
 Laws
-    Whoever opens the topic for writing fences all who opened it before for the same query, and then reads: a decision
-    is a compare-and-set. It is written in a transaction, so a fenced process leaves none.
+    A process that opens the topic for writing fences those that opened it before for the query, and then reads: a
+    decision is a compare-and-set. It is written in a transaction, so a fenced process leaves none.
     The last decision is found whatever other queries write: reading ends at the high watermark of its begin, and waits
     for open transactions below it.
     All decisions are in partition 0: more partitions do not move them.

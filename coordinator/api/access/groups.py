@@ -1,8 +1,8 @@
 """Guards of the APIs that name groups: members, committed offsets, coordinators, lists of groups.
 
 Law
-    AT5 A member whose READ on the group was taken away while it waited for the others is told neither the members nor
-        its assignment.
+    AT5 A member that loses READ on the group while it waits for the others gets neither the members nor its
+        assignment.
 
 The file is longer than 400 lines because it is one guard beside the other.
 """

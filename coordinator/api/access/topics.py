@@ -369,7 +369,7 @@ def create_partitions(access: RequestAccess, request: CreatePartitionsRequest, s
 def delete_topics(access: RequestAccess, request: DeleteTopicsRequest, serve: Serve) -> Any:
     """DELETE on each topic, or on the cluster.
 
-    AT1: who may describe a topic is told that it does not exist, and a refusal by id names it.
+    AT1: only a client that may describe a topic learns that it does not exist, and gets its name in a refusal by id.
     """
     if access.allows(_O.DELETE, CLUSTER):
         return serve(request)

@@ -7,9 +7,9 @@ from typing import Protocol
 
 
 class AuthenticationFailed(Exception):
-    """The client is refused. The text is what it gets to read: it must not tell why, and has no secret.
+    """The client is refused. The client gets the text, which must not have the reason or a secret.
 
-    `reason` is for the broker's log, where there is more to say.
+    `reason` is for the broker's log.
     """
 
     def __init__(self, text: str, reason: str = "") -> None:

@@ -488,7 +488,7 @@ async def test_a_request_that_cannot_be_encoded_is_raised_by_poll(
     member, _ = await clients.member()
     member.subscribe(frozenset({"t" * (1 << 16)}))  # longer than the wire can say
     for _ in range(2):
-        with pytest.raises(KafkaError, match="could not be told"):
+        with pytest.raises(KafkaError, match="could not be sent"):
             await member.poll()
 
 
