@@ -27,6 +27,7 @@ from kazoo.exceptions import (
     NotEmptyError,
     RolledBackError,
     RuntimeInconsistency,
+    UnimplementedError,
     ZookeeperError,
 )
 from kazoo.protocol.serialization import CheckVersion, Exists, GetChildren, GetData, SetData, Transaction
@@ -112,7 +113,7 @@ class ZooKeeperStore:
     async def open(self) -> Self:
         """Connect within the connection timeout, create the chroot and return the store.
 
-        Raises StoreFailed. Calls no listener.
+        Raises StoreFailed, also for a server before ZooKeeper 3.6. Calls no listener.
         """
         self._session.begin()
         self._connection = Connection(
@@ -127,6 +128,7 @@ class ZooKeeperStore:
         try:
             await self._first_connection()
             await self._create_root()
+            await self._check_release()
         except BaseException:
             await self.close()
             raise
@@ -145,7 +147,7 @@ class ZooKeeperStore:
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         data, stat = await self._read(GetData, path, watch, self._session.watches.watch_node)
-        return bytes(data), _stat(stat)
+        return _data(data), _stat(stat)
 
     async def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[tuple[bytes, Stat]]:
         read = list[tuple[bytes, Stat]]()
@@ -223,6 +225,8 @@ class ZooKeeperStore:
             except ConnectionLoss:
                 continue
             except KazooException as error:
+                if isinstance(error, UnimplementedError):
+                    raise StoreFailed(f"ZooKeeper at {self._hosts} is older than 3.6: use a later release") from None
                 raise _store_error(error, path) from None
 
     async def _read_nodes(self, paths: Sequence[str], watch: Watch | None) -> list[tuple[bytes, Stat]]:
@@ -240,7 +244,7 @@ class ZooKeeperStore:
         for path, value in zip(paths, values, strict=True):
             if not isinstance(value, tuple):
                 raise _store_error(value, path)
-        return [(data, _stat(stat)) for data, stat in values]
+        return [(_data(data), _stat(stat)) for data, stat in values]
 
     async def _commit(self, ops: Sequence[Op]) -> list[Any]:
         for op in ops:
@@ -291,6 +295,10 @@ class ZooKeeperStore:
             await self.create(path)
         except NodeExists:
             return  # by another broker
+
+    async def _check_release(self) -> None:
+        """Raises StoreFailed unless the server knows each request: one that it does not know ends the connection."""
+        await self._answer(lambda _: MultiRead([self._full("/")], None), "/")
 
     def _full(self, path: str) -> str:
         return path if not self._root else self._root if path == "/" else self._root + path
@@ -380,6 +388,11 @@ def _settle(answered: asyncio.Future[Any], value: Any, error: Exception | None) 
         answered.set_result(value)
     else:
         answered.set_exception(error)
+
+
+def _data(data: bytes | None) -> bytes:
+    """Only ZooKeeper has nodes without data (null): zkCli makes them."""
+    return b"" if data is None else bytes(data)
 
 
 def _stat(stat: ZnodeStat) -> Stat:

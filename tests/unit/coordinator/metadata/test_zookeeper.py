@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import struct
 import subprocess
 import sys
+from typing import ClassVar
 
 import pytest
 from kazoo.exceptions import BadVersionError, NoAuthError, RolledBackError, RuntimeInconsistency
+from kazoo.protocol.serialization import stat_struct
 
 from rota.coordinator.metadata.store import BadNode, BadVersion, Check, Create, Delete, NodeExists, Set, StoreFailed
 from rota.coordinator.metadata.zookeeper import ZooKeeperStore, _check, _refuse, parse_connect
@@ -75,6 +79,61 @@ async def test_opening_fails_without_a_zookeeper() -> None:
 def test_a_broker_without_zookeeper_does_not_import_kazoo() -> None:
     code = "import sys, rota.coordinator.broker; sys.exit('kazoo' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+class ScriptedZooKeeper:
+    """A server with one node, which has no data (null). Like those before ZooKeeper 3.6 it may not know multiRead."""
+
+    STAT = stat_struct.pack(1, 2, 3, 4, 5, 6, 7, 0, 3, 0, 8)
+    NODE = struct.pack(">i", -1) + STAT
+    ANSWERS: ClassVar = {3: STAT, 4: NODE, 22: b"\0\0\0\4\0\0\0\0\0" + NODE + struct.pack(">i?i", -1, True, -1)}
+
+    def __init__(self, *, knows_multi_read: bool = True) -> None:
+        self._knows_multi_read = knows_multi_read
+
+    async def __aenter__(self) -> str:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        def send(body: bytes) -> None:
+            writer.write(struct.pack(">i", len(body)) + body)
+
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError), contextlib.closing(writer):
+            await _frame(reader)
+            send(struct.pack(">iiqi", 0, 4_000, 77, 16) + bytes(17))
+            while True:
+                xid, kind = struct.unpack_from(">ii", await _frame(reader))
+                if kind == 22 and not self._knows_multi_read:
+                    send(struct.pack(">iqi", xid, 1, -6))
+                    return
+                send(struct.pack(">iqi", xid, 1, 0) + self.ANSWERS.get(kind, b""))
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes:
+    (length,) = struct.unpack(">i", await reader.readexactly(4))
+    return await reader.readexactly(length)
+
+
+async def test_a_server_that_does_not_know_multi_read_is_refused_at_the_start() -> None:
+    async with ScriptedZooKeeper(knows_multi_read=False) as address:
+        with pytest.raises(StoreFailed, match=r"ZooKeeper at 127\.0\.0\.1:\d+ is older than 3\.6"):
+            await ZooKeeperStore(address, session_timeout_ms=4_000).open()
+
+
+async def test_a_node_without_data_is_empty() -> None:
+    """What `create /a` of zkCli makes."""
+    async with ScriptedZooKeeper() as address:
+        store = await ZooKeeperStore(address, session_timeout_ms=4_000).open()
+        assert (await store.get("/a"))[0] == b""
+        for watch in (None, lambda _: None):
+            ((data, stat),) = await store.get_many(["/a"], watch)
+            assert (data, stat.changed) == (b"", 2)
+        await store.close()
 
 
 async def test_the_first_connection_has_its_own_timeout() -> None:
