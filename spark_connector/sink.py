@@ -30,7 +30,7 @@ from rota.spark_connector.errors import OptionError
 from rota.spark_connector.options import WriteOptions
 from rota.spark_connector.shipping import Shipped
 from rota.spark_connector.spark_api import HAS_STREAM_ARROW_WRITER, DataSourceStreamArrowWriter, to_arrow_schema
-from rota.spark_connector.two_phase.micro_batch import abort, commit
+from rota.spark_connector.two_phase.micro_batch import abort, begin, commit
 from rota.spark_connector.two_phase.task_attempt import TaskAttempt
 from rota.spark_connector.two_phase.task_write import PreparedTask, write_prepared
 
@@ -72,6 +72,11 @@ class RotaStreamWriter(Shipped, DataSourceStreamArrowWriter):
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         check_columns(options, schema)
         self._options, self._schema = options, schema
+
+    def begin(self) -> None:
+        """Before the tasks of a micro-batch, on the driver. Raises KafkaError."""
+        if self._options.transactions is not None:
+            begin(settings_of(self._options), self._options.transactions)
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Write the rows of one task of a micro-batch. Raises DeliveryFailed, KafkaError, OptionError."""

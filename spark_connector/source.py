@@ -91,10 +91,12 @@ class RotaDataSource(DataSource):
         return RotaWriter(options, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """A stream of rows to write. Raises OptionError."""
+        """A stream of rows to write. Raises OptionError, and KafkaError where its decision topic cannot be created."""
         from rota.spark_connector.sink import RotaStreamWriter
 
-        return RotaStreamWriter(write_options(dict(self.options)), schema)
+        writer = RotaStreamWriter(write_options(dict(self.options)), schema)
+        writer.begin()
+        return writer
 
 
 def _has_stream_options(options: Mapping[str, str]) -> bool:

@@ -1,4 +1,4 @@
-"""What Spark asks of a sink on the driver at the end of a micro-batch, in a Python process of its own.
+"""What Spark asks of a sink on the driver at the begin and end of a micro-batch, in Python processes of its own.
 
 Spark calls `abort` also after a `commit` that has failed, with the same messages.
 
@@ -17,9 +17,15 @@ from pyspark.sql.datasource import WriterCommitMessage
 from rota.client.producer.prepared import PreparedTransaction
 from rota.spark_connector.options import Transactions
 from rota.spark_connector.two_phase.committer import Committer
+from rota.spark_connector.two_phase.decision_topic import create_topic
 from rota.spark_connector.two_phase.task_write import PreparedTask
 
 Messages = Sequence[WriterCommitMessage | None]
+
+
+def begin(settings: Mapping[str, str], transactions: Transactions) -> None:
+    """Create the decision topic where it is missing, before the tasks, each of which reads it. Raises KafkaError."""
+    asyncio.run(create_topic(settings, transactions.decision_topic))
 
 
 def commit(messages: Messages, batch: int, settings: Mapping[str, str], transactions: Transactions) -> None:

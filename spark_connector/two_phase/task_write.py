@@ -18,7 +18,7 @@ from rota.client.network.cluster import Cluster
 from rota.client.producer.prepared import PreparedTransaction, open_transaction
 from rota.client.producer.producer import Producer
 from rota.spark_connector.options import Transactions
-from rota.spark_connector.two_phase.decision_topic import client_settings, create_topic, last_decision
+from rota.spark_connector.two_phase.decision_topic import client_settings, last_decision
 from rota.spark_connector.two_phase.errors import OldMicroBatch
 from rota.spark_connector.two_phase.task_attempt import TaskAttempt
 
@@ -42,7 +42,6 @@ async def write_prepared(
 ) -> PreparedTask:
     """`send` sends the rows of the task and returns their number. Raises OldMicroBatch, KafkaError, what `send`
     raises."""
-    await create_topic(settings, transactions.decision_topic)
     transactional_id = await _free_id(settings, *attempt.transactional_ids(transactions.prefix))
     decision = await last_decision(settings, transactions.decision_topic, attempt.query, is_exact=False)
     if decision is not None and decision.batch > attempt.batch:

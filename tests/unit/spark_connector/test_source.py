@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -9,7 +10,9 @@ import sys
 import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import StructType
+from tests.interop.kit import unique
 
+from rota.client import Admin, AdminConfig
 from rota.spark_connector.batch import RotaReader
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.schema import spark_schema
@@ -56,11 +59,21 @@ def test_records_cannot_be_overwritten() -> None:
         source(**SERVERS, topic="t").writer(VALUE, overwrite=True)
 
 
-def test_only_a_stream_writes_in_transactions() -> None:
-    options = {**SERVERS, "topic": "t", "kafka.transactional.id": "id"}
+def test_only_a_stream_writes_in_transactions(bootstrap: str) -> None:
+    """The driver creates the topic of its decisions before the tasks, each of which reads it."""
+    options = {"kafka.bootstrap.servers": bootstrap, "topic": "t", "kafka.transactional.id": unique("id")}
     assert isinstance(source(**options).streamWriter(VALUE, overwrite=False), RotaStreamWriter)
+    assert f"{options['kafka.transactional.id']}-decisions" in topics(bootstrap)
     with pytest.raises(OptionError, match="only a stream"):
         source(**options).writer(VALUE, overwrite=False)
+
+
+def topics(bootstrap: str) -> set[str]:
+    async def names() -> set[str]:
+        async with Admin(AdminConfig(bootstrap_servers=bootstrap)) as admin:
+            return set(await admin.list_topics())
+
+    return asyncio.run(names())
 
 
 @pytest.mark.parametrize(

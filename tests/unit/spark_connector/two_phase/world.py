@@ -30,6 +30,7 @@ class World:
         assert self.options.transactions is not None
         self.transactions = self.options.transactions
         self.settings = settings_of(self.options)
+        micro_batch.begin(self.settings, self.transactions)
 
     def task(self, batch: int, number: int, run: str, attempt: int = 0, task: int = 0) -> PreparedTask:
         rows = pa.RecordBatch.from_pydict({"value": pa.array([f"{batch}-{number}"])})
