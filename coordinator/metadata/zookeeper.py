@@ -228,6 +228,10 @@ class ZooKeeperStore:
                 if isinstance(error, UnimplementedError):
                     raise StoreFailed(f"ZooKeeper at {self._hosts} is older than 3.6: use a later release") from None
                 raise _store_error(error, path) from None
+            except StoreFailed:
+                raise
+            except Exception as error:
+                raise StoreFailed(f"ZooKeeper's answer cannot be read: {error!r}") from error
 
     async def _read_nodes(self, paths: Sequence[str], watch: Watch | None) -> list[tuple[bytes, Stat]]:
         """Send one request until it is answered, and all watches are set, in this session."""
@@ -264,6 +268,10 @@ class ZooKeeperStore:
             raise OutcomeUnknown("the connection to ZooKeeper was lost before the answer came") from None
         except KazooException as error:
             raise _store_error(error, ops[0].path) from None
+        except StoreFailed:
+            raise
+        except Exception as error:
+            raise OutcomeUnknown(f"ZooKeeper's answer cannot be read: {error!r}") from error
         _refuse(ops, results)
         return results
 

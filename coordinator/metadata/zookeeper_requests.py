@@ -10,9 +10,10 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from kazoo.exceptions import EXCEPTIONS, ZookeeperError
+from kazoo.exceptions import EXCEPTIONS, SystemZookeeperError, ZookeeperError
 from kazoo.protocol.serialization import GetData
 
+EXCEPTIONS.default_factory = lambda: SystemZookeeperError  # kazoo's raises, which leaves the request without an answer
 SET_WATCHES_BYTES_MAX: Final = 128 << 10  # as ZooKeeper's own client
 _HEADER: Final = struct.Struct(">i?i")  # of each operation and each result: type, whether it is the end, error
 _ERROR: Final = struct.Struct(">i")
@@ -37,12 +38,14 @@ class MultiRead:
         encoded = (path.encode() for path in self.paths)
         return b"".join(operation + _ERROR.pack(len(path)) + path + b"\0" for path in encoded) + end
 
-    @staticmethod
-    def deserialize(data: bytes, offset: int) -> list[tuple[bytes, Any] | ZookeeperError]:
+    def deserialize(self, data: bytes, offset: int) -> list[tuple[bytes, Any] | ZookeeperError]:
+        """Raises ValueError, struct.error."""
         results: list[tuple[bytes, Any] | ZookeeperError] = []
         while True:
             kind, is_end, _ = _HEADER.unpack_from(data, offset)
             offset += _HEADER.size
+            if is_end and len(results) != len(self.paths):
+                raise ValueError(f"{len(results)} results of {len(self.paths)} reads")
             if is_end:
                 return results
             if kind == _ERROR_TYPE:

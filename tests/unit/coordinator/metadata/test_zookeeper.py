@@ -7,13 +7,25 @@ import contextlib
 import struct
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import ClassVar
 
 import pytest
 from kazoo.exceptions import BadVersionError, NoAuthError, RolledBackError, RuntimeInconsistency
 from kazoo.protocol.serialization import stat_struct
 
-from rota.coordinator.metadata.store import BadNode, BadVersion, Check, Create, Delete, NodeExists, Set, StoreFailed
+from rota.coordinator.metadata.store import (
+    BadNode,
+    BadVersion,
+    Check,
+    Create,
+    Delete,
+    NodeExists,
+    OutcomeUnknown,
+    Set,
+    StoreFailed,
+    Watch,
+)
 from rota.coordinator.metadata.zookeeper import ZooKeeperStore, _check, _refuse, parse_connect
 
 
@@ -88,11 +100,16 @@ class ScriptedZooKeeper:
     NODE = struct.pack(">i", -1) + STAT
     ANSWERS: ClassVar = {3: STAT, 4: NODE, 22: b"\0\0\0\4\0\0\0\0\0" + NODE + struct.pack(">i?i", -1, True, -1)}
 
-    def __init__(self, *, knows_multi_read: bool = True) -> None:
-        self._knows_multi_read = knows_multi_read
+    def __init__(self, *, knows_multi_read: bool = True, answers: Mapping[int, bytes] | None = None) -> None:
+        self._knows_multi_read, self.answers = knows_multi_read, {**self.ANSWERS, **(answers or {})}
+        self.error = 0
 
     async def __aenter__(self) -> str:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return self.address
+
+    @property
+    def address(self) -> str:
         return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def __aexit__(self, *_: object) -> None:
@@ -111,7 +128,7 @@ class ScriptedZooKeeper:
                 if kind == 22 and not self._knows_multi_read:
                     send(struct.pack(">iqi", xid, 1, -6))
                     return
-                send(struct.pack(">iqi", xid, 1, 0) + self.ANSWERS.get(kind, b""))
+                send(struct.pack(">iqi", xid, 1, self.error) + self.answers.get(kind, b""))
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:
@@ -133,6 +150,48 @@ async def test_a_node_without_data_is_empty() -> None:
         for watch in (None, lambda _: None):
             ((data, stat),) = await store.get_many(["/a"], watch)
             assert (data, stat.changed) == (b"", 2)
+        await store.close()
+
+
+MULTI_READ, MULTI = 22, 14
+END = struct.pack(">i?i", -1, True, -1)
+
+
+@pytest.mark.parametrize("watch", [None, lambda _: None])
+@pytest.mark.parametrize(
+    "answer", [b"", END, b"\0\0\0\4\0\0\0\0\0\0\0\0\1", b"\xff\xff\xff\xff\0\0\0\0\7\0\0\0\7" + END]
+)
+async def test_who_reads_gets_an_error_for_an_answer_that_cannot_be_read(answer: bytes, watch: Watch | None) -> None:
+    """S13."""
+    server = ScriptedZooKeeper()
+    async with server as address, asyncio.timeout(10):
+        store = await ZooKeeperStore(address, session_timeout_ms=4_000).open()
+        server.answers[MULTI_READ] = answer
+        with pytest.raises(StoreFailed, match="cannot be read|SystemZookeeperError"):
+            await store.get_many(["/a"], watch)
+        server.answers[MULTI_READ] = server.ANSWERS[MULTI_READ]
+        assert [data for data, _ in await store.get_many(["/a"], watch)] == [b""]
+        await store.close()
+
+
+async def test_an_error_that_is_not_known_is_the_answer() -> None:
+    """S13. To a read and to a change."""
+    server = ScriptedZooKeeper()
+    async with server as address, asyncio.timeout(10):
+        store = await ZooKeeperStore(address, session_timeout_ms=4_000).open()
+        server.error = -999
+        for call in (store.get("/a"), store.get_many(["/a"]), store.set("/a", b"")):
+            with pytest.raises(StoreFailed):
+                await call
+        await store.close()
+
+
+async def test_the_outcome_of_a_change_is_unknown_when_its_answer_cannot_be_read() -> None:
+    """S13."""
+    async with ScriptedZooKeeper(answers={MULTI: b"\0"}) as address, asyncio.timeout(10):
+        store = await ZooKeeperStore(address, session_timeout_ms=4_000).open()
+        with pytest.raises(OutcomeUnknown, match="cannot be read"):
+            await store.set("/a", b"1")
         await store.close()
 
 

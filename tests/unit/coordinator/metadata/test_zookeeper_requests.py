@@ -50,7 +50,7 @@ def test_the_answer_has_data_and_stat_or_an_error_for_each() -> None:
         b"\0\0\0\4\0\0\0\0\0\0\0\0\3abc" + stat + b"\xff\xff\xff\xff\0\xff\xff\xff\x9b\xff\xff\xff\x9b"
         b"\0\0\0\4\0\0\0\0\0\xff\xff\xff\xff" + stat + b"\xff\xff\xff\xff\1\xff\xff\xff\xff"
     )
-    first, missing, without_data = MultiRead.deserialize(answer, 4)
+    first, missing, without_data = MultiRead(["/a", "/b", "/c"], None).deserialize(answer, 4)
     assert isinstance(first, tuple)
     assert (first[0], first[1].czxid, first[1].mzxid, first[1].version) == (b"abc", 1, 2, 5)
     assert isinstance(missing, NoNodeError)
