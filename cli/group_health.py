@@ -24,7 +24,7 @@ Offset = Mapping[str, Any]  # a partition's lag as `group_details.lag_documents`
 Key = tuple[str, int]
 
 
-def may_be_stuck(offsets: Iterable[Offset]) -> bool:
+def is_possibly_stuck(offsets: Iterable[Offset]) -> bool:
     """Return whether one partition of several of a topic has as many unread records as a stuck one."""
     known = [each for each in offsets if each["lag"] is not None]
     counts = Counter(each["topic"] for each in known)

@@ -103,7 +103,7 @@ async def explain_group(session: Session) -> None:
 
 async def _known(session: Session) -> GroupReport:
     """Return what is known of the group. Raises KafkaError."""
-    from rota.cli.group_health import expires_ms, health_lag, may_be_stuck, trends
+    from rota.cli.group_health import expires_ms, health_lag, is_possibly_stuck, trends
 
     group, trend_s = session.options.group, session.options.trend
     events = await _events(session)
@@ -111,7 +111,7 @@ async def _known(session: Session) -> GroupReport:
         described = await _described(admin, group)
         expiry_ms = expires_ms(described, events, await _retention_ms(admin, described))
         offsets, rates = lag_documents(await admin.group_lag(group, with_age=True)), {}
-        if trend_s and may_be_stuck(offsets):
+        if trend_s and is_possibly_stuck(offsets):
             before, began = offsets, time.monotonic()
             await asyncio.sleep(trend_s)
             offsets = lag_documents(await admin.group_lag(group, with_age=True))

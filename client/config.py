@@ -217,7 +217,7 @@ class ProducerConfig(ClientConfig):
         ClientConfig.__post_init__(self)
         if self.acks not in ACKS:
             raise refused("acks", self.acks, "0, 1 or all")
-        if self.enable_idempotence and not self._may_be_idempotent:
+        if self.enable_idempotence and not self._is_idempotence_possible:
             given = (
                 f"acks={self.acks}, retries={self.retries}, max_in_flight={self.max_in_flight_requests_per_connection}"
             )
@@ -254,10 +254,10 @@ class ProducerConfig(ClientConfig):
 
     @property
     def is_idempotent(self) -> bool:
-        return self._may_be_idempotent if self.enable_idempotence is None else self.enable_idempotence
+        return self._is_idempotence_possible if self.enable_idempotence is None else self.enable_idempotence
 
     @property
-    def _may_be_idempotent(self) -> bool:
+    def _is_idempotence_possible(self) -> bool:
         few = self.max_in_flight_requests_per_connection <= IN_FLIGHT_IDEMPOTENT_MAX
         return self.required_acks == -1 and self.retries > 0 and few
 

@@ -208,7 +208,7 @@ class Broker:
             self.config,
             await self._open_store(),
             cluster_id=self.storage.cluster_id,
-            may_create_cluster=self.storage.was_alone,
+            is_creation_allowed=self.storage.was_alone,
             directory_id=self.storage.directory_id,
             timers=self.timers,
             now_ms=self.now_ms,
@@ -217,7 +217,9 @@ class Broker:
 
     async def _open(self) -> None:
         self.topics = self.metadata.topics
-        await self.metadata.open(was_clean=self.storage.was_clean, may_lack_records=self.storage.may_lack_records)
+        await self.metadata.open(
+            was_clean=self.storage.was_clean, has_possible_data_loss=self.storage.has_possible_data_loss
+        )
         self.storage.identify(self.topics.cluster_id)
         self.tracing = self._open_tracing()
         await self.metadata.import_journal(self.storage.store_path)

@@ -68,13 +68,13 @@ class Cluster:
         store: Store,
         *,
         cluster_id: str | None,
-        may_create_cluster: bool = True,
+        is_creation_allowed: bool = True,
         directory_id: str = "",
         timers: Timers,
         now_ms: Callable[[], int],
         wall_ms: Callable[[], int],
     ) -> None:
-        """`cluster_id` is that of the log folder; None or "" for a new one. `may_create_cluster`: see `open_cluster`.
+        """`cluster_id` is that of the log folder; None or "" for a new one. `is_creation_allowed`: see `open_cluster`.
 
         `directory_id` is that of the log folder, which is locked: an earlier registration that names it is replaced.
         """
@@ -85,7 +85,7 @@ class Cluster:
             broker_id=config.node_id,
             fresh_uuid=lambda: os.urandom(ID_BYTES),
             cluster_id=cluster_id,
-            may_create_cluster=may_create_cluster,
+            is_creation_allowed=is_creation_allowed,
             watch=self._updater.changed,
         )
         self.topics.broker_epoch = NOT_REGISTERED
@@ -103,13 +103,13 @@ class Cluster:
         self._joining: asyncio.Task[None] | None = None
         self._leaving = False
 
-    async def open(self, *, was_clean: bool, may_lack_records: bool = False) -> None:
+    async def open(self, *, was_clean: bool, has_possible_data_loss: bool = False) -> None:
         """Read the image and keep it up to date from now on. Raises StoreFailed.
 
         CM5. A broker that `may_lack_records` leaves each ISR and ELR. Raises AlreadyRegistered.
         """
         await self._updater.follow(self.topics)
-        if may_lack_records:
+        if has_possible_data_loss:
             await self._leave_isrs()
         self._store.on_session(self._session_changed)
         self.topics.on_change(self._changed)

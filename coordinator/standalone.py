@@ -36,7 +36,7 @@ class Standalone:
             self._store, broker_id=config.node_id, fresh_uuid=lambda: os.urandom(ID_BYTES), cluster_id=cluster_id
         )
 
-    async def open(self, *, was_clean: bool, may_lack_records: bool = False) -> None:
+    async def open(self, *, was_clean: bool, has_possible_data_loss: bool = False) -> None:
         """Load the topics. After a crash every partition gets a new leader epoch. Raises StoreFailed."""
         await self.topics.load()
         if not was_clean:

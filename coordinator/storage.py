@@ -69,9 +69,9 @@ class Disk:
         return self._opened.was_clean
 
     @property
-    def may_lack_records(self) -> bool:
+    def has_possible_data_loss(self) -> bool:
         """Whether records of an earlier broker of this id may be lost: the folder is new, or the machine lost power."""
-        return self._opened.may_lack_records
+        return self._opened.has_possible_data_loss
 
     def identify(self, cluster_id: str) -> None:
         """Write down that the broker belongs to this cluster, which counts on its logs as they are from now on.
@@ -150,7 +150,7 @@ class Memory:
     cluster_id: str | None = None
     directory_id = ""
     was_clean = True
-    may_lack_records = True
+    has_possible_data_loss = True
     high_watermarks: Callable[[], Mapping[TopicPartition, int]] | None = None
 
     def identify(self, cluster_id: str) -> None:

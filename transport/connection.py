@@ -290,16 +290,16 @@ class Connection(asyncio.Protocol):
 
     def _release(self) -> None:
         """Write queued requests until the socket's buffer is full or the queue is empty."""
-        while self._unsent and self._may_write and self._transport is not None:
+        while self._unsent and self._is_writable and self._transport is not None:
             parts, slot = self._unsent.popleft()
             if slot is not None:
                 slot.is_written = True
             self._transport.writelines(parts)
-        if not self._unsent and self._may_write:
+        if not self._unsent and self._is_writable:
             self._release_writers()
 
     @property
-    def _may_write(self) -> bool:
+    def _is_writable(self) -> bool:
         return not self._is_full and not self._is_held and self._loop.time() >= self._throttled_until
 
     def _release_writers(self) -> None:

@@ -30,7 +30,7 @@ from rota.client.network.cluster import Cluster
 from rota.client.offsets.offset_commit import commit
 from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-MAY_PASS = (TimedOut, Unreachable, RebalanceInProgress)
+TRANSIENT_ERRORS = (TimedOut, Unreachable, RebalanceInProgress)
 _log = logger("rota.client.consumer")
 
 
@@ -103,7 +103,7 @@ class CommitQueue:
             failure = error
             self._log_failed(group, offsets, error)
         finally:
-            self.auto.complete(now_ms(), retry=isinstance(failure, MAY_PASS))
+            self.auto.complete(now_ms(), retry=isinstance(failure, TRANSIENT_ERRORS))
 
     @staticmethod
     def log_failure(task: asyncio.Task[None]) -> None:
@@ -164,7 +164,7 @@ class CommitQueue:
             self._log_failed(group, offsets, failure)
         elif not task.cancelled():
             self.last_committed = offsets
-        self.auto.complete(now_ms(), retry=isinstance(failure, MAY_PASS))
+        self.auto.complete(now_ms(), retry=isinstance(failure, TRANSIENT_ERRORS))
         self._ended()
 
     def _log_failed(self, group: GroupMetadata, offsets: Committable, failure: BaseException) -> None:

@@ -81,7 +81,7 @@ class OffsetCommitter:
             if self.membership is not None and isinstance(self.membership.failure, FencedInstance):
                 raise self.membership.failure
             raise commit_failed(group, committable, f"it has not joined or was thrown out; state {self._state}")
-        if committable and not self._may_commit:
+        if committable and not self._is_commit_allowed:
             raise RebalanceInProgress(
                 f"offsets of group {group.group_id} for {', '.join(map(str, sorted(committable)))} were not committed: "
                 f"the member is joining (state {self._state}). Poll until it has joined, then commit again"
@@ -93,7 +93,7 @@ class OffsetCommitter:
         return "UNSUBSCRIBED" if self.membership is None else self.membership.state
 
     @property
-    def _may_commit(self) -> bool:
+    def _is_commit_allowed(self) -> bool:
         """Return False while a JoinGroup is in flight: the coordinator may have begun a new generation already, and
         would refuse a commit of the old one as that of a removed member."""
         return not self.is_subscribed or (self.group.generation_id >= 0 and self._state not in JOINING)
@@ -107,7 +107,7 @@ class OffsetCommitter:
     def commit_if_due(self, is_first: bool) -> None:
         """Begin the automatic commit if it is due. `is_first`: a poll-like call begins; while a call waits, only
         offsets that are not committed yet are committed."""
-        if self.queue.auto.is_due(now_ms()) and self._may_commit:
+        if self.queue.auto.is_due(now_ms()) and self._is_commit_allowed:
             offsets = self._delivered.done()
             if is_first or offsets != self.queue.last_committed:
                 self.queue.automatic(self.group, offsets)
@@ -140,7 +140,7 @@ class OffsetCommitter:
         await self.queue.close()
 
     async def _commit_now(self, timeout_ms: int) -> None:
-        if self._config.commits_by_itself and self._may_commit:
+        if self._config.commits_by_itself and self._is_commit_allowed:
             await self.queue.automatic_now(self.group, self.committable(), timeout_ms)
 
     @property

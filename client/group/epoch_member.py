@@ -138,7 +138,7 @@ class EpochMember(Member):
         return self.config.group_protocol == "auto"
 
     @property
-    def must_reconcile(self) -> bool:
+    def has_to_reconcile(self) -> bool:
         return self.target is not None and (self.is_new or bool(self.removed) or self.owned != self.desired.keys())
 
     def report(self) -> Report:
@@ -223,7 +223,7 @@ def _advance(m: EpochMember) -> None:
         elif m.subscription is not None:
             m.note("info", notes.JOINING, reason=m.reason)
             m.move(S.JOINING)
-    if m.state in (S.STABLE, S.REDISCOVERING) and m.must_reconcile:
+    if m.state in (S.STABLE, S.REDISCOVERING) and m.has_to_reconcile:
         m.move(S.ASSIGNING)
     is_looking_up = m.is_new and m.refresh_ticket is not None  # `on_assigned` has all of the first assignment
     is_waiting = is_looking_up or m.reported is None
@@ -393,7 +393,7 @@ def _reconcile(m: EpochMember) -> None:
         partitions = tuple(sorted(removed))
         m.note("info", notes.REVOKING, partitions=_names(partitions))
         m.run(Revoke(partitions))
-    elif m.must_reconcile:
+    elif m.has_to_reconcile:
         desired = m.desired
         added = tuple(sorted(desired.keys() - m.owned))
         m.owned, m.is_new = frozenset(desired), False
@@ -410,7 +410,7 @@ def _hook_done(m: EpochMember, event: HookDone) -> None:
     (_, hook), m.hook = m.hook, None
     m.disarm("hook")
     _drop(m, hook)
-    if m.state is S.ASSIGNING and not m.must_reconcile:
+    if m.state is S.ASSIGNING and not m.has_to_reconcile:
         m.move(S.STABLE if m.coordinator is not None else S.REDISCOVERING)
     if event.error is not None:
         m.fail(event.error)

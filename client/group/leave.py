@@ -29,12 +29,12 @@ def poll_expired(m: Member) -> None:
     if m.state in (S.DOWN, S.LEAVING, S.CLOSED):
         return
     m.note("warning", notes.POLL_EXPIRED, max_poll_interval_ms=m.config.max_poll_interval_ms)
-    if _may_leave(m):
+    if _has_to_send_leave(m):
         _send(m, POLL_REASON)
     m.out_of_group("consumer pro-actively leaving the group", keep_id=False)
 
 
-def _may_leave(m: Member) -> bool:
+def _has_to_send_leave(m: Member) -> bool:
     return not m.is_static and bool(m.member_id) and m.coordinator is not None
 
 
@@ -75,7 +75,7 @@ def proceed(m: Member) -> None:
         _give_up(m, closing)
     elif not closing.is_requested:
         closing.is_requested = True
-        if _may_leave(m):
+        if _has_to_send_leave(m):
             closing.ticket = _send(m, closing.reason)
             m.cancel_heartbeat()
             m.disarm("heartbeat", "session")

@@ -207,11 +207,11 @@ class Accumulator:
 
     def _is_blocked(self, queue: Queue, head: Batch) -> bool:
         """Return whether the batch must wait for the response to an earlier one, or for its transaction."""
-        if self.transaction is not None and not self.transaction.may_send(queue.partition):
+        if self.transaction is not None and not self.transaction.is_sendable(queue.partition):
             return True
         if self.sequences is None:
             return queue.on_wire > 0
-        return not self.sequences.may_send(queue.partition_sequences, head)
+        return not self.sequences.is_sendable(queue.partition_sequences, head)
 
     def _backs_off(self, queue: Queue, head: Batch) -> float:
         """Return the end of the batch's backoff, which is over at once if the leader has changed (KIP-951)."""

@@ -16,7 +16,7 @@ from rota.client.producer.batch import Batch, Failed, Written
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.produce import PartitionProduceResponse, ProduceRequest
 
-_MAY_BE_WRITTEN: Final = frozenset(
+_POSSIBLY_WRITTEN: Final = frozenset(
     {
         ErrorCode.UNKNOWN_SERVER_ERROR,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,  # also if the leadership was lost while the leader waited for followers
@@ -53,9 +53,9 @@ def batch_action(code: int, count: int) -> BatchAction:
             return BatchAction.GIVE_UP
 
 
-def may_be_written(code: int) -> bool:
+def is_possibly_written(code: int) -> bool:
     """Whether the records may be in the log after this error code."""
-    return ErrorCode.of(code) in _MAY_BE_WRITTEN
+    return ErrorCode.of(code) in _POSSIBLY_WRITTEN
 
 
 def written(answer: PartitionProduceResponse) -> Written:

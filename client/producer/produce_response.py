@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from rota.client.errors import AuthenticationFailed, KafkaError, TimedOut, Unreachable
 from rota.client.producer.accumulator import Accumulator
-from rota.client.producer.answers import BatchAction, batch_action, may_be_written, refusal, refused, written
+from rota.client.producer.answers import BatchAction, batch_action, is_possibly_written, refusal, refused, written
 from rota.client.producer.batch import Batch, Failed, Written
 from rota.client.producer.sequences import SequenceErrorAction
 from rota.protocol.messages.produce import PartitionProduceResponse
@@ -86,7 +86,7 @@ class ProduceResults:
     ) -> None:
         code = answer.error_code
         batch.last_error = refusal(batch, answer, broker)
-        batch.maybe_written = batch.maybe_written or may_be_written(code)
+        batch.maybe_written = batch.maybe_written or is_possibly_written(code)
         action = self._accumulator.action_after_error(batch, code)
         if action is SequenceErrorAction.GIVE_UP:
             self._fail(batch, refused(batch, answer, broker), after)

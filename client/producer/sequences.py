@@ -114,7 +114,7 @@ class Sequences:
         self.producer: ProducerId | None = None
         self.is_transactional = is_transactional
 
-    def may_send(self, sequences: PartitionSequences, batch: SequencedBatch) -> bool:
+    def is_sendable(self, sequences: PartitionSequences, batch: SequencedBatch) -> bool:
         """Whether the batch, the first that waits, may go on the wire now."""
         if self.producer is None or sequences.renumbers:
             return False

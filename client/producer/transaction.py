@@ -114,7 +114,7 @@ class TransactionMachine:
         elif partition not in self.added:
             self.pending[partition] = None
 
-    def may_send(self, partition: TopicPartition) -> bool:
+    def is_sendable(self, partition: TopicPartition) -> bool:
         """Whether batches of the partition may go on the wire."""
         return partition in self.added
 

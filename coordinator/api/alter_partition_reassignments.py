@@ -34,18 +34,26 @@ def alter_partition_reassignments(
 
 
 async def _alter(node: Node, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
-    may_change = request.allow_replication_factor_change
-    responses = await eager_tasks.gather(_topic(node, requested, may_change) for requested in request.topics)
-    return AlterPartitionReassignmentsResponse(allow_replication_factor_change=may_change, responses=tuple(responses))
+    is_replication_change_allowed = request.allow_replication_factor_change
+    responses = await eager_tasks.gather(
+        _topic(node, requested, is_replication_change_allowed) for requested in request.topics
+    )
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=is_replication_change_allowed, responses=tuple(responses)
+    )
 
 
-async def _topic(node: Node, requested: ReassignableTopic, may_change: bool) -> ReassignableTopicResponse:
-    refusals = await _reassign(node, requested, may_change)
+async def _topic(
+    node: Node, requested: ReassignableTopic, is_replication_change_allowed: bool
+) -> ReassignableTopicResponse:
+    refusals = await _reassign(node, requested, is_replication_change_allowed)
     responses = tuple(_partition(index, refusals[index]) for index in _targets(requested))
     return ReassignableTopicResponse(name=requested.name, partitions=responses)
 
 
-async def _reassign(node: Node, requested: ReassignableTopic, may_change: bool) -> Mapping[int, Refusal | None]:
+async def _reassign(
+    node: Node, requested: ReassignableTopic, is_replication_change_allowed: bool
+) -> Mapping[int, Refusal | None]:
     name, targets = requested.name, _targets(requested)
     topic = node.topics.get(name)
     if topic is None:
@@ -57,7 +65,9 @@ async def _reassign(node: Node, requested: ReassignableTopic, may_change: bool) 
         for index in targets.keys() - known.keys()
     }
     try:
-        return refusals | await ClusterRequests(node.topics).reassign(topic, known, replication_may_change=may_change)
+        return refusals | await ClusterRequests(node.topics).reassign(
+            topic, known, is_replication_change_allowed=is_replication_change_allowed
+        )
     except StoreFailed as failure:
         return refusals | dict.fromkeys(known, Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure)))
 

@@ -86,14 +86,16 @@ class ClusterRequests:
         return results
 
     async def reassign(
-        self, topic: Topic, targets: Mapping[int, Target | None], *, replication_may_change: bool = True
+        self, topic: Topic, targets: Mapping[int, Target | None], *, is_replication_change_allowed: bool = True
     ) -> dict[int, Refusal | None]:
         """Begin the reassignment of partitions of one topic, or cancel it (None); return the refusals."""
         live, results, decisions = live_brokers(self._topics), dict[int, Refusal | None](), []
 
         def change(topic: Topic, state: PartitionState) -> PartitionState | None:
             target, minimum = targets[state.index], self._topics.min_insync_replicas(topic)
-            after = reassign(topic, state, target, live, minimum, replication_may_change=replication_may_change)
+            after = reassign(
+                topic, state, target, live, minimum, is_replication_change_allowed=is_replication_change_allowed
+            )
             results[state.index] = after if isinstance(after, Refusal) else None
             return None if isinstance(after, Refusal) or after == state else after
 
@@ -169,7 +171,7 @@ def reassign(
     live: LiveBrokers,
     minimum: int = 1,
     *,
-    replication_may_change: bool,
+    is_replication_change_allowed: bool,
 ) -> PartitionState | Refusal:
     """Return the state that begins (or, without target, cancels) a reassignment, or why it is refused."""
     name = f"{topic.name}-{state.index}"
@@ -179,7 +181,7 @@ def reassign(
     if refusal is not None:
         return refusal
     current = len(reassignment.target_of(state))
-    if not replication_may_change and len(target) != current:
+    if not is_replication_change_allowed and len(target) != current:
         why = f"The replication factor is changed from {current} to {len(target)}"
         return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, why)
     return reassignment.begin(state, target, live, minimum) or _needs_unclean(name)

@@ -200,16 +200,16 @@ class ControllerService:
 
     async def _find_controller(self) -> None:
         """Read `/controller`; claim it while there is no controller or a dead one."""
-        while self._is_outdated or (self._controller is not None and self._may_claim(self._controller)):
+        while self._is_outdated or (self._controller is not None and self._is_claimable(self._controller)):
             self._is_outdated = False  # before the read: what changes during it is read again
             controller = await self._node.read(self._controller_changed)
-            if self._may_claim(controller):
+            if self._is_claimable(controller):
                 self._is_outdated = True
                 await self._node.claim(controller)
             else:
                 self._set_controller(controller)
 
-    def _may_claim(self, controller: Controller) -> bool:
+    def _is_claimable(self, controller: Controller) -> bool:
         """Whether there is no controller, or one that is dead: a broker, or an earlier life of this one."""
         if controller.is_mine or self._stopping:
             return False

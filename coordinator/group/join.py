@@ -186,7 +186,7 @@ def _add(group: ClassicGroup, event: Join, member_id: MemberId, note: str, step:
 
 def _join_known_member(group: ClassicGroup, event: Join, step: Step) -> None:
     error = group.members.check(event.member_id, event.instance_id)
-    if error is ErrorCode.UNKNOWN_MEMBER_ID and _may_have_been_lost(group, event, step):
+    if error is ErrorCode.UNKNOWN_MEMBER_ID and _is_possibly_lost(group, event, step):
         _require_member_id(group, event, step)
         return
     if error is not ErrorCode.NONE:
@@ -201,7 +201,7 @@ def _join_known_member(group: ClassicGroup, event: Join, step: Step) -> None:
         _rejoin(group, event, member, reason, step)
 
 
-def _may_have_been_lost(group: ClassicGroup, event: Join, step: Step) -> bool:
+def _is_possibly_lost(group: ClassicGroup, event: Join, step: Step) -> bool:
     """Whether the id may be of a member whose first generation the last coordinator did not live to record.
 
     librdkafka waits for seconds after UNKNOWN_MEMBER_ID, and joins at once with an id that it is given instead.

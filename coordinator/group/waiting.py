@@ -96,7 +96,7 @@ def park_sync(
     """
     if group.state is not _COMPLETING or member_id == group.members.leader:
         return False
-    member = _may_sync(group, member_id, instance_id, generation, protocol)
+    member = _member_to_sync(group, member_id, instance_id, generation, protocol)
     if member is None or member.sync is not None:
         return False
     group.members.unsynced.pop(member_id, None)
@@ -114,14 +114,14 @@ def assignment_of(
     """Return the part of a member in the generation that has its assignment; None if a step has to decide."""
     if group.state is not _STABLE:
         return None
-    member = _may_sync(group, member_id, instance_id, generation, protocol)
+    member = _member_to_sync(group, member_id, instance_id, generation, protocol)
     if member is None:
         return None
     group.members.unsynced.pop(member_id, None)
     return synced(group, member)
 
 
-def _may_sync(
+def _member_to_sync(
     group: ClassicGroup,
     member_id: MemberId,
     instance_id: InstanceId | None,

@@ -84,7 +84,7 @@ class LogDirectory:
             self._lock()
             self.cluster_id, self.directory_id = self._read_meta()
             self._was_clean = (path / CLEAN_FILE).exists()
-            self.may_lack_records = not (self._was_clean or was_written_in_this_boot(path))
+            self.has_possible_data_loss = not (self._was_clean or was_written_in_this_boot(path))
             if cluster_id is not None:
                 self.identify(cluster_id)
             self._checkpoints = Checkpoints(path, self._system)

@@ -18,13 +18,13 @@ class WrongCluster(StoreFailed):
     """The store is empty, or of another cluster."""
 
 
-async def open_cluster(store: Store, cluster_id: str, fresh_id: Callable[[], str], *, may_create_cluster: bool) -> str:
+async def open_cluster(store: Store, cluster_id: str, fresh_id: Callable[[], str], *, is_creation_allowed: bool) -> str:
     """Create the first nodes of a new store; return its cluster's id.
 
-    `cluster_id` is that of the broker's folder, "" of a new one. Without `may_create_cluster` an empty
+    `cluster_id` is that of the broker's folder, "" of a new one. Without `is_creation_allowed` an empty
     store is refused, as it has lost its data or is the wrong one. Raises WrongCluster, StoreFailed.
     """
-    if cluster_id and not may_create_cluster and await store.exists(znodes.CLUSTER_ID) is None:
+    if cluster_id and not is_creation_allowed and await store.exists(znodes.CLUSTER_ID) is None:
         raise WrongCluster(
             f"the broker's folder belongs to cluster {cluster_id}, and the metadata store is empty: correct "
             "zookeeper.connect and its chroot, or restore the store's data; a new cluster begins on empty log.dirs"

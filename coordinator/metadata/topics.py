@@ -74,14 +74,14 @@ class Topics(Image):
         broker_id: int,
         fresh_uuid: Callable[[], bytes],
         cluster_id: str | None = None,
-        may_create_cluster: bool = True,
+        is_creation_allowed: bool = True,
         watch: Watch | None = None,
     ) -> None:
         super().__init__(broker_id)
         self.store = store
-        self.cluster_id, self._may_create_cluster = (
+        self.cluster_id, self._is_creation_allowed = (
             cluster_id or "",
-            may_create_cluster,
+            is_creation_allowed,
         )  # of the folder, until `load` has read the store
         self._fresh_uuid, self._watch = fresh_uuid, watch
         if watch is None:
@@ -99,7 +99,7 @@ class Topics(Image):
             self.store,
             self.cluster_id,
             lambda: znodes.uuid_text(self._fresh_uuid()),
-            may_create_cluster=self._may_create_cluster,
+            is_creation_allowed=self._is_creation_allowed,
         )
         await self.refresh_all()
 

@@ -469,7 +469,7 @@ class Connection(asyncio.Protocol):
         request_memory, before, self._large_frame_bytes = self._owner.request_memory, self._large_frame_bytes, size
         if size:
             request_memory.hold_frame(size - before)
-            self._awaits_frame_memory = not request_memory.may_continue(self)
+            self._awaits_frame_memory = not request_memory.admit_frame(self)
             self._set_reading()
         else:
             request_memory.release_frame(before)

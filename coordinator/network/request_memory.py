@@ -54,7 +54,7 @@ class RequestMemoryPool:
     def has_waiting_replies(self) -> bool:
         return bool(self._repliers)
 
-    def may_continue(self, waiter: Waiter) -> bool:
+    def admit_frame(self, waiter: Waiter) -> bool:
         """Return whether `waiter` may read more of its large frame; if not, `waiter.admitted()` is called later.
 
         Call `done` when the frame is complete.

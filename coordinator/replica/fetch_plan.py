@@ -228,8 +228,8 @@ class FetchPlan:
         if error is not ErrorCode.NONE:
             return error
         if not partition.is_leader:
-            may_read = not (reader.is_follower or reader.leader_only)
-            return ErrorCode.NONE if may_read else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            is_allowed = not (reader.is_follower or reader.leader_only)
+            return ErrorCode.NONE if is_allowed else ErrorCode.NOT_LEADER_OR_FOLLOWER
         if not reader.is_follower:
             return ErrorCode.NONE
         is_replica = partition.state.fetch_state(reader.replica_id) is not None

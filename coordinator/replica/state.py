@@ -294,7 +294,7 @@ class ReplicaState(Generic[T]):
         if offset < self.high_watermark and is_eligible and self._pending_isr is None:
             self._pending_isr = self.isr - {replica_id}
             return [ShrinkIsr(self._pending_isr, lacking=frozenset({replica_id}))]
-        expands = replica_id not in self.isr and self._pending_isr is None and self._may_join(follower)
+        expands = replica_id not in self.isr and self._pending_isr is None and self._is_isr_candidate(follower)
         if not expands:
             return self._advance()
         self._pending_isr = self.isr | {replica_id}
@@ -336,7 +336,7 @@ class ReplicaState(Generic[T]):
             effects.append(ShrinkIsr(self._pending_isr))
         return effects
 
-    def _may_join(self, follower: FetchState) -> bool:
+    def _is_isr_candidate(self, follower: FetchState) -> bool:
         return follower.log_end_offset >= max(self.high_watermark, self.leader_epoch_start_offset)
 
     def _is_caught_up(self, follower: FetchState) -> bool:

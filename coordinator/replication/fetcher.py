@@ -176,7 +176,7 @@ class Fetcher:
         in_flight: deque[tuple[int, asyncio.Future[bytes]]] = deque()
         api_codec = connection.codec_for(FetchRequest)
         while in_flight or self._followed:
-            if self._may_send(len(in_flight)):
+            if self._has_request_to_send(len(in_flight)):
                 answer = connection.send(api_codec, self._request(), self._settings.timeout_ms / 1000)
                 answer.add_done_callback(self._response_completed)
                 in_flight.append((self._requests, answer))
@@ -184,7 +184,7 @@ class Fetcher:
                 number, answer = in_flight.popleft()
                 response: FetchResponse = connection.read(api_codec, answer.result())
                 await self._answered(connection, number, response)
-            elif not self._may_send(len(in_flight)):
+            elif not self._has_request_to_send(len(in_flight)):
                 await self._next_event()
 
     def _response_completed(self, answer: asyncio.Future[bytes]) -> None:
@@ -192,7 +192,7 @@ class Fetcher:
             answer.exception()  # later responses are not awaited when the connection is lost
         self._event.set()
 
-    def _may_send(self, in_flight: int) -> bool:
+    def _has_request_to_send(self, in_flight: int) -> bool:
         for key in self._followed.unfetchable():
             self._pause(key)
         self._hold_back()

@@ -55,7 +55,7 @@ class Denials:
             count.unwritten, count.api, count.decision = count.unwritten + 1, api, decision
             self._arm(now_ms)
             return
-        if not self._may_write(now_ms):
+        if not self._admit_event(now_ms):
             self._omitted += 1
             self._arm(now_ms)
             return
@@ -66,7 +66,7 @@ class Denials:
     def flush(self, now_ms: int) -> None:
         """Write what was counted only, within the same limit: the same denial may not come again."""
         for action, count in self._counts.items():
-            if count.unwritten and self._may_write(now_ms):
+            if count.unwritten and self._admit_event(now_ms):
                 _write(action, count.api, count.decision, count.unwritten - 1)
                 count.since_ms = now_ms
             else:
@@ -83,7 +83,7 @@ class Denials:
         self._is_armed = False
         self.flush(now_ms)
 
-    def _may_write(self, now_ms: int) -> bool:
+    def _admit_event(self, now_ms: int) -> bool:
         if now_ms - self._round_ms >= REPEAT_MS:
             self._write_omitted()
             self._round_ms, self._written = now_ms, 0

@@ -97,7 +97,7 @@ class Api:
             document["is_read_only"] = document["is_read_only"] or not is_operator
         return document
 
-    def _check_may_read(self, request: Request) -> None:
+    def _check_read_allowed(self, request: Request) -> None:
         """WB18, WB21. Raises ApiError where the records of a topic are not shown."""
         if self._site.hides_records:
             raise ApiError(403, RECORDS_HIDDEN)
@@ -105,7 +105,7 @@ class Api:
         if (
             self._login is not None
             and session is not None
-            and not self._login.may_read(session, host_of(request.scope), topic)
+            and not self._login.is_read_allowed(session, host_of(request.scope), topic)
         ):
             raise ApiError(403, f"you may not read records of {topic!r}: it needs READ on the topic")
 
@@ -113,7 +113,7 @@ class Api:
         return as_json(await self._lags.get(parameter(request, "group")))
 
     async def _records(self, request: Request) -> dict[str, Any]:
-        self._check_may_read(request)
+        self._check_read_allowed(request)
         return await api_topics.records(
             self._requests,
             parameter(request, "topic"),

@@ -142,7 +142,7 @@ class Login:
             return Role.OPERATOR
         return Role.READ_ONLY if self._allows(session, host, Operation.DESCRIBE) else Role.NONE
 
-    def may_read(self, session: Session, host: str, topic: str) -> bool:
+    def is_read_allowed(self, session: Session, host: str, topic: str) -> bool:
         """WB21. Return whether the user may see the records of a topic."""
         return self._allows(session, host, Operation.READ, ResourceType.TOPIC, topic)
 

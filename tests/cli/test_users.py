@@ -36,7 +36,7 @@ def sasl_port(secure: SecureRota) -> int:
     return secure.ports["SASL_PLAINTEXT"]
 
 
-def may_log_in(port: int, user: str, password: str, mechanism: str = "SCRAM-SHA-512") -> bool:
+def is_login_accepted(port: int, user: str, password: str, mechanism: str = "SCRAM-SHA-512") -> bool:
     async def lists() -> bool:
         settings: dict[str, Any] = {
             "bootstrap.servers": f"127.0.0.1:{port}",
@@ -60,7 +60,7 @@ def test_users_are_added_listed_and_removed(rota: Rota, sasl_port: int, tmp_path
     password.write_text("planted one\n")
     add = ("users", "add", "carol", "--password-file", str(password))
     assert rota.json(*add) == {"added": {"user": "carol", "mechanisms": BOTH}}
-    assert all(may_log_in(sasl_port, "carol", "planted one", mechanism) for mechanism in BOTH)
+    assert all(is_login_accepted(sasl_port, "carol", "planted one", mechanism) for mechanism in BOTH)
     credentials = [{"mechanism": each, "iterations": 4096} for each in BOTH]
     listed = rota.json("users", "list")["users"]
     assert {"user": "carol", "credentials": credentials} in listed
@@ -69,12 +69,12 @@ def test_users_are_added_listed_and_removed(rota: Rota, sasl_port: int, tmp_path
     only = ("--mechanism", "SCRAM-SHA-512")
     changed = rota(*add, *only, "--iterations", "8192")
     assert (changed.lines, changed.err) == (["user carol added: SCRAM-SHA-512"], "")
-    assert may_log_in(sasl_port, "carol", "planted two")
-    assert not may_log_in(sasl_port, "carol", "planted one")
-    assert may_log_in(sasl_port, "carol", "planted one", "SCRAM-SHA-256")
+    assert is_login_accepted(sasl_port, "carol", "planted two")
+    assert not is_login_accepted(sasl_port, "carol", "planted one")
+    assert is_login_accepted(sasl_port, "carol", "planted one", "SCRAM-SHA-256")
     assert rota.json("users", "remove", "carol", *only) == {"removed": {"user": "carol", "mechanisms": BOTH[1:]}}
     assert rota.json("users", "remove", "carol") == {"removed": {"user": "carol", "mechanisms": BOTH[:1]}}
-    assert not may_log_in(sasl_port, "carol", "planted one", "SCRAM-SHA-256")
+    assert not is_login_accepted(sasl_port, "carol", "planted one", "SCRAM-SHA-256")
     refused = rota.fails("users", "remove", "carol")
     assert refused.code == 1
     assert "RESOURCE_NOT_FOUND" in refused.err
@@ -95,11 +95,11 @@ def test_kafka_configs_adds_describes_and_deletes_users(rota: Rota, sasl_port: i
     assert "SCRAM-SHA-256=iterations=8192" in described
     assert "SCRAM-SHA-512=iterations=4096" in described
     assert "bob" in configs("--describe")  # of all users
-    assert may_log_in(sasl_port, "bob", "planted")
-    assert not may_log_in(sasl_port, "bob", "wrong")
+    assert is_login_accepted(sasl_port, "bob", "planted")
+    assert not is_login_accepted(sasl_port, "bob", "wrong")
     configs("--alter", *bob, "--delete-config", "SCRAM-SHA-512")
-    assert not may_log_in(sasl_port, "bob", "planted")
-    assert may_log_in(sasl_port, "bob", "planted", "SCRAM-SHA-256")
+    assert not is_login_accepted(sasl_port, "bob", "planted")
+    assert is_login_accepted(sasl_port, "bob", "planted", "SCRAM-SHA-256")
     assert "SCRAM-SHA-512" not in configs("--describe", *bob)
     again = run_java_failing(
         CONFIGS, "--bootstrap-server", rota.address, "--alter", "--entity-type", "users", *bob,

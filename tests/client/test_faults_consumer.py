@@ -274,11 +274,11 @@ async def test_calls_that_are_cancelled_lose_nothing(proxy: FaultProxy, full: st
 
 async def test_nothing_is_handed_out_while_a_callback_takes_its_time(proxy: FaultProxy, full: str, group: str) -> None:
     """A call ends only after the callback that runs inside it, whatever its time."""
-    revoking, may_go = asyncio.Event(), asyncio.Event()
+    revoking, release = asyncio.Event(), asyncio.Event()
 
     async def on_revoked(_: tuple[TopicPartition, ...]) -> None:
         revoking.set()
-        await may_go.wait()
+        await release.wait()
 
     async with member(proxy, full, group, partition_assignment_strategy=("range",)) as its:
         its.consumer.subscribe([full], on_revoked=on_revoked)
@@ -295,7 +295,7 @@ async def test_nothing_is_handed_out_while_a_callback_takes_its_time(proxy: Faul
         assert not done
         with pytest.raises(IllegalUse, match="polled already"):
             await its.consumer.getmany(1)
-        may_go.set()
+        release.set()
         await polling
         await its.until()
 

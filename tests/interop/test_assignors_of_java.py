@@ -113,9 +113,9 @@ def thrown(chance: random.Random, case: Case) -> Layout:
     """Each partition with any of those who may have it."""
     found: dict[str, set[TopicPartition]] = {member_id: set() for member_id in case.members}
     for topic, count in case.counts.items():
-        may = [member_id for member_id, entry in case.members.items() if topic in entry.topics]
-        for number in range(count if may else 0):
-            found[chance.choice(may)].add(TopicPartition(topic, number))
+        subscribers = [member_id for member_id, entry in case.members.items() if topic in entry.topics]
+        for number in range(count if subscribers else 0):
+            found[chance.choice(subscribers)].add(TopicPartition(topic, number))
     return {member_id: frozenset(mine) for member_id, mine in found.items()}
 
 

@@ -46,7 +46,7 @@ class Disk:
 
     logs: dict[str, MemoryLog]
     checkpoint: dict[str, int] = field(default_factory=dict)
-    may_lack_records: bool = False
+    has_possible_data_loss: bool = False
     lies: bool = False  # a flush syncs nothing
     has_lied: bool = False
     skew_ms: int = 0  # of the time of day
@@ -167,9 +167,9 @@ class Life:
 
     async def _start(self) -> None:
         await self.retry(self.image.load)
-        if self.disk.may_lack_records:
+        if self.disk.has_possible_data_loss:
             await self.retry(self.image.leave_isrs)
-            self.disk.may_lack_records = False
+            self.disk.has_possible_data_loss = False
         for name, state in self.image.states.items():
             if self.world.flushes:
                 self.disk.flush(name)  # as `log.directory` does when it opens a log

@@ -86,10 +86,10 @@ class ControllerTask:
                 self.life.tasks.at("fence", at_ms, self.wake)
 
     async def _find_controller(self) -> None:
-        while self.is_outdated or (self.controller is not None and self._may_claim(self.controller)):
+        while self.is_outdated or (self.controller is not None and self._is_claimable(self.controller)):
             self.is_outdated = False
             controller = await self.node.read(self._changed)
-            if self._may_claim(controller):
+            if self._is_claimable(controller):
                 self.is_outdated = True
                 await self.node.claim(controller)
                 continue
@@ -98,7 +98,7 @@ class ControllerTask:
                 self._known_epoch, self._known = controller.epoch, {}
             self.controller = controller
 
-    def _may_claim(self, controller: Controller) -> bool:
+    def _is_claimable(self, controller: Controller) -> bool:
         if controller.is_mine or self.is_stopping:
             return False
         if controller.broker_id in (None, self.life.broker_id):

@@ -184,7 +184,7 @@ class MachinesWorld:
         """What was not synced is lost, but for a torn tail."""
         disk = life.disk
         self.kill(life, is_silent=True)
-        disk.may_lack_records = True
+        disk.has_possible_data_loss = True
         for log in disk.logs.values():
             kept = self.random.choice((0, self.random.randrange(400), EVERYTHING_BYTES))
             flushed = 0 if disk.has_lied else log.log_end_offset - log.unflushed_messages

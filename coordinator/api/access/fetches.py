@@ -41,7 +41,7 @@ class AuthorizedLookup(PartitionLookup):
 
     def find(self, key: Key) -> Partition | None:
         partition = super().find(key)
-        return partition if partition is not None and self._may_read(partition.topic) else None
+        return partition if partition is not None and self._is_readable(partition.topic) else None
 
     def missing(self, key: Key) -> ErrorCode:
         """As for consumers; TOPIC_AUTHORIZATION_FAILED for a topic that the principal may not read, there or not."""
@@ -53,7 +53,7 @@ class AuthorizedLookup(PartitionLookup):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return super().missing(key)
 
-    def _may_read(self, name: str) -> bool:
+    def _is_readable(self, name: str) -> bool:
         if self._is_follower:
             return self._access.allows(Operation.CLUSTER_ACTION, CLUSTER)
         return self._access.allows(Operation.READ, TOPIC, name)

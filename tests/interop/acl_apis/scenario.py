@@ -118,13 +118,13 @@ class Session:
         self.admin.send_request(DeleteAclsRequest(filters=(DeleteAclsFilter(**selection(host_filter=CLIENT)),)), 3)
         marker = creation(TOPICS, f"marker-{self._grants}", CREATE)
         self.admin.send_request(CreateAclsRequest(creations=(*creations, marker)), 3)
-        until(lambda: self._shows(marker.resource_name) and self._may_create(marker.resource_name), "the ACLs")
+        until(lambda: self._shows(marker.resource_name) and self._is_create_allowed(marker.resource_name), "the ACLs")
 
     def _shows(self, name: str) -> bool:
         """Whether the broker has the ACL of a name."""
         return bool(self.admin.send_request(DescribeAclsRequest(**selection(resource_name_filter=name)), 3).resources)
 
-    def _may_create(self, name: str) -> bool:
+    def _is_create_allowed(self, name: str) -> bool:
         """Whether the controller, which decides about new topics, lets the client create this one."""
         topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
         request = CreateTopicsRequest(topics=(topic,), timeout_ms=10_000, validate_only=True)

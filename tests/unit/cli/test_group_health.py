@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rota.cli.group_health import expires_ms, health_lag, may_be_stuck, trends
+from rota.cli.group_health import expires_ms, health_lag, is_possibly_stuck, trends
 from rota.client import GroupDescription
 from rota.coordinator.observe.finding import DEFAULTS
 from rota.coordinator.observe.health import findings
@@ -38,7 +38,7 @@ def group(state: str = "Empty", protocol_type: str = "consumer") -> GroupDescrip
     ],
 )
 def test_cl15_a_second_look_is_for_a_partition_that_may_be_stuck(offsets: list[dict[str, Any]], expected: bool) -> None:
-    assert may_be_stuck(offsets) is expected
+    assert is_possibly_stuck(offsets) is expected
 
 
 def test_cl15_a_trend_is_known_where_both_looks_know_the_lag() -> None:

@@ -147,7 +147,7 @@ async def test_a_broker_that_lost_power_gives_up_its_claims_before_it_registers(
         now_ms=lambda: 0,
         wall_ms=lambda: 0,
     )
-    await again.open(was_clean=False, may_lack_records=True)
+    await again.open(was_clean=False, has_possible_data_loss=True)
     state = again.topics.partition("t", 0)
     assert state is not None
     assert state.isr == (1,)

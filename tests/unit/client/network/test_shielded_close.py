@@ -20,10 +20,10 @@ async def test_its_failure_is_raised() -> None:
 
 @pytest.mark.parametrize("turns", range(4))
 async def test_a_cancelled_caller_waits_for_the_shielded_work(turns: int) -> None:
-    may_end, done = asyncio.Event(), list[str]()
+    release, done = asyncio.Event(), list[str]()
 
     async def work() -> None:
-        await may_end.wait()
+        await release.wait()
         done.append("done")
 
     waiting = asyncio.ensure_future(run_shielded(work(), "work"))
@@ -34,17 +34,17 @@ async def test_a_cancelled_caller_waits_for_the_shielded_work(turns: int) -> Non
     for _ in range(5):
         await asyncio.sleep(0)
     assert not waiting.done()
-    may_end.set()
+    release.set()
     await asyncio.wait({waiting})
     assert waiting.cancelled()
     assert done == ["done"]
 
 
 async def test_a_caller_cancelled_twice_leaves_the_work_running() -> None:
-    may_end, ended = asyncio.Event(), asyncio.Event()
+    release, ended = asyncio.Event(), asyncio.Event()
 
     async def work() -> None:
-        await may_end.wait()
+        await release.wait()
         ended.set()
 
     waiting = asyncio.ensure_future(run_shielded(work(), "work"))
@@ -55,6 +55,6 @@ async def test_a_caller_cancelled_twice_leaves_the_work_running() -> None:
     await asyncio.wait({waiting})
     assert waiting.cancelled()
     assert not ended.is_set()
-    may_end.set()
+    release.set()
     async with asyncio.timeout(5):
         await ended.wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.client.producer.kit import answer, batch
 
-from rota.client.producer.answers import BatchAction, batch_action, may_be_written, refusal, refused, written
+from rota.client.producer.answers import BatchAction, batch_action, is_possibly_written, refusal, refused, written
 from rota.client.producer.batch import Written
 from rota.protocol.errors import ErrorCode
 
@@ -41,8 +41,8 @@ def test_a_duplicate_has_no_offset() -> None:
 
 
 def test_error_codes_after_which_the_batch_may_be_written() -> None:
-    assert may_be_written(ErrorCode.REQUEST_TIMED_OUT)
-    assert not may_be_written(ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert is_possibly_written(ErrorCode.REQUEST_TIMED_OUT)
+    assert not is_possibly_written(ErrorCode.NOT_ENOUGH_REPLICAS)
 
 
 def test_a_refusal_names_partition_broker_and_the_message_of_the_broker() -> None:

@@ -89,11 +89,11 @@ async def test_looking_up_a_new_topic_never_creates_another_again() -> None:
         await eventually(lambda: len(metadata_requests(leader)) >= before + 6)
         leader.error = 0
         await sending
-        may_create = {True: set[str](), False: set[str]()}
+        requested_topics = {True: set[str](), False: set[str]()}
         for request in metadata_requests(leader)[before:]:
-            may_create[request.allow_auto_topic_creation] |= names(request)
-        assert may_create[True] == {"new"}
-        assert "old" in may_create[False]
+            requested_topics[request.allow_auto_topic_creation] |= names(request)
+        assert requested_topics[True] == {"new"}
+        assert "old" in requested_topics[False]
         assert set(producer._cluster.metadata.topics) == {"old", "new"}, "the answers are put together"
 
 

@@ -20,14 +20,14 @@ def begun(epoch: int = 0) -> tuple[Sequences, PartitionSequences]:
 def numbered(sequences: Sequences, partition_sequences: PartitionSequences, *counts: int) -> list:
     made = [batch(*[b"x"] * count) for count in counts]
     for one in made:
-        assert sequences.may_send(partition_sequences, one)
+        assert sequences.is_sendable(partition_sequences, one)
         sequences.number(partition_sequences, one)
         partition_sequences.known = True  # as if the broker had something of it already
     return made
 
 
 def test_nothing_is_sent_without_an_identity() -> None:
-    assert not Sequences().may_send(PartitionSequences(), batch(b"1"))
+    assert not Sequences().is_sendable(PartitionSequences(), batch(b"1"))
 
 
 def test_sequences_have_no_gap() -> None:
@@ -39,26 +39,26 @@ def test_sequences_have_no_gap() -> None:
 def test_a_broker_remembers_five() -> None:
     sequences, partition_sequences = begun()
     numbered(sequences, partition_sequences, *[1] * NUMBERED_MAX)
-    assert not sequences.may_send(partition_sequences, batch(b"1"))
+    assert not sequences.is_sendable(partition_sequences, batch(b"1"))
 
 
 def test_until_the_broker_has_one_the_next_one_waits() -> None:
     sequences, partition_sequences = begun()
     first, second = batch(b"1"), batch(b"2")
     sequences.number(partition_sequences, first)
-    assert not sequences.may_send(partition_sequences, second)
+    assert not sequences.is_sendable(partition_sequences, second)
     sequences.delivered(partition_sequences, first)
     sequences.number(partition_sequences, second)
-    assert sequences.may_send(partition_sequences, batch(b"3"))
+    assert sequences.is_sendable(partition_sequences, batch(b"3"))
 
 
 def test_only_the_first_incomplete_batch_is_sent() -> None:
     sequences, partition_sequences = begun()
     first, second = numbered(sequences, partition_sequences, 1, 1)
-    assert sequences.may_send(partition_sequences, first)
-    assert not sequences.may_send(partition_sequences, second)
+    assert sequences.is_sendable(partition_sequences, first)
+    assert not sequences.is_sendable(partition_sequences, second)
     sequences.delivered(partition_sequences, first)
-    assert sequences.may_send(partition_sequences, second)
+    assert sequences.is_sendable(partition_sequences, second)
 
 
 def test_out_of_order_behind_another_one_waits() -> None:
@@ -74,10 +74,10 @@ def test_the_first_one_refused_begins_a_new_epoch(code: ErrorCode) -> None:
     first, second, third = numbered(sequences, partition_sequences, 2, 3, 1)
     sequences.delivered(partition_sequences, first)
     assert sequences.action_after_error(partition_sequences, second, code) is SequenceErrorAction.RENUMBER
-    assert not sequences.may_send(partition_sequences, second)  # the third is on the wire
+    assert not sequences.is_sendable(partition_sequences, second)  # the third is on the wire
     sequences.resolve_gaps(partition_sequences)
     assert [(one.producer, one.sequence) for one in (second, third)] == [((7, 1), 0), ((7, 1), 3)]
-    assert sequences.may_send(partition_sequences, second)
+    assert sequences.is_sendable(partition_sequences, second)
 
 
 def test_unknown_producer_id_for_a_batch_that_may_be_written_fails_it() -> None:
@@ -97,10 +97,10 @@ def test_after_an_ambiguous_batch_no_new_batch_is_sent_until_it_is_resolved() ->
     sequences, partition_sequences = begun()
     first, second = numbered(sequences, partition_sequences, 1, 1)
     sequences.given_up(partition_sequences, first, maybe_written=True)
-    assert not sequences.may_send(partition_sequences, batch(b"new"))
+    assert not sequences.is_sendable(partition_sequences, batch(b"new"))
     sequences.delivered(partition_sequences, second)  # so the first one was written too
     sequences.resolve_gaps(partition_sequences)
-    assert sequences.may_send(partition_sequences, batch(b"new"))
+    assert sequences.is_sendable(partition_sequences, batch(b"new"))
     assert sequences.producer == (7, 0)
 
 
@@ -131,7 +131,7 @@ def test_another_partition_moves_to_the_new_epoch_when_it_is_done() -> None:
     (under_way,) = numbered(sequences, other, 2)
     sequences.action_after_error(one, refused, OUT_OF_ORDER)
     sequences.resolve_gaps(one)
-    assert not sequences.may_send(other, batch(b"new"))
+    assert not sequences.is_sendable(other, batch(b"new"))
     assert under_way.producer == (7, 0)
     sequences.delivered(other, under_way)
     assert numbered(sequences, other, 1)[0].producer == (7, 1)
@@ -155,7 +155,7 @@ def test_when_the_epochs_are_used_up_a_new_identity_is_needed() -> None:
     sequences.action_after_error(partition_sequences, refused, OUT_OF_ORDER)
     sequences.resolve_gaps(partition_sequences)
     assert sequences.producer is None
-    assert not sequences.may_send(partition_sequences, refused)
+    assert not sequences.is_sendable(partition_sequences, refused)
     sequences.producer = (8, 0)
     sequences.resolve_gaps(partition_sequences)
     assert (refused.producer, refused.sequence) == ((8, 0), 0)

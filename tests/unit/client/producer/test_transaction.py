@@ -77,11 +77,11 @@ def test_version_1_holds_batches_until_their_partition_is_added() -> None:
     machine = opened(1)
     machine.send(P0)
     machine.send(P1)
-    assert not machine.may_send(P0)
+    assert not machine.is_sendable(P0)
     assert list(machine.pending) == [P0, P1]
     machine.partitions_added((P0,))
-    assert machine.may_send(P0)
-    assert not machine.may_send(P1)
+    assert machine.is_sendable(P0)
+    assert not machine.is_sendable(P1)
     assert list(machine.pending) == [P1]
     machine.send(P0)
     assert list(machine.pending) == [P1], "a partition is added once"
@@ -89,9 +89,9 @@ def test_version_1_holds_batches_until_their_partition_is_added() -> None:
 
 def test_version_2_sends_at_once() -> None:
     machine = opened(2)
-    assert not machine.may_send(P0)
+    assert not machine.is_sendable(P0)
     machine.send(P0)
-    assert machine.may_send(P0)
+    assert machine.is_sendable(P0)
     assert not machine.pending
     assert machine.is_begun_at_coordinator
 
@@ -102,7 +102,7 @@ def test_the_next_transaction_has_no_partitions() -> None:
     machine.aborting()
     machine.ended((7, 1))
     machine.begin()
-    assert not machine.may_send(P0)
+    assert not machine.is_sendable(P0)
     assert not machine.is_begun_at_coordinator
 
 
@@ -255,7 +255,7 @@ def test_in_every_order_of_calls_a_failed_transaction_is_never_committed(version
                 assert not is_commit_sent, "a commit that was sent is followed by an abort"
                 assert not is_fenced
         assert (machine.state is TransactionState.FAILED) == is_fenced
-        assert all(not machine.may_send(partition) for partition in machine.pending)
+        assert all(not machine.is_sendable(partition) for partition in machine.pending)
 
 
 def apply(machine: TransactionMachine, move: str) -> None:

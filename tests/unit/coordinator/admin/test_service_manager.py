@@ -123,10 +123,10 @@ class SlowBroker:
     console_url = ""
 
     def __init__(self, systemd: Systemd) -> None:
-        self.systemd, self.may_listen, self.seen_by_stop = systemd, asyncio.Event(), list[list[str]]()
+        self.systemd, self.release, self.seen_by_stop = systemd, asyncio.Event(), list[list[str]]()
 
     async def start(self) -> tuple[str, int]:
-        await self.may_listen.wait()
+        await self.release.wait()
         return "::1", 9092
 
     async def stop(self) -> None:
@@ -145,7 +145,7 @@ async def test_ready_after_listening_and_stopping_before_the_connections_close(
     if stops_early:
         os.kill(os.getpid(), signal.SIGTERM)
         await asyncio.to_thread(systemd.wait_for, "STOPPING=1")
-    broker.may_listen.set()
+    broker.release.set()
     if not stops_early:
         assert await asyncio.to_thread(systemd.receive) == ["READY=1", "STATUS=Listening on [::1]:9092"]
         os.kill(os.getpid(), signal.SIGTERM)

@@ -104,7 +104,7 @@ async def test_a_reassignment_is_cancelled(cluster: Members) -> None:
 )
 async def test_wrong_targets_are_refused(cluster: Members, target: tuple[int, ...], expected: ErrorCode | None) -> None:
     topic = await cluster.create("t", (1, 2))
-    (refusal,) = (await cluster[1].requests.reassign(topic, {0: target}, replication_may_change=False)).values()
+    (refusal,) = (await cluster[1].requests.reassign(topic, {0: target}, is_replication_change_allowed=False)).values()
     assert code(refusal) is expected
 
 

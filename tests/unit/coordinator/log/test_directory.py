@@ -817,23 +817,23 @@ def test_a_crash_of_the_machine_is_distinguished_from_a_crash_of_the_process(
     monkeypatch.setattr(boot, "BOOT_ID", tmp_path / "boot_id")
     (tmp_path / "boot_id").write_text("one")
     directory = opened(tmp_path / "data")
-    assert directory.may_lack_records, "an earlier broker of this id may have had another disk"
+    assert directory.has_possible_data_loss, "an earlier broker of this id may have had another disk"
     fill(directory.open_log("t", 0, CONFIG), 5)
     directory.abandon()
     killed = opened(tmp_path / "data")
-    assert not killed.may_lack_records, "what a killed process has written is still there"
+    assert not killed.has_possible_data_loss, "what a killed process has written is still there"
     killed.abandon()
     (tmp_path / "boot_id").write_text("two")
     for _ in range(2):  # also when it crashes before the cluster knows
         restarted = LogDirectory(tmp_path / "data", node_id=1)
-        assert restarted.may_lack_records
+        assert restarted.has_possible_data_loss
         restarted.abandon()
     restarted = LogDirectory(tmp_path / "data", node_id=1)
     restarted.identify("c")
     restarted.close()
     (tmp_path / "boot_id").write_text("three")
     stopped = opened(tmp_path / "data")
-    assert not stopped.may_lack_records, "a stop in order has flushed everything"
+    assert not stopped.has_possible_data_loss, "a stop in order has flushed everything"
     stopped.abandon()
 
 
@@ -879,13 +879,13 @@ def test_a_start_that_ends_before_the_cluster_is_known_leaves_the_folder_as_clea
     (tmp_path / "boot_id").write_text("two")
     for _ in range(2):
         waiting = LogDirectory(tmp_path / "data", node_id=1)
-        assert (waiting.was_clean, waiting.may_lack_records) == (True, False)
+        assert (waiting.was_clean, waiting.has_possible_data_loss) == (True, False)
         waiting.abandon()
     started = LogDirectory(tmp_path / "data", node_id=1)
     started.identify("c")
     started.abandon()
     crashed = LogDirectory(tmp_path / "data", node_id=1)
-    assert (crashed.was_clean, crashed.may_lack_records) == (False, False), "it ran in this boot"
+    assert (crashed.was_clean, crashed.has_possible_data_loss) == (False, False), "it ran in this boot"
     crashed.abandon()
 
 
@@ -903,10 +903,10 @@ def test_a_start_that_fails_later_closes_the_folder_in_order_if_it_was_closed_so
     failing.undo_open()
     (tmp_path / "boot_id").write_text("two")
     again = opened(tmp_path / "data")
-    assert (again.was_clean, again.may_lack_records) == (True, False)
+    assert (again.was_clean, again.has_possible_data_loss) == (True, False)
     again.abandon()
     (tmp_path / "boot_id").write_text("three")
     lacking = opened(tmp_path / "data")
-    assert lacking.may_lack_records
+    assert lacking.has_possible_data_loss
     lacking.undo_open()
     assert not opened(tmp_path / "data").was_clean

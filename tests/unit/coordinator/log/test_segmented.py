@@ -269,12 +269,12 @@ class FailsLate(FaultyFiles):
 
     def __init__(self) -> None:
         super().__init__()
-        self.has_begun, self.may_fail = threading.Event(), threading.Event()
+        self.has_begun, self.release_sync = threading.Event(), threading.Event()
 
     def fsync(self, fd: int) -> None:
         if not self.has_begun.is_set():
             self.has_begun.set()
-            self.may_fail.wait()
+            self.release_sync.wait()
             raise OSError(errno.EIO, "injected")
         super().fsync(fd)
 
@@ -285,12 +285,12 @@ def test_no_flush_succeeds_beside_one_that_fails(tmp_path: Path) -> None:
     log = DiskLog.open(tmp_path / "t-0", CONFIG, files=OpenFiles(system=system))
     fill(log, 2)
     first, second = log.begin_flush(), log.begin_flush()
-    log._syncing = cast("Any", WatchedLock(system.may_fail))
+    log._syncing = cast("Any", WatchedLock(system.release_sync))
     with ThreadPoolExecutor(2) as threads:
         fails = threads.submit(first.run)
         system.has_begun.wait()
         waits = threads.submit(second.run)
-        waits.add_done_callback(lambda _: system.may_fail.set())
+        waits.add_done_callback(lambda _: system.release_sync.set())
         assert isinstance(fails.exception(), StorageFailed)
         assert isinstance(waits.exception(), StorageFailed)
 

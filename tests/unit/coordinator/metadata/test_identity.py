@@ -15,24 +15,24 @@ from rota.coordinator.metadata.store import Store
 from rota.coordinator.metadata.topics import Topics
 
 
-def opened(store: Store, cluster_id: str, *, may_create_cluster: bool) -> str:
-    return run_eagerly(open_cluster(store, cluster_id, lambda: "fresh", may_create_cluster=may_create_cluster))
+def opened(store: Store, cluster_id: str, *, is_creation_allowed: bool) -> str:
+    return run_eagerly(open_cluster(store, cluster_id, lambda: "fresh", is_creation_allowed=is_creation_allowed))
 
 
 @pytest.mark.parametrize(
-    ("of_folder", "may_create_cluster", "made"), [("", False, "fresh"), ("", True, "fresh"), ("a", True, "a")]
+    ("of_folder", "is_creation_allowed", "made"), [("", False, "fresh"), ("", True, "fresh"), ("a", True, "a")]
 )
-def test_an_empty_store_is_a_new_cluster(of_folder: str, may_create_cluster: bool, made: str) -> None:
+def test_an_empty_store_is_a_new_cluster(of_folder: str, is_creation_allowed: bool, made: str) -> None:
     store = EmbeddedStore()
-    assert opened(store, of_folder, may_create_cluster=may_create_cluster) == made
-    assert opened(store, "another", may_create_cluster=may_create_cluster) == made
+    assert opened(store, of_folder, is_creation_allowed=is_creation_allowed) == made
+    assert opened(store, "another", is_creation_allowed=is_creation_allowed) == made
     run_eagerly(confirm_cluster(store, made))
 
 
 def test_a_folder_of_a_cluster_makes_no_new_cluster_of_an_empty_store() -> None:
     store = EmbeddedStore()
     with pytest.raises(WrongCluster, match=r"belongs to cluster a, .* correct zookeeper.connect"):
-        opened(store, "a", may_create_cluster=False)
+        opened(store, "a", is_creation_allowed=False)
     assert run_eagerly(store.children("/")) == []
 
 

@@ -24,13 +24,13 @@ def test_below_the_limit_every_frame_is_read() -> None:
     request_memory = RequestMemoryPool(100)
     for waiter in (Waiter(), Waiter()):
         request_memory.hold(50)
-        assert request_memory.may_continue(waiter)
+        assert request_memory.admit_frame(waiter)
 
 
 def test_above_the_limit_one_frame_is_read_and_the_others_in_order() -> None:
     request_memory, first, second, third = RequestMemoryPool(100), Waiter(), Waiter(), Waiter()
     request_memory.hold(150)
-    assert [request_memory.may_continue(waiter) for waiter in (first, second, third, first)] == [
+    assert [request_memory.admit_frame(waiter) for waiter in (first, second, third, first)] == [
         True,
         False,
         False,
@@ -38,7 +38,7 @@ def test_above_the_limit_one_frame_is_read_and_the_others_in_order() -> None:
     ]
     request_memory.done(first)
     assert (second.rooms, third.rooms) == (1, 0)
-    assert request_memory.may_continue(second)
+    assert request_memory.admit_frame(second)
     request_memory.done(second)
     assert third.rooms == 1
 
@@ -46,7 +46,7 @@ def test_above_the_limit_one_frame_is_read_and_the_others_in_order() -> None:
 def test_waiters_are_admitted_when_memory_is_released() -> None:
     request_memory, first, second, third = RequestMemoryPool(100), Waiter(), Waiter(), Waiter()
     request_memory.hold(150)
-    assert [request_memory.may_continue(waiter) for waiter in (first, second, third)] == [True, False, False]
+    assert [request_memory.admit_frame(waiter) for waiter in (first, second, third)] == [True, False, False]
     request_memory.release(49)
     assert (second.rooms, third.rooms) == (0, 0)
     request_memory.release(1)
@@ -56,7 +56,7 @@ def test_waiters_are_admitted_when_memory_is_released() -> None:
 def test_a_closed_waiter_is_removed_from_the_queue() -> None:
     request_memory, first, closed, stays = RequestMemoryPool(100), Waiter(), Waiter(), Waiter()
     request_memory.hold(150)
-    assert [request_memory.may_continue(waiter) for waiter in (first, closed, stays)] == [True, False, False]
+    assert [request_memory.admit_frame(waiter) for waiter in (first, closed, stays)] == [True, False, False]
     request_memory.done(closed)
     request_memory.done(first)
     assert (closed.rooms, stays.rooms) == (0, 1)
@@ -87,7 +87,7 @@ def test_unfinished_frames_have_half_and_leave_the_other_half_to_replies() -> No
     memory, first, second = RequestMemoryPool(100), Waiter(), Waiter()
     memory.hold_frame(51)
     assert memory.has_reply_room
-    assert [memory.may_continue(waiter) for waiter in (first, second)] == [True, False]
+    assert [memory.admit_frame(waiter) for waiter in (first, second)] == [True, False]
     memory.hold(51)
     assert not memory.has_reply_room
     memory.release(51)
@@ -126,7 +126,7 @@ def test_every_frame_gets_in_and_above_the_limit_only_one_at_a_time(sizes: list[
         frame.left, frame.here = frame.left - part, frame.here + part
         request_memory.hold(part)
         if frame.left:
-            frame.waits = not request_memory.may_continue(frame)
+            frame.waits = not request_memory.admit_frame(frame)
             assert not (above and not frame.waits) or request_memory._receiver is frame
         else:
             frames.remove(frame)
