@@ -167,7 +167,7 @@ async def test_who_reads_gets_an_error_for_an_answer_that_cannot_be_read(answer:
     async with server as address, asyncio.timeout(10):
         store = await ZooKeeperStore(address, session_timeout_ms=4_000).open()
         server.answers[MULTI_READ] = answer
-        with pytest.raises(StoreFailed, match="cannot be read|SystemZookeeperError"):
+        with pytest.raises(StoreFailed, match=r"cannot be read|SystemZookeeperError"):
             await store.get_many(["/a"], watch)
         server.answers[MULTI_READ] = server.ANSWERS[MULTI_READ]
         assert [data for data, _ in await store.get_many(["/a"], watch)] == [b""]
