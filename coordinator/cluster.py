@@ -328,6 +328,7 @@ class Cluster:
             await self._updater.refresh_brokers()  # who is missing in the image afterwards has been fenced already
         log.info("Registered", broker=broker_id, epoch=epoch)
         self.topics.apply_registration(epoch)
+        self._controller.registered()
 
     def _changed(self, change: Change) -> None:
         """Follow the registrations of all brokers; without its own this broker leads nothing: it was taken for dead."""

@@ -2,7 +2,7 @@
 
 Laws
     CT3  A broker that is not the controller any more decides nothing: it looks at `/controller` again after each change
-         of it and after each failure of the store, and before it acts.
+         of it and after each failure of the store, and before it acts. One that is not registered claims nothing.
     CT4  A change of the brokers or topics is decided on soon after the image has it; what fails, for whatever reason,
          is decided again.
 
@@ -43,6 +43,7 @@ from rota.coordinator.metadata.changes import (
     ResourceConfigChanged,
     TopicCreated,
 )
+from rota.coordinator.metadata.image import NOT_REGISTERED
 from rota.coordinator.metadata.repeated_warning import RepeatedWarning
 from rota.coordinator.metadata.store import Delete, SessionState, StoreError, StoreFailed, WatchEvent
 from rota.coordinator.metadata.topic import PartitionState, Topic
@@ -119,6 +120,10 @@ class ControllerService:
     def begin_shutdown(self) -> None:
         """From now on elect this broker only for partitions that no other can lead, and not as the controller."""
         self._stopping = True
+
+    def registered(self) -> None:
+        """This broker is registered, and competes for being the controller from now on."""
+        self._wake.set()
 
     def broker_died(self, broker_id: int, epoch: int) -> None:
         """The failure detector has found a broker dead, in the registration of that epoch.
@@ -210,8 +215,11 @@ class ControllerService:
                 self._set_controller(controller)
 
     def _is_claimable(self, controller: Controller) -> bool:
-        """Whether there is no controller, or one that is dead: a broker, or an earlier life of this one."""
-        if controller.is_mine or self._stopping:
+        """Whether there is no controller, or one that is dead: a broker, or an earlier life of this one.
+
+        A broker that is not registered could decide nothing; another one may have its id.
+        """
+        if controller.is_mine or self._stopping or self._topics.broker_epoch == NOT_REGISTERED:
             return False
         if controller.broker_id in (None, self._topics.broker_id):
             return True

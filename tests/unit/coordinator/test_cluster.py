@@ -13,7 +13,9 @@ from rota.coordinator.metadata.changes import Change, PartitionsChanged
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.image import NOT_REGISTERED
 from rota.coordinator.metadata.registration import Registration, register
+from rota.coordinator.metadata.shared_tree import SharedTree
 from rota.coordinator.metadata.topic import Topic
+from rota.coordinator.metadata.tree_session import TreeSession
 from rota.coordinator.scheduling.clock import Clock
 from rota.coordinator.scheduling.timers import Timers
 
@@ -151,3 +153,36 @@ async def test_a_broker_that_lost_power_gives_up_its_claims_before_it_registers(
     state = again.topics.partition("t", 0)
     assert state is not None
     assert state.isr == (1,)
+
+
+class SlowSession(TreeSession):
+    """The answer to a creation comes after the watches that it fires, as ZooKeeper's."""
+
+    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False) -> str:
+        created = await super().create(path, data, ephemeral=ephemeral, sequential=sequential)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        return created
+
+
+async def test_a_broker_that_registers_again_competes_for_the_controller() -> None:
+    """CT3, CT4. Its image has the registration before it knows that this is its own."""
+    clock, tree = Clock(), SharedTree()
+    timers, store = Timers(clock.now_ms), SlowSession(tree)
+    member = Cluster(
+        BrokerConfig({"node.id": "1"}),
+        store,
+        cluster_id=None,
+        timers=timers,
+        now_ms=clock.now_ms,
+        wall_ms=clock.wall_ms,
+    )
+    await member.open(was_clean=True)
+    await member.join(HERE, 0)
+    before = member.topics.broker_epoch
+    await store.expire()
+    await until(lambda: member.topics.broker_epoch > before)
+    await until(lambda: member._controller.is_controller)
+    await member.close()
+    timers.stop()
+    await tree.close()

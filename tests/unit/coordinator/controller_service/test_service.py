@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
-from tests.unit.coordinator.controller_service.members import Members, until
+from tests.unit.coordinator.controller_service.members import Member, Members, until
 
 from rota.coordinator.controller.fencing import HOLD_MS
 from rota.coordinator.controller_service.service import PARTITIONS_PER_SLICE, RETRY_MS
 from rota.coordinator.controller_service.state_writer import ATTEMPTS_MAX
 from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata.image import NOT_REGISTERED
 from rota.coordinator.metadata.store import BadVersion, Op, Set
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
@@ -151,6 +152,21 @@ class TestOwnership:
         again = await cluster.start(1)
         assert again.service.is_controller
         await cluster[1].kill()
+
+    async def test_a_broker_that_is_not_registered_takes_the_place_of_no_other(self, cluster: Members) -> None:
+        """CT3. Another broker has its id meanwhile; the two would take the place of each other without end."""
+        fenced = Member(cluster, 1)
+        await fenced.updater.follow(fenced.topics)
+        fenced.topics.broker_epoch = NOT_REGISTERED
+        await fenced.service.start()
+        await cluster.wait_until_applied()
+        assert (cluster.controllers(), fenced.service.is_controller) == ([1], False)
+        assert cluster.shared.tree.nodes[znodes.CONTROLLER_EPOCH].data == b"1"
+        await cluster[1].kill()
+        await cluster[2].kill()
+        await cluster.wait_until_applied()
+        assert cluster.controllers() == [3]
+        await fenced.kill()
 
     async def test_a_controller_that_stops_leaves_at_once(self, cluster: Members) -> None:
         await cluster[1].service.stop()
