@@ -57,13 +57,13 @@ class Standalone:
     leader_throttle = None  # there is no follower
 
     def host(self, partitions: Partitions) -> None:
-        """Nothing is replicated."""
+        """Do nothing: a broker alone replicates nothing."""
 
     def storage_changed(self, partition: Partition) -> None:
-        """Nothing is replicated."""
+        """Do nothing: a broker alone replicates nothing."""
 
     def reconfigure(self) -> None:
-        """Nothing is replicated."""
+        """Do nothing: a broker alone replicates nothing."""
 
     async def hand_over(self, name: str, index: int, *, lost_records: bool = False) -> None:
         """There is no other broker to hand over to."""

@@ -43,7 +43,7 @@ M = TypeVar("M", StickyUserData, CooperativeStickyUserData)
 
 
 def encode_sticky(user_data: StickyUserData, version: int = 1) -> bytes:
-    """In the format of Java's StickyAssignor."""
+    """Encode in the format of Java's StickyAssignor."""
     return codec(StickyUserData, version).encode(user_data)
 
 
@@ -54,7 +54,7 @@ def decode_sticky(raw: bytes) -> StickyUserData | None:
 
 
 def encode_cooperative(generation: int) -> bytes:
-    """In the format of Java's CooperativeStickyAssignor."""
+    """Encode in the format of Java's CooperativeStickyAssignor."""
     return codec(CooperativeStickyUserData, 0).encode(CooperativeStickyUserData(generation=generation))
 
 

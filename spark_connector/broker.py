@@ -56,7 +56,7 @@ class DriverClient:
         return self._run(self._present_partitions(topics))
 
     def existing(self, partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
-        """Those of the partitions that exist. Raises TimedOut, Unreachable."""
+        """Return those of the partitions that exist. Raises TimedOut, Unreachable."""
         return self.present_partitions(TopicSelection(assigned=tuple(sorted(partitions))))
 
     def require(self, topics: TopicSelection) -> None:

@@ -38,7 +38,7 @@ class OffsetSource(Protocol):
 
 
 def starting_offsets(options: ReadOptions, partitions: Partitions, source: OffsetSource) -> Offsets:
-    """Where each partition starts. Raises OptionError, DataLost, KafkaError."""
+    """Return where each partition starts. Raises OptionError, DataLost, KafkaError."""
     bound, lossy = options.starting, not options.fail_on_data_loss
     if bound.from_group:
         return clamp_to_log(_group_offsets(options, partitions, source), partitions, source, lossy=lossy)
@@ -61,7 +61,7 @@ def is_reproducible(options: ReadOptions) -> bool:
 
 
 def ending_offsets(options: ReadOptions, partitions: Partitions, source: OffsetSource, start: Offsets) -> Offsets:
-    """Where each partition ends. Waits while the end of a log is below `start`. Raises OptionError, DataLost,
+    """Return where each partition ends. Waits while the end of a log is below `start`. Raises OptionError, DataLost,
     KafkaError."""
     bound = options.ending
     if bound.has_time:

@@ -298,7 +298,7 @@ def _topic_selection(raw: _RawOptions) -> TopicSelection:
 def _offset_bound(
     raw: _RawOptions, names: tuple[str, str, str], default: str, *, streaming: bool = False
 ) -> OffsetBound:
-    """From the first of the three options that is given: a time for all partitions, times by partition, offsets."""
+    """Read the first of the three options that is given: a time for all partitions, times by partition, offsets."""
     by_time, by_times, by_offsets = names
     if (text := raw.text(by_time)) is not None:
         return OffsetBound(by_time, time_ms=_time_ms(by_time, text))

@@ -74,7 +74,7 @@ class RotaStreamWriter(Shipped, DataSourceStreamArrowWriter):
         self._options, self._schema = options, schema
 
     def begin(self) -> None:
-        """Before the tasks of a micro-batch, on the driver. Raises KafkaError."""
+        """Prepare a micro-batch on the driver, before its tasks. Raises KafkaError."""
         if self._options.transactions is not None:
             begin(settings_of(self._options), self._options.transactions)
 

@@ -60,7 +60,7 @@ class RotaStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailable
         self._batch_at_s: float | None = None  # when the last micro-batch with records was planned
 
     def initialOffset(self) -> JsonTree:  # Spark's name
-        """Where a new query starts. Spark calls it several times and gets the same offsets."""
+        """Return where a new query starts. Spark calls it several times and gets the same offsets."""
         if self._initial is None:
             partitions = self._client.partitions(self._options.topics)
             self._initial = starting_offsets(self._options, partitions, self._client)

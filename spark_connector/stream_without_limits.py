@@ -35,7 +35,7 @@ class RotaUnlimitedStreamReader(RotaStreamReader):
         self._first_ends: Offsets | None = None  # the start `latest`
 
     def initialOffset(self) -> JsonTree:  # Spark's name
-        """Where a new query starts."""
+        """Return where a new query starts."""
         if self._initial is None and self._options.starting.offset == LATEST:
             self._initial = self._first_ends = self._first_ends or self._log_ends({})
             self._is_first_batch = True

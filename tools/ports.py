@@ -26,7 +26,7 @@ def free_port() -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """So many free ports in a row. Raises OSError when there are none."""
+    """Return consecutive free ports. Raises OSError when there are none."""
     end = _end()
     with _counter().open("a+") as counter:
         fcntl.flock(counter, fcntl.LOCK_EX)

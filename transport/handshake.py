@@ -1,4 +1,4 @@
-"""From an address to a connection that may be used: resolve, connect, ask ApiVersions (KIP-511).
+"""Opens a connection to an address: resolve, connect, send ApiVersions (KIP-511).
 
 Laws
     Every address of a host name is tried in turn, each for socket_connection_setup_timeout_ms (KIP-302).

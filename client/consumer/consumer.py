@@ -89,7 +89,7 @@ class Consumer:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Self:
-        """From Kafka's dotted names: `{"bootstrap.servers": …, "group.id": …}`. Raises ConfigError."""
+        """Create it from Kafka's dotted names: `{"bootstrap.servers": …, "group.id": …}`. Raises ConfigError."""
         return cls(ConsumerConfig.from_properties(properties))
 
     # start and end

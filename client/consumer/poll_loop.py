@@ -88,7 +88,7 @@ class PollLoop:
             raise
 
     async def _wait(self) -> None:
-        """Until there may be something to take, or something is due."""
+        """Wait until there may be records to take, or something is due."""
         loop, next_ms = asyncio.get_running_loop(), self._committer.queue.auto.next_ms
         at = max(next_ms / 1000, loop.time() + IDLE_COMMIT_S)
         timer = loop.call_at(at, self.notice) if next_ms != NEVER else None

@@ -65,7 +65,7 @@ class Positions:
         return found
 
     def find(self, partition: TopicPartition) -> Position | None:
-        """As `of`; None when it is not assigned."""
+        """Return the same as `of`, or None when it is not assigned."""
         return self._all.get(partition)
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
@@ -93,13 +93,13 @@ class Positions:
             position.paused = False
 
     def fetchable(self) -> Iterator[tuple[TopicPartition, Position]]:
-        """Those that can be fetched: not paused, and with an offset."""
+        """The partitions that can be fetched: not paused, and with an offset."""
         for partition, position in self._all.items():
             if position.offset is not None and not position.paused:
                 yield partition, position
 
     def without_offset(self) -> tuple[TopicPartition, ...]:
-        """Those whose position has to be found before they can be fetched."""
+        """The partitions whose position has to be found before they can be fetched."""
         return tuple(partition for partition, position in self._all.items() if position.offset is None)
 
     def consumed(self) -> Mapping[TopicPartition, OffsetAndMetadata]:

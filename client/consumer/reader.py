@@ -96,7 +96,7 @@ class PartitionReader:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Self:
-        """From Kafka's dotted names. Raises ConfigError."""
+        """Create it from Kafka's dotted names. Raises ConfigError."""
         return cls(ClientConfig.from_properties(properties))
 
     async def __aenter__(self) -> Self:

@@ -45,7 +45,7 @@ class RebalanceHooks:
         return self._task is not None and self._task is asyncio.current_task()
 
     async def before_rejoin(self) -> None:
-        """Before JoinGroup: the automatic commit."""
+        """Do the automatic commit before JoinGroup."""
         await self._committer.commit_before_rejoin()
 
     async def revoked(self, partitions: Partitions) -> None:

@@ -55,7 +55,7 @@ class UserPositions:
             raise TimedOut(f"the position of {partition} was not found within {timeout_ms} ms") from late
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """As `Consumer.lag`."""
+        """Return the lag, see `Consumer.lag`."""
         offset, position = self._known(partition), self._positions.of(partition)
         reads_committed = self._config.isolation_level == "read_committed"
         end = position.last_stable_offset if reads_committed else position.high_watermark

@@ -15,7 +15,7 @@ class Hooks(Protocol):
     """The hooks that a consumer implements. All run inside `Membership.poll` or `Membership.close`."""
 
     async def before_rejoin(self) -> None:
-        """Before JoinGroup and before anything is revoked: do the automatic commit. Must not raise."""
+        """Do the automatic commit, before JoinGroup and before a revocation. Must not raise."""
 
     async def revoked(self, partitions: Partitions) -> None:
         """The partitions are still assigned and about to be revoked (on_revoked)."""

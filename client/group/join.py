@@ -26,7 +26,7 @@ MS_MAX = (1 << 31) - 1
 
 
 def begin(m: Member) -> None:
-    """From DOWN, or from a generation that ends: run the hooks of the revocation one by one, then join."""
+    """Leave DOWN, or a generation that ends: run the hooks of the revocation one by one, then join."""
     must_join = m.state in (S.DOWN, S.REVOKING) or (m.state in (S.STABLE, S.REDISCOVERING) and m.rejoin)
     if m.subscription is None or not must_join:
         return
@@ -190,7 +190,7 @@ def _removed_from_group(m: Member, code: ErrorCode) -> None:
 
 
 def _again(m: Member, *, at_once: bool = False) -> None:
-    """Back to JOINING, from where `proceed` goes on."""
+    """Return to JOINING, where `proceed` continues."""
     if m.state is S.SYNCING:
         m.move(S.JOINING)
     m.elected = None

@@ -1,4 +1,4 @@
-"""From a client's settings to the `Security` of its connections, once per client: files are read, passwords tried."""
+"""Creates the `Security` of a client's connections from its settings, once: it reads files and tries passwords."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Producer:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Self:
-        """From Kafka's dotted names. Raises ConfigError."""
+        """Create it from Kafka's dotted names. Raises ConfigError."""
         return cls(ProducerConfig.from_properties(properties))
 
     async def start(self) -> Self:

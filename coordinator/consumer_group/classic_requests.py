@@ -95,7 +95,7 @@ def check_join(group: ConsumerGroup, event: Join, config: GroupConfig) -> Joinin
 
 
 def _refused(error: ErrorCode) -> Joined:
-    """As in Kafka a refusal by a consumer group names no member."""
+    """Refuse as Kafka does: a refusal by a consumer group names no member."""
     return Joined(member_id=NO_MEMBER, error=error)
 
 
@@ -232,7 +232,7 @@ def _known(group: ConsumerGroup, event: Sync | Heartbeat) -> Member | ErrorCode:
 
 
 def _note_fencing(group: ConsumerGroup, event: Sync | Heartbeat, error: ErrorCode, operation: str, step: Step) -> None:
-    """As of a classic group: count a request of a fenced instance."""
+    """Count a request of a fenced instance, as a classic group does."""
     if error is ErrorCode.FENCED_INSTANCE_ID:
         member = EventMember(member_id=event.member_id, instance_id=event.instance_id)
         refused_requests.refused(group, refused_requests.note_of(error), member, operation, error, step)

@@ -44,7 +44,7 @@ class ClassicMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """Nothing changes a member: `replace` makes another. `regex` is empty without one."""
+    """An immutable member: `replace` makes another. `regex` is empty without one."""
 
     member_id: str
     instance_id: str | None = None

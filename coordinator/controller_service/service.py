@@ -118,7 +118,7 @@ class ControllerService:
         self._controller = None
 
     def begin_shutdown(self) -> None:
-        """From now on elect this broker only for partitions that no other can lead, and not as the controller."""
+        """Elect this broker from now on only for partitions that no other can lead, and not as the controller."""
         self._stopping = True
 
     def registered(self) -> None:

@@ -160,7 +160,7 @@ def _raise_if_fenced(refused: StoreError, fence: Check | None) -> None:
 
 
 def portions(decisions: Iterable[Decision]) -> Iterator[list[Decision]]:
-    """As many as fit into one commit with a check for each topic, in order."""
+    """Return as many as fit into one commit with a check for each topic, in order."""
     portion, topic_ids = list[Decision](), set[bytes]()
     for decision in decisions:
         topic_ids.add(decision.topic.topic_id)

@@ -134,7 +134,7 @@ class OffsetRecords:
 
     @property
     def value(self) -> list[bytes]:
-        """As of every record: None would be a tombstone."""
+        """The value of the record; every record has this field, where None means a tombstone."""
         return self.values
 
 

@@ -234,7 +234,7 @@ class Compaction:
         return batch if len(kept) == len(records) else rewrite_batch(header, kept)
 
     def _filter_marker(self, header: BatchHeader, batch: bytes, aborted: TransactionIndex) -> bytes:
-        """As `_filter` for a control batch. Adds to `aborted` the transaction that it has aborted, if it stays."""
+        """Filter a control batch, see `_filter`. Add the transaction that it aborts to `aborted`, if it stays."""
         is_needed, transaction = self._cleaned.marker_ends(header)
         if transaction is not None:
             aborted.append(transaction)

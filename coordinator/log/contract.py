@@ -159,7 +159,7 @@ class Log(Protocol):
         """
 
     def append_trusted(self, batches: bytes | memoryview, *, leader_epoch: int, now_ms: int) -> Appended:
-        """As `append` for batches that the broker itself has just built: no checks beyond their header."""
+        """Append batches that the broker itself has just built, see `append`: it checks only their header."""
 
     def append_marker(
         self,
@@ -183,7 +183,7 @@ class Log(Protocol):
         """
 
     def append_encoded(self, records: bytes, count: int, *, leader_epoch: int, now_ms: int) -> int:
-        """As `append_pairs`, of records that are encoded as `encode_pairs` does it. Returns the log end offset."""
+        """Append records that `encode_pairs` has encoded, see `append_pairs`. Returns the log end offset."""
 
     def append_as_follower(self, batches: bytes | memoryview, *, leader_epoch: int) -> Appended | None:
         """Append batches of the leader's log, with their offsets, epochs and timestamps.
@@ -230,7 +230,7 @@ class Log(Protocol):
         """(epoch, end offset) of the largest epoch <= leader_epoch, for truncation; (-1, -1) when unknown."""
 
     def delete_before(self, offset: int) -> int:
-        """As `begin_delete_before`; the log start is on the medium when this returns it. Raises StorageFailed, too."""
+        """Move the log start, see `begin_delete_before`, and return it once it is durable. Raises StorageFailed."""
 
     def begin_delete_before(self, offset: int) -> Callable[[], None] | None:
         """DeleteRecords: move the log start up to `offset`, at once. Raises OffsetOutOfRange, StorageFailed.
@@ -251,7 +251,7 @@ class Log(Protocol):
         """`begin_truncate`, the call that it returns, and `finish_truncate` in one. Raises StorageFailed."""
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """As `truncate`, with `begin_truncate_fully_and_start_at`."""
+        """Truncate, see `truncate`, with `begin_truncate_fully_and_start_at`."""
 
     def begin_truncate(self, offset: int) -> Callable[[], None] | None:
         """Begin to remove all records from `offset` on, as a follower does. Raises StorageFailed.
@@ -341,7 +341,7 @@ class Log(Protocol):
         """The flush of everything appended so far; `rolled`: of all but the active segment. Raises StorageFailed."""
 
     def flush(self) -> None:
-        """Everything appended so far is on the medium when this returns. Raises StorageFailed."""
+        """Write everything that is appended so far to the medium. Raises StorageFailed."""
 
     def close(self) -> None:
         """Flush and release. A closed log may be opened again. Raises StorageFailed, always so after a failure."""

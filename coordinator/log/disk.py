@@ -59,10 +59,10 @@ class Owner(Protocol):
         """`log.truncation`, which had begun, was cancelled: the log keeps its records and its offsets."""
 
     def closed(self, log: DiskLog) -> None:
-        """In order, with everything on the medium."""
+        """The log was closed in order, with everything on the medium."""
 
     def destroyed(self, log: DiskLog) -> None:
-        """Its folder has to go. Raises OSError."""
+        """The log is destroyed: remove its folder. Raises OSError."""
 
 
 class DiskLog(SegmentedLog):
@@ -208,7 +208,7 @@ def _recover_segments(folder: Folder, segments: list[Segment], epochs: LeaderEpo
 
 
 def _drop(folder: Folder, segments: list[Segment], first: int) -> int:
-    """Nothing after damage can be trusted to follow what is left."""
+    """Remove what is after the damage: it cannot be trusted to follow the rest."""
     dropped = segments[first:]
     del segments[first:]
     for segment in reversed(dropped):
@@ -228,7 +228,7 @@ def _start_at(folder: Folder, segments: list[Segment], offset: int, config: LogC
 
 
 def _learned_epochs(segments: list[Segment]) -> LeaderEpochs:
-    """From the headers of all batches, because the file with the epochs is missing or damaged."""
+    """Read the epochs from the headers of all batches, because their file is missing or damaged."""
     epochs = LeaderEpochs()
     with suppress(CorruptBatch):  # of a damaged log no more is known
         for segment in segments:

@@ -99,7 +99,7 @@ class FileSystem:
         return os.pread(fd, count, position)
 
     def pread_cached(self, fd: int, count: int, position: int) -> bytes | None:
-        """As `pread`; None where that would wait for the disk.
+        """Read, see `pread`; None where that would wait for the disk.
 
         A read of few bytes is one call, which the kernel ends where a page is not in its cache. A read of many bytes
         is probed first: into memory that has to be cleared and copied it would take longer.

@@ -30,7 +30,7 @@ class BadIndex(ValueError):
 
 
 class OffsetIndex:
-    """From an offset to a position at or before its batch."""
+    """Maps an offset to a position at or before its batch."""
 
     __slots__ = ("_offsets", "_positions", "base_offset")
 
@@ -97,7 +97,7 @@ class OffsetIndex:
 
 
 class TimeIndex:
-    """From a timestamp (ms) to an offset at or before the first record that is as new."""
+    """Maps a timestamp (ms) to an offset at or before the first record that is as new."""
 
     __slots__ = ("_offsets", "_timestamps", "base_offset")
 

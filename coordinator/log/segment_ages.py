@@ -46,7 +46,7 @@ class SegmentAges:
             self._error = error
 
     def finish(self) -> None:
-        """Nothing is kept, and no failure counts, if segments were removed or cut meanwhile."""
+        """Keep no result and count no failure if segments were removed or cut meanwhile."""
         if not self._is_current():
             return
         for segment, largest in self._found:

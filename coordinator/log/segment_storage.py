@@ -36,7 +36,7 @@ class SegmentStorage(Protocol):
         """An empty segment that does not count until `swap`."""
 
     def prepare_swap(self, staged: Segment) -> None:
-        """From now on a start completes the swap: `staged` is sealed and synced. `discard` still takes it back."""
+        """Let a start complete the swap from now on: `staged` is sealed and synced. `discard` can still undo it."""
 
     def swap(self, old: list[Segment], staged: Segment) -> None:
         """`staged` takes the place of the old ones, whose first has the same base offset.
@@ -122,7 +122,7 @@ class MemorySegmentStorage:
 
 
 class NoSync:
-    """Nothing to do."""
+    """A sync that has nothing to do."""
 
     __slots__ = ()
 

@@ -135,7 +135,7 @@ class SegmentedLog:
 
     @property
     def recovery_point(self) -> int:
-        """Everything before this offset is on the medium."""
+        """The offset up to which everything is on the medium."""
         return self._recovery_point
 
     @property

@@ -36,7 +36,7 @@ class Snapshots(Protocol):
     """The producer states of one log by the offset they go up to. Methods raise StorageFailed."""
 
     def offsets(self) -> list[int]:
-        """In ascending order."""
+        """Return the offsets in ascending order."""
 
     def load(self, offset: int) -> bytes: ...
 

@@ -126,7 +126,7 @@ class MemoryStore:
 
 
 class MemorySync:
-    """Nothing can fail."""
+    """A sync of a store in memory, which cannot fail."""
 
     __slots__ = ("_size_bytes", "_store", "_truncations")
 
@@ -262,7 +262,7 @@ class FileStore:
             self.close()
 
     def reader(self) -> Store:
-        """By the path: a reader of a file that was removed meanwhile raises StorageFailed."""
+        """Open the file by its path: a reader of a file that was removed meanwhile raises StorageFailed."""
         return FileStore(self.path, OpenFiles(1, self._files.system), self.size_bytes)
 
     def read_again(self) -> None:

@@ -386,7 +386,7 @@ class Swim:
                 self._notify_suspect(member)
 
     def _refutation_ms(self, member: Member) -> int:
-        """Until when a suspect may refute: longer while the refutations of this node itself do not arrive."""
+        """Return the deadline for a suspect's refutation: later while this node's own refutations do not arrive."""
         refutation_possible_ms = self._stale_claim_ms + LOST_PINGS * DEAD_PING_INTERVALS * self.settings.interval_ms
         return max(member.refutation_ms(self.health.factor), refutation_possible_ms)
 

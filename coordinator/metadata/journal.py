@@ -134,7 +134,7 @@ class Journal:
         self._sync_name()
 
     def _sync_name(self) -> None:
-        """Until the folder is synced a crash may bring back the old file, and lose what is appended to the new one."""
+        """Sync the folder: before that a crash may restore the old file, and lose what is appended to the new one."""
         try:
             _sync_folder(self._path.parent)
         except OSError as error:

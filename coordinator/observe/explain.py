@@ -112,7 +112,7 @@ def _assignment(rebalance: Rebalance) -> str:
 
 
 def _reconciliation(rebalance: Rebalance) -> Iterable[str]:
-    """Who had to revoke partitions, and how long that took; a time is that from the answer which takes them away."""
+    """Say which members had to revoke partitions, and how long after the response that takes them away."""
     slowest = rebalance.waited_for[0] if rebalance.waited_for else None
     if rebalance.reconciliation_ms != NONE:
         took = f"All members had their partitions after {seconds(rebalance.reconciliation_ms)}"

@@ -174,7 +174,7 @@ def _never_stable(facts: Facts) -> Iterator[Finding]:
 
 
 def _blocked(rebalance: Rebalance) -> str:
-    """Who keeps partitions that others wait for, in a group of the consumer protocol."""
+    """Name the members that keep partitions for which others wait, in a group of the consumer protocol."""
     is_blocked = rebalance.outcome == Outcome.UNDER_WAY and rebalance.assignment_ms != NONE and rebalance.waited_for
     return f"; {members_named(rebalance.waited_for)} did not give up partitions yet" if is_blocked else ""
 

@@ -119,4 +119,4 @@ def _written_at_once(name: str, base: Any) -> Any:
 
 
 LOGGER_LEVELS: Final = LoggerLevels()
-"""Of this process, as structlog's configuration is."""
+"""The levels of this process, as global as structlog's configuration."""

@@ -78,7 +78,7 @@ class LoopWatch:
         self._logged, self._unlogged = now, 0
 
     def _watch(self) -> None:
-        """In the thread."""
+        """Run in the thread: watch the loop."""
         while not self._stopping.wait(STALL_SECONDS / 2):
             if time.monotonic() - self._noted > STALL_SECONDS and not self._seen:
                 frame = sys._current_frames().get(self._loop_thread)

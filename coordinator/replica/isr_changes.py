@@ -106,5 +106,5 @@ class IsrChanges:
 
 
 def _ordered(partition: Partition, isr: frozenset[int]) -> tuple[int, ...]:
-    """In the order of the replicas, as Kafka writes it."""
+    """Return the ISR in the order of the replicas, as Kafka writes it."""
     return tuple(replica for replica in partition.state.replicas if replica in isr)

@@ -150,7 +150,7 @@ class Timers:
         self._heap.postpone(key, by_ms)
 
     def stop(self) -> None:
-        """Nothing is called any more, whatever is set from now on."""
+        """Cancel all timers, and ignore those that are set from now on."""
         self._stopped = True
         if self._handle is not None:
             self._handle.cancel()

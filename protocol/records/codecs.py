@@ -85,7 +85,7 @@ def _decompress_into(into: Callable[[Buffer, bytearray], int], codec: Codec, dat
 
 
 def _lz4_write(data: Buffer, level: int | None) -> bytes:
-    """With independent blocks: the Java client refuses linked blocks."""
+    """Compress with independent blocks: the Java client refuses linked blocks."""
     import cramjam
 
     stream = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)

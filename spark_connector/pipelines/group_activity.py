@@ -200,7 +200,7 @@ def _write(rows: DataFrame, job: Job, table: str, number: int) -> None:
 
 
 def parse_arguments(arguments: Sequence[str]) -> Job:
-    """From the command line."""
+    """Run from the command line."""
     parser = common_parser("group_activity", (__doc__ or "").partition("\n")[0], "the folder or URL for the tables")
     parser.add_argument("--window", default="1 minute", help="the length of a window (%(default)s)")
     parser.add_argument(

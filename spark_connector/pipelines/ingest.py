@@ -301,7 +301,7 @@ def _day(time: Column) -> Column:
 
 
 def parse_arguments(arguments: Sequence[str]) -> Job:
-    """From the command line."""
+    """Run from the command line."""
     parser = common_parser("ingest", (__doc__ or "").partition("\n")[0], "the folder or URL for the tables")
     parser.add_argument("--topics", required=True, help="topics, separated by commas")
     parser.add_argument("--value-format", default="json", choices=FORMATS, help="(%(default)s)")

@@ -167,7 +167,7 @@ def _vega() -> Any:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """From the command line."""
+    """Run from the command line."""
     parser = argparse.ArgumentParser(prog="report", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("output", help="the --output of the job")
     parser.add_argument("file", type=Path, help="the file to write: NAME.html, or NAME.svg")

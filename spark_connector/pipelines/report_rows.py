@@ -82,7 +82,7 @@ def rebalances(rows: Rows, members: Rows, events: Rows = ()) -> list[Row]:
 
 
 def _reasons(events: Rows) -> dict[tuple[str, int], str]:
-    """Of each generation: why the rebalances before it started, those that were interrupted by others as well."""
+    """Return for each generation why the rebalances before it started, interrupted rebalances included."""
     found: dict[tuple[str, int], str] = {}
     started: dict[str, dict[str, None]] = {}
     for event in sorted(events, key=_event_order):

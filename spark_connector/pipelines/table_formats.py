@@ -24,16 +24,16 @@ class Table(Protocol):
     """A table that micro-batches are added to."""
 
     def prepare(self, spark: SparkSession) -> None:
-        """Before the query starts. Raises OptionError."""
+        """Check the tables before the query starts. Raises OptionError."""
 
     def restart(self, spark: SparkSession, number: int) -> None:
-        """Before the first micro-batch of a run, which an earlier run may have written."""
+        """Prepare the first micro-batch of a run, which an earlier run may have written."""
 
     def append(self, rows: DataFrame, number: int) -> None:
         """Add the rows of a micro-batch. They have the column of its number."""
 
     def maintain(self, spark: SparkSession, number: int, compact_after: int, keep_days: int) -> None:
-        """After a micro-batch: compaction and expiry."""
+        """Compact and expire after a micro-batch."""
 
 
 class ParquetTable:
@@ -58,7 +58,7 @@ class ParquetTable:
         rows.write.mode("append").partitionBy(self._day, BATCH).parquet(self._location)
 
     def maintain(self, spark: SparkSession, number: int, compact_after: int, keep_days: int) -> None:
-        """As maintenance.py."""
+        """Compact and expire, see maintenance.py."""
         maintain(spark, self._files, number, compact_after, keep_days)
 
 

@@ -30,7 +30,7 @@ Decode = Callable[[DataFrame], DataFrame]
 
 
 def json_schema(text: str) -> StructType:
-    """From DDL (`id long, name string`) or Spark's JSON. Needs a session. Raises OptionError."""
+    """Parse DDL (`id long, name string`) or Spark's JSON. It needs a session. Raises OptionError."""
     try:
         is_json = text.lstrip().startswith("{")
         schema = StructType.fromJson(json.loads(text)) if is_json else StructType.fromDDL(text)

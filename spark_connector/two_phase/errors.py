@@ -8,7 +8,7 @@ SHOWN_MAX = 5
 
 
 class PreparedTransactionLost(RuntimeError):
-    """Before the decision a transaction of the micro-batch is not open any more. Nothing of the batch is visible."""
+    """A transaction of the micro-batch was no longer open before the decision. Nothing of the batch is visible."""
 
     def __init__(self, query: str, batch: int, ids: Sequence[str]) -> None:
         super().__init__(
@@ -20,7 +20,7 @@ class PreparedTransactionLost(RuntimeError):
 
 
 class DecidedTransactionLost(RuntimeError):
-    """After the decision the broker aborted a transaction by its timeout: a part of the micro-batch is missing."""
+    """The broker aborted a transaction by its timeout after the decision: a part of the micro-batch is missing."""
 
     def __init__(self, query: str, batch: int, topic: str, ids: Sequence[str], committed: int) -> None:
         super().__init__(

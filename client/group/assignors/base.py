@@ -47,7 +47,7 @@ class Assignor(Protocol):
 
     @property
     def name(self) -> str:
-        """As it stands in JoinGroup: members choose a name that all of them have."""
+        """The name in JoinGroup: members choose a name that all of them have."""
 
     @property
     def supports(self) -> frozenset[RebalanceProtocol]:

@@ -1,4 +1,4 @@
-"""From the setting `partition_assignment_strategy` to assignors, and to the rebalance protocol. Pure.
+"""Resolves the setting `partition_assignment_strategy` to assignors and a rebalance protocol. Pure.
 
 Laws
     A consumer uses the highest rebalance protocol that all its assignors support, as Java's does: cooperative only when
