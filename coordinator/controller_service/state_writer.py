@@ -22,7 +22,7 @@ import structlog
 
 from rota.coordinator.controller.decisions import Decision
 from rota.coordinator.metadata import commits, eager_tasks, topic_nodes, znodes
-from rota.coordinator.metadata.store import BadVersion, Check, Delete, NoNode, Op, Set, StoreError
+from rota.coordinator.metadata.store import BadNode, BadVersion, Check, Delete, NoNode, Op, Set, StoreError, StoreFailed
 from rota.coordinator.metadata.topic import PartitionState, Topic
 from rota.coordinator.metadata.topics import Topics
 
@@ -69,7 +69,7 @@ class StateWriter:
         first = next(portions(decision for decision in decisions if not decision.changes_replicas), [])
         try:
             await self._topics.store.commit([fence, *deletes, *self._ops(first)])
-        except (BadVersion, NoNode) as refused:
+        except (BadVersion, NoNode, BadNode) as refused:
             _raise_if_fenced(refused, fence)
             for delete in deletes:
                 await self._delete(delete, fence)
@@ -95,12 +95,19 @@ class StateWriter:
                 _raise_if_fenced(refused, fence)
                 decisions = await self._decide_again(decisions, decide)
                 continue
+            except BadNode as refused:
+                if len(decisions) == 1:
+                    raise StoreFailed(str(refused)) from refused
+                break
             await self._apply(decisions)
             return len(decisions)
         return await self._write_halves(decisions, decide, fence)
 
     async def _write_halves(self, decisions: Sequence[Decision], decide: Decide, fence: Check | None) -> int:
-        """SW2. Each half gets all attempts; a single decision has had them, and is not written."""
+        """SW2. Each half gets all attempts, or was too large with the other one.
+
+        A single decision has had all attempts, and is not written.
+        """
         if len(decisions) == 1:
             partition = {"topic": decisions[0].topic.name, "partition": decisions[0].before.index}
             log.warning("Partition state not written", **partition, reason=f"changed {ATTEMPTS_MAX} times by others")
@@ -155,7 +162,7 @@ class StateWriter:
 
 
 def _raise_if_fenced(refused: StoreError, fence: Check | None) -> None:
-    if fence is not None and refused.path == fence.path:
+    if fence is not None and refused.path == fence.path and not isinstance(refused, BadNode):
         raise Fenced from refused
 
 

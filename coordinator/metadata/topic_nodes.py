@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from rota.coordinator.metadata import commits, znodes
-from rota.coordinator.metadata.store import Check, Create, Delete, Op, Set
+from rota.coordinator.metadata.store import NODE_BYTES_MAX, BadNode, Check, Create, Delete, Op, Set
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
 INCOMPLETE = b""
@@ -26,12 +26,14 @@ OTHER_OPS = 4  # of a creation: the configs, the topic's node and its children
 
 
 def creation(topic: Topic, taken_over: int | None = None) -> Iterator[list[Op]]:
-    """Yield the commits that create a topic: one, or several of which the last one makes it visible.
+    """Yield the commits that create a topic: one, or several of which the last one makes it visible. Raises BadNode.
 
     `taken_over` is the version of the topic's node when an incomplete one is there already, and nothing else.
     """
-    path, node = znodes.topic_path(topic.name), znodes.topic_node(topic)
-    config = Create(znodes.config_path(topic.name), znodes.config_node(topic.configs))
+    path, node = znodes.topic_path(topic.name), _topic_node(topic)
+    config = Create(
+        znodes.config_path(topic.name), _checked(znodes.config_path(topic.name), znodes.config_node(topic.configs))
+    )
     partitions = Create(znodes.partitions_path(topic.name))
     states = _creations(topic.name, topic.partitions)
     topic_id = Create(znodes.topic_id_path(topic.name, topic.topic_id))
@@ -51,9 +53,9 @@ def fits_one_commit(added: Sequence[PartitionState]) -> bool:
 
 
 def growth(grown: Topic, added: Sequence[PartitionState], version: int) -> Iterator[list[Op]]:
-    """Yield the commits that add partitions; the last one sets the topic's node, which has `version`."""
+    """Yield the commits that add partitions; the last one sets the topic's node of that version. Raises BadNode."""
     path = znodes.topic_path(grown.name)
-    node: Op = Set(path, znodes.topic_node(grown), version)
+    node: Op = Set(path, _topic_node(grown), version)
     states = _creations(grown.name, added)
     if fits_one_commit(added):
         yield [is_same(grown), node, *states]
@@ -91,6 +93,17 @@ def fence(name: str, version: int) -> Op:
 def is_same(topic: Topic) -> Op:
     """Return the operation that lets a commit succeed only if the name still belongs to this topic (T2)."""
     return Check(znodes.topic_id_path(topic.name, topic.topic_id), FIRST_VERSION)
+
+
+def _topic_node(topic: Topic) -> bytes:
+    return _checked(znodes.topic_path(topic.name), znodes.topic_node(topic))
+
+
+def _checked(path: str, data: bytes) -> bytes:
+    """Raise BadNode before the first commit, not with the last one."""
+    if len(data) > NODE_BYTES_MAX:
+        raise BadNode(path, f"{len(data)} bytes, which is more than {NODE_BYTES_MAX}")
+    return data
 
 
 def _creations(name: str, states: Iterable[PartitionState]) -> Iterator[Op]:

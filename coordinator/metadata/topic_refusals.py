@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rota.coordinator.metadata.placement import PARTITIONS_PER_REQUEST_MAX
+from rota.coordinator.metadata.store import BadNode
 from rota.coordinator.metadata.topic import Refusal
 from rota.protocol.errors import ErrorCode
 
@@ -25,6 +26,10 @@ def topic_exists(name: str) -> Refusal:
 def is_changing(name: str) -> Refusal:
     why = f"Topic '{name}' is being changed by another broker; try again."
     return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, why)
+
+
+def too_large(error: BadNode) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REQUEST, f"The metadata store cannot hold this topic: {error}")
 
 
 def refuse_counts(partitions: int, replication: int) -> Refusal | None:

@@ -9,6 +9,7 @@ Law
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Final
 
 from rota.coordinator.metadata import eager_tasks, topic_nodes, znodes
@@ -29,7 +30,7 @@ RETRIES_MAX: Final = 8  # of a change that other brokers' changes were faster th
 
 
 async def create_nodes(store: Store, topic: Topic) -> None:
-    """Raises NodeExists; BadVersion or NoNode when another broker creates or deletes it as well; StoreFailed."""
+    """Raises NodeExists, BadNode; BadVersion or NoNode when another broker creates or deletes it, too; StoreFailed."""
     commits = topic_nodes.creation(topic)
     try:
         await store.commit(next(commits))
@@ -40,20 +41,21 @@ async def create_nodes(store: Store, topic: Topic) -> None:
 
 
 async def grow_nodes(store: Store, grown: Topic, added: Sequence[PartitionState]) -> None:
-    """Raises BadVersion or NoNode when another broker changes the topic as well; StoreFailed."""
+    """Raises BadVersion or NoNode when another broker changes the topic as well; BadNode, StoreFailed."""
     if topic_nodes.fits_one_commit(added):
         try:
             await store.commit(next(topic_nodes.growth(grown, added, grown.version)))
             return
         except NodeExists:
             pass  # what a growth that stopped half way has left
-    path = znodes.topic_path(grown.name)
+    path, version = znodes.topic_path(grown.name), grown.version + 1
+    commits = topic_nodes.growth(grown, added, version)
+    first = next(commits)  # nothing is written if it would not end
     data, _ = await store.get(path)
     await store.commit([topic_nodes.is_same(grown), Set(path, data, grown.version)])
-    version = grown.version + 1
     left = [index for index in await _indexes(store, grown.name) if index >= added[0].index]
     await _commit_each(store, topic_nodes.removal(grown.name, left, version))
-    await _commit_each(store, topic_nodes.growth(grown, added, version))
+    await _commit_each(store, chain([first], commits))
 
 
 async def delete_nodes(store: Store, name: str) -> None:

@@ -31,7 +31,7 @@ from rota.coordinator.metadata.identity import confirm_cluster, open_cluster
 from rota.coordinator.metadata.image import Image
 from rota.coordinator.metadata.placement import Assignment, start_of
 from rota.coordinator.metadata.resource_configs import ResourceConfigs, read_configs
-from rota.coordinator.metadata.store import BadVersion, Create, NodeExists, NoNode, Set, Stat, Store, Watch
+from rota.coordinator.metadata.store import BadNode, BadVersion, Create, NodeExists, NoNode, Set, Stat, Store, Watch
 from rota.coordinator.metadata.topic import (
     CONSUMER_OFFSETS,
     TRANSACTION_STATE,
@@ -46,6 +46,7 @@ from rota.coordinator.metadata.topic_refusals import (
     is_changing,
     refuse_counts,
     refuse_growth,
+    too_large,
     topic_exists,
     unknown_topic,
     unknown_topic_id,
@@ -312,6 +313,8 @@ class Topics(Image):
             return topic_exists(topic.name)
         except (NoNode, BadVersion):
             return is_changing(topic.name)  # another broker creates or deletes it, too
+        except BadNode as error:
+            return too_large(error)
         await self.refresh(topic.name)
         return self.by_id(topic.topic_id) or topic
 
@@ -369,6 +372,8 @@ class Topics(Image):
             await self.refresh(topic.name)
             current = self.by_id(topic.topic_id)
             return unknown_topic() if current is None else is_changing(topic.name)
+        except BadNode as error:
+            return too_large(error)
         await self.refresh(topic.name, ())
         return self.by_id(topic.topic_id) or grown
 
@@ -386,6 +391,8 @@ class Topics(Image):
                     return await self._update_config(name, update)
                 except BadVersion:
                     continue  # T9: another broker was faster
+                except BadNode as error:
+                    return too_large(error)
                 except NoNode:
                     await self.refresh(name)  # T2: it is deleted, and perhaps created again
                     if name not in self:

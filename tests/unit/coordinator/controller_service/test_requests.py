@@ -10,7 +10,7 @@ from tests.unit.coordinator.controller_service.test_service import brief
 
 from rota.coordinator.controller_service.requests import preferred_election, unclean_election
 from rota.coordinator.metadata import znodes
-from rota.coordinator.metadata.store import Op, StoreFailed
+from rota.coordinator.metadata.store import BadNode, Op, StoreFailed
 from rota.coordinator.metadata.topic import Refusal
 from rota.protocol.errors import ErrorCode
 
@@ -42,6 +42,21 @@ async def test_any_broker_elects_preferred_leaders(cluster: Members) -> None:
     }
     assert brief(cluster.state("t", 1)) == (2, (2, 3))
     assert brief(cluster.state("t", 2)) == (3, (3,))
+
+
+async def test_a_reassignment_that_the_topics_node_cannot_hold_is_an_error(cluster: Members) -> None:
+    """S12, SW2."""
+    topic = await cluster.create("t", (1, 2), (1, 2))
+    commit = cluster[1].store.commit
+
+    async def refuse(ops: Sequence[Op]) -> None:
+        if any(op.path == znodes.topic_path("t") for op in ops):
+            raise BadNode(znodes.topic_path("t"), "more than a node may have")
+        await commit(ops)
+
+    cluster[1].store.commit = refuse  # type: ignore[method-assign]
+    with pytest.raises(StoreFailed, match="more than a node may have"):
+        await cluster[1].requests.reassign(topic, {0: (2, 3), 1: (2, 3)})
 
 
 async def test_an_unclean_election_is_made_on_request(cluster: Members) -> None:

@@ -15,7 +15,7 @@ from rota.coordinator.controller_service.service import PARTITIONS_PER_SLICE, RE
 from rota.coordinator.controller_service.state_writer import ATTEMPTS_MAX
 from rota.coordinator.metadata import znodes
 from rota.coordinator.metadata.image import NOT_REGISTERED
-from rota.coordinator.metadata.store import BadVersion, Op, Set
+from rota.coordinator.metadata.store import BadNode, BadVersion, Op, Set
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
 
@@ -91,6 +91,23 @@ async def test_a_mistake_of_a_decision_is_logged_and_does_not_end_the_controller
     (reason,) = {line["reason"] for line in lines if line["event"].startswith("Controller interrupted")}
     assert "planted" in reason
     assert [type(mistake) for mistake in mistakes] == [LookupError]
+
+
+async def test_decisions_that_are_too_large_for_one_commit_are_written_in_several(cluster: Members) -> None:
+    """SW2. ZooKeeper's store names the first operation, which is the fence here."""
+    await cluster.create("t", *[(3, 2, 1)] * 9)
+    commit, ops_max = cluster[1].store.commit, 6
+
+    async def refuse(ops: Sequence[Op]) -> None:
+        if len(ops) > ops_max:
+            raise BadNode(ops[0].path, "a change of too many bytes")
+        await commit(ops)
+
+    cluster[1].store.commit = refuse  # type: ignore[method-assign]
+    cluster[1].service.broker_died(3, cluster[3].epoch)
+    await cluster.wait_until_applied()
+    assert {brief(cluster.state("t", index)) for index in range(9)} == {(2, (2, 1))}
+    assert znodes.broker_path(3) not in cluster.shared.tree.nodes
 
 
 class TestOwnership:

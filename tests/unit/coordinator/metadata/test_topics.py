@@ -508,3 +508,34 @@ def test_a_leader_writes_the_elr_with_the_isr() -> None:
     state = leader.partition("t", 0)
     assert state is not None
     assert (set(state.isr), set(state.elr)) == ({1, 2}, set())
+
+
+class TestNodesBeyondTheStoresLimit:
+    """S12. What ZooKeeper would refuse with its connection is refused before anything is written."""
+
+    MANY = tuple(range(10_000, 10_020))  # a partition of a topic's node has 120 bytes then
+
+    def test_a_topic_is_not_created(self) -> None:
+        store = EmbeddedStore()
+        topics = topics_on(store, self.MANY)
+        before = run_eagerly(store.children("/config/topics")), store.last_change
+        assert code(run_eagerly(topics.create("t", 10_000, 20))) is ErrorCode.INVALID_REQUEST
+        assert code(run_eagerly(topics.create("t", configs={"retention.ms": "1" * (1 << 20)}))) is (
+            ErrorCode.INVALID_REQUEST
+        )
+        assert (run_eagerly(store.children("/config/topics")), store.last_change) == before
+
+    def test_a_topic_does_not_grow(self) -> None:
+        store = EmbeddedStore()
+        topics = topics_on(store, self.MANY)
+        made(run_eagerly(topics.create("t", 5_000, 20)))
+        assert code(run_eagerly(topics.add_partitions("t", 10_000))) is ErrorCode.INVALID_REQUEST
+        assert len(run_eagerly(store.children("/brokers/topics/t/partitions"))) == 5_000
+        assert len(made(run_eagerly(topics.add_partitions("t", 5_001))).partitions) == 5_001
+
+    def test_configs_are_not_altered(self) -> None:
+        topics = topics_on(EmbeddedStore())
+        topic = made(run_eagerly(topics.create("t")))
+        configs = {"leader.replication.throttled.replicas": "0:1," * (1 << 18)}
+        assert code(run_eagerly(topics.alter_config("t", configs))) is ErrorCode.INVALID_REQUEST
+        assert topics.get("t") == topic
