@@ -38,7 +38,7 @@ def add_arguments(_: str, parser: ArgumentParser) -> None:
     add = add_subcommand(commands, "add", add_acls, "allow or deny a principal operations on a resource")
     _add_resource(add, required=True)
     add.add_argument("--principal", required=True, metavar="TYPE:NAME", help="User:alice, or User:* for everybody")
-    add.add_argument("--deny", action="store_true", help="deny instead of allow: stands above everything allowed")
+    add.add_argument("--deny", action="store_true", help="deny instead of allow: overrides every ALLOW")
     add.add_argument("--host", default="*", metavar="ADDRESS", help="of the client; default: any")
     _add_operations(add, required=True)
     add = add_subcommand(commands, "remove", remove_acls, "remove the ACLs that all given options select")

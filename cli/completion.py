@@ -1,4 +1,4 @@
-"""`rota completion`: scripts for bash, zsh and fish, which ask `rota completion words` for what may come next.
+"""`rota completion`: scripts for bash, zsh and fish, which call `rota completion words` for the next words.
 
 Laws
     Names of topics and groups are offered when the broker of the typed options answers within LOOKUP_S, and only those

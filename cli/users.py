@@ -119,7 +119,7 @@ def mechanisms_of(options: Namespace) -> list[Mechanism]:
 
 
 def read_password(options: Namespace) -> str:
-    """CU1. Return the password: of the file, of standard input, or asked for twice. Raises UsageError."""
+    """CU1. Return the password from the file, from standard input, or from two prompts. Raises UsageError."""
     if options.password_file is None:
         return _prompt()
     try:

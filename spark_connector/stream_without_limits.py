@@ -1,4 +1,4 @@
-"""A streaming query of PySpark 4.0 and 4.1, which ask a source for its end without the start and without a limit.
+"""A streaming query of PySpark 4.0 and 4.1, which request the end of a source without the start and without a limit.
 
 Laws
     A micro-batch reads to the ends of the logs. Options that need a limit or a start are refused by name.

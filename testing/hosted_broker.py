@@ -27,7 +27,7 @@ from rota.testing.storage import FaultyDisk, KeptMemory
 
 
 class NotRunning(RuntimeError):
-    """The broker was killed or stopped, and is asked for something."""
+    """The broker was killed or stopped, and a call needs it to run."""
 
 
 class HostedBroker:

@@ -1,4 +1,4 @@
-"""Commits of a consumer: those that the user asks for, and the automatic ones.
+"""Commits of a consumer: those that the user requests, and the automatic ones.
 
 Laws
     Without a group nothing is committed. Partitions that a group assigned are not committed without a membership.

@@ -82,7 +82,7 @@ class FetchedRaw:
 
 
 class PartitionReader:
-    """`async with`; then ask. `isolation_level` read_committed hides open and aborted transactions; `check_crcs`
+    """Use it in `async with`. `isolation_level` read_committed hides open and aborted transactions; `check_crcs`
     checks each batch's checksum."""
 
     def __init__(
@@ -136,7 +136,7 @@ class PartitionReader:
         return await self._wait_for(broker, partition.topic, f"looking for the leader of {partition}")
 
     def topic_id(self, topic: str) -> bytes | None:
-        """The id of a topic that this reader has asked about; None when the broker has no topic ids."""
+        """Return the id of a topic that this reader has requested; None when the broker has no topic ids."""
         return self._cluster.metadata.topic_id(topic)
 
     async def offset_at(self, partition: TopicPartition, time: int) -> int:

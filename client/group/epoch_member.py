@@ -1,4 +1,4 @@
-"""One member of a group by the consumer protocol (KIP-848): the coordinator assigns, a heartbeat says all. Pure.
+"""One member of a group by the consumer protocol (KIP-848): the coordinator assigns, a heartbeat has all fields. Pure.
 
 Laws
     M1  A partition that was assigned is revoked or lost exactly once before it is assigned again or the member closes.

@@ -36,7 +36,7 @@ def step(m: Member, event: Event, now_ms: int) -> list[Effect]:
 
 
 def why_classic(config: ConsumerConfig) -> str | None:
-    """Return why group_protocol=auto does not ask for the consumer protocol; None when it does."""
+    """Return why group_protocol=auto does not use the consumer protocol; None when it does."""
     if config.group_protocol != "auto" or not config.classic_settings:
         return None
     return f"{', '.join(config.classic_settings)} belongs to the classic protocol"

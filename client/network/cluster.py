@@ -39,7 +39,7 @@ _NOT_STARTED: Final = "the cluster was not started: `await start()` first"
 
 
 class Cluster:
-    """`await cluster.start()`, ask, `await cluster.close()`. Belongs to the loop on which it was started.
+    """`await cluster.start()`, send requests, `await cluster.close()`. Belongs to the loop on which it was started.
 
     `auto_create`: reading metadata of a topic may create it, where the broker does that. A callable is called before
     each read, and returns the names of the topics that may be created; it may call `set_topics`.

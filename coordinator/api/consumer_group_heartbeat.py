@@ -54,7 +54,7 @@ def consumer_group_heartbeat(
 def _extend_session(
     node: Node, shard: GroupShard, call: Call, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse | DelayedReply[ConsumerGroupHeartbeatResponse] | None:
-    """Answer a heartbeat of a member that has its target and says nothing new; None for any other.
+    """Answer a heartbeat without changes of a member that has its target; None for any other.
 
     Calls the group directly: such a heartbeat has no event and no effects. It is what members send nearly always.
     """

@@ -130,7 +130,7 @@ async def _load_and_respond(
 
 
 def _bytes_max(node: Node, call: Call, request: FetchRequest, *, is_follower: bool) -> int:
-    """Return the maximum size of the response: what the client asks for, the broker's limit, a burst of its quota."""
+    """Return the maximum size of the response: the least of the request's, the broker's and a burst of the quota."""
     bytes_max, throttle = min(request.max_bytes, node.config.fetch_max_bytes), node.client_throttle
     if throttle is None or is_follower:
         return bytes_max

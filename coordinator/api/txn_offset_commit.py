@@ -89,7 +89,7 @@ class _Answer:
 def _verify(
     node: Node, call: Call, request: TxnOffsetCommitRequest, shard: GroupShard, producers: Producers, answer: _Answer
 ) -> None:
-    """Ask the coordinator; write when it has answered. XL7: a marker that was written meanwhile makes it ask again."""
+    """Verify with the coordinator, then write. XL7: it verifies again if a marker was written meanwhile."""
     producer = request.producer_id, request.producer_epoch
     adds = call.version >= ADDS_SINCE
     verification = producers.begin_verification(*producer, NO_SEQUENCE, node.wall_ms(), is_v2=adds)

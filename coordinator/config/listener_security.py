@@ -1,7 +1,7 @@
 """How each listener is secured: its protocol, and the ssl.* and sasl.* properties that count for it. Pure.
 
 Laws
-    SC1 A property of one listener (`listener.name.NAME.PROPERTY`) stands above the broker's. A listener that cannot
+    SC1 A property of one listener (`listener.name.NAME.PROPERTY`) overrides the broker's. A listener that cannot
         be secured as its properties say is refused; none is ever opened in plain text instead.
     IB1 Brokers reach each other by one listener, with its protocol and the mechanism between brokers; a configuration
         without this broker's own credentials is refused.

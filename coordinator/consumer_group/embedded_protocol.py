@@ -23,7 +23,7 @@ VERSION_BYTES = 2
 
 
 def owned_partitions(subscription: Subscription, topics: TopicDirectory) -> tuple[tuple[bytes, tuple[int, ...]], ...]:
-    """Return what the member says that it owns."""
+    """Return the partitions that the member's subscription names as owned."""
     return tuple(_with_ids(subscription.owned_partitions, topics))
 
 

@@ -35,7 +35,7 @@ class ConsumerHeartbeat:
 
     @property
     def is_full(self) -> bool:
-        """Return whether the member says everything, as one does that may have missed an answer."""
+        """Return whether the member sends all fields, as after a response that it may have missed."""
         has_subscription = self.topic_names is not None or self.regex is not None
         return self.rebalance_ms is not None and has_subscription and self.owned is not None
 

@@ -1,10 +1,10 @@
-"""ConsumerGroupHeartbeat: a member joins, says what changed, and gets the next part of its assignment; or is refused.
+"""ConsumerGroupHeartbeat: a member joins, sends its changes, and gets the next part of its assignment; or is refused.
 
 Laws
     G3  A stale member, epoch or instance changes nothing and gets its code, and so does any refused heartbeat.
     CO3 The record of a member fits into the offsets topic.
     CG19 `extend_session` does what a step would: it is for a member that has its target, and has nothing to say.
-    CG6 The answer has an assignment when the member joins, says everything, or its assignment has changed.
+    CG6 The response has an assignment when the member joins, sends all its fields, or has a changed assignment.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def heartbeat(group: ConsumerGroup, event: ConsumerHeartbeat, step: Step) -> Non
 
 
 def extend_session(group: ConsumerGroup, member_id: str, epoch: int, client: Client, now_ms: int) -> bool:
-    """Extend the session of a member that says nothing new, without a step; False when a step has to decide (CG19)."""
+    """Extend the session of a member that sends no change, without a step; False when a step has to decide (CG19)."""
     member = group.members.get(member_id)
     if (
         member is None

@@ -1,8 +1,8 @@
-"""How members leave a consumer group: they say so, their session ends, or they do not revoke in time.
+"""How members leave a consumer group: by a request, by the end of their session, or by a late revocation.
 
 Laws
     CG7 A member that leaves or fails is removed with its three records, and the group epoch is bumped.
-    CG8 A static member that says -2 keeps its place and its target until its session ends: nothing is bumped.
+    CG8 A static member that leaves with epoch -2 keeps its place and its target until its session ends: no bump.
 """
 
 from __future__ import annotations

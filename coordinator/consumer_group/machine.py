@@ -111,7 +111,7 @@ class HostedGroup(Group):
         return self.consumer is None and commit.take(self, member_id, instance_id, generation, records, now_ms)
 
     def extend_session(self, member_id: str, epoch: int, client: Client, now_ms: int) -> HeartbeatReply | None:
-        """Answer a heartbeat that says nothing new, without event and effects; None when a step has to decide (CG19).
+        """Answer a heartbeat without changes, without event and effects; None when a step has to decide (CG19).
 
         The reply waits until the writes before it are committed, as a step's does.
         """

@@ -1,4 +1,4 @@
-"""One member of a consumer group, as its records have it: what it says of itself, and its current assignment."""
+"""One member of a consumer group, as its records have it: its own fields, and its current assignment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a member says of itself taken in, in either protocol: its record, the group epoch, and the target assignment of
+"""Writes the fields of a member, in either protocol: its record, the group epoch, and the target assignment of
 that epoch: when it is computed, and by which assignor. Kafka's TargetAssignmentBuilder.
 
 Laws

@@ -127,7 +127,7 @@ class StoreServer:
                 self._disconnected(session)
 
     def _open(self, request: list[Any], writer: asyncio.StreamWriter) -> _Session | None:
-        """Begin a session or go on with one; None when that one has expired, and the client asks again."""
+        """Begin or continue a session; None when it has expired, after which the client begins a new one."""
         match request:
             case ["open", int(session_id), str(token), int(events), int(timeout_ms)]:
                 session = self._sessions.get(session_id)

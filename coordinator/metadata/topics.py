@@ -239,7 +239,7 @@ class Topics(Image):
         lacking: Collection[int] = (),
         epochs: Mapping[int, int] | None = None,
     ) -> bool:
-        """Write the ISR that this broker, as the leader in `leader_epoch`, asks for (KIP-497). Raises StoreFailed.
+        """Write the ISR that this broker requests as the leader in `leader_epoch` (KIP-497). Raises StoreFailed.
 
         `lacking` have lost committed records, and are not in the ELR either. `epochs` are the registrations in which
         brokers fetched what lets them into the ISR: one that has registered since is refused (KIP-903).

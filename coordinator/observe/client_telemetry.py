@@ -79,7 +79,7 @@ class ClientTelemetry:
     def request(
         self, instance_id: bytes, labels: Mapping[str, str], subscription: Subscription, now_ms: int
     ) -> ErrorCode:
-        """A client asks for its subscription. Return THROTTLING_QUOTA_EXCEEDED when it asks too often."""
+        """Handle a request for a subscription. Return THROTTLING_QUOTA_EXCEEDED when the client requests too often."""
         instance = self._instance(instance_id, labels)
         instance.interval_ms = subscription.interval_ms
         last_ms = max((each for each in (instance.get_ms, instance.push_ms) if each is not None), default=None)

@@ -109,7 +109,7 @@ def open_tracing(config: BrokerConfig, cluster_id: str) -> Tracing:
 
 
 class TracedRoutes(Mapping[int, Any]):
-    """The routes of a broker by API key. A route is wrapped when it is first asked for."""
+    """The routes of a broker by API key. A route is wrapped at its first use."""
 
     def __init__(self, routes: Mapping[int, Any], tracer: Tracer) -> None:
         self._routes, self._tracer = routes, tracer

@@ -170,7 +170,7 @@ class Replication:
         return ReplicaState(replica_id=self._image.broker_id, replica_epoch=self._image.broker_epoch)
 
     def _ended(self, leader: int, connection: Connection) -> None:
-        """Tell of a connection that broke in the very moment: clients of that leader are about to ask for another."""
+        """Report a connection that has just broken: clients of that leader will request another leader at once."""
         if isinstance(connection.failure, Unreachable):
             self._on_unreachable(leader)
 

@@ -1,7 +1,7 @@
 """Decides whether a principal may do something: Kafka's StandardAuthorizer. Pure.
 
 Laws
-    AZ1 A super user may do everything. For others a DENY that matches stands above every ALLOW; what no ACL allows is
+    AZ1 A super user may do everything. For others a DENY that matches overrides every ALLOW; what no ACL allows is
         denied, except where no ACL at all matches the resource and `allow.everyone.if.no.acl.found` is set.
     AZ2 READ, WRITE, DELETE and ALTER allow DESCRIBE, ALTER_CONFIGS allows DESCRIBE_CONFIGS. Only an ALLOW implies
         another operation, never a DENY.
@@ -141,7 +141,7 @@ class Authorizer:
     def allows_any(self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType) -> bool:
         """Whether the operation is allowed on some resource of the type, which need not exist (KIP-679).
 
-        An ALLOW counts unless a DENY for at least the same names stands against it. As in Kafka the operation itself
+        An ALLOW counts unless there is a DENY for at least the same names. As in Kafka the operation itself
         and ALL count, what other operations imply does not.
         """
         key = principal, host, operation, resource_type

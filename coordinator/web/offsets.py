@@ -1,4 +1,4 @@
-"""Offsets of partitions and groups, asked of leaders and coordinators."""
+"""Offsets of partitions and groups, requested from leaders and coordinators."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class AddPartitionsToTxnTopic:
 
 @wired
 class AddPartitionsToTxnTransaction:
-    """`verify_only`: ask whether the partitions are in the transaction, and add none."""
+    """`verify_only`: check whether the partitions are in the transaction, and add none."""
 
     transactional_id: str = wire(String)
     producer_id: int = wire(Int64)

@@ -16,7 +16,7 @@ class SyncGroupRequestAssignment:
 
 @wired
 class SyncGroupRequest:
-    """The leader sends all assignments; every member asks for its own."""
+    """The leader sends all assignments; every member requests its own."""
 
     KEY, VERSIONS, FLEXIBLE = 14, range(6), 4
 

@@ -1,4 +1,4 @@
-"""What Spark asks of a sink on the driver at the begin and end of a micro-batch, in Python processes of its own.
+"""The calls of Spark to a sink on the driver at the begin and end of a micro-batch, in Python processes of its own.
 
 Spark calls `abort` also after a `commit` that has failed, with the same messages.
 

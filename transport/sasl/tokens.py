@@ -121,7 +121,7 @@ class TokenCache:
 
 
 def _is_cancelled() -> bool:
-    """Whether the current task itself was asked to end."""
+    """Whether the current task itself was cancelled."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

@@ -320,7 +320,7 @@ def _not_committed(
 
 
 def offset_delete(access: RequestAccess, request: OffsetDeleteRequest, serve: Serve) -> Any:
-    """DELETE on the group, READ on each topic. As in Kafka an error of the group stands above those of the topics."""
+    """DELETE on the group, READ on each topic. As in Kafka the group's error precedes those of the topics."""
     if not access.authorize(_O.DELETE, GROUP, request.group_id):
         return OffsetDeleteResponse(error_code=DENIED)
     allowed, denied = access.split(_O.READ, TOPIC, request.topics, lambda topic: topic.name)
@@ -393,7 +393,7 @@ Shape = Callable[[OffsetFetchResponseGroup], OffsetFetchResponseGroup]
 
 
 def _described(access: RequestAccess, group: OffsetFetchRequestGroup) -> tuple[OffsetFetchRequestGroup, Shape]:
-    """Return what the API is asked for one group, and what its answer becomes."""
+    """Return the permitted request for one group, and the function that changes its response."""
     by_id = access.call.version >= FETCH_IDS_SINCE
     if group.topics is None:
         return group, lambda answer: replace(answer, topics=_visible_offsets(access, answer.topics, by_id=by_id))

@@ -1,4 +1,4 @@
-"""What the principal of one request may do. Guards ask it; what it denies is in the audit log.
+"""The permissions of the principal of one request, for the guards. Denials are in the audit log.
 
 A guard is a function `guard(access, request, serve)` around an API. `serve(request)` runs the API; the guard gives it
 the part of the request that is allowed, and adds the errors of the rest to the response.
