@@ -9,12 +9,14 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
 from rota.coordinator.config.broker import BrokerConfig
-from rota.coordinator.config.group import limits_of
+from rota.coordinator.config.definition import ConfigRefused
+from rota.coordinator.config.group import limits_of, number_of
 from rota.coordinator.consumer_group.assignors import ASSIGNORS
 from rota.coordinator.consumer_group.settings import ConsumerGroupSettings, Environment, MigrationPolicy
 from rota.coordinator.consumer_group.topics import TopicMetadata
@@ -166,5 +168,6 @@ def _with_own(settings: ConsumerGroupSettings, own: Mapping[str, str], config: B
     for name, field in FIELDS.items():
         if name in own:
             low, high = limits_of(name, config)
-            changes[field] = min(max(int(own[name]), low), high)
+            with suppress(ConfigRefused):  # BC4
+                changes[field] = min(max(number_of(name, own[name]), low), high)
     return replace(settings, **changes)  # type: ignore[arg-type]

@@ -62,6 +62,13 @@ def limits_of(name: str, broker: BrokerConfig) -> tuple[int, int]:
     return 0 if low is None else low, INT32_MAX if high is None else high
 
 
+def number_of(name: str, text: str) -> int:
+    """Return the value of a config that is a whole number. Raises ConfigRefused."""
+    value = GROUP[name].parse(text)
+    assert isinstance(value, int)
+    return value
+
+
 def _definition(broker_name: str) -> Definition | None:
     return USED.get(broker_name) or others().get(broker_name)
 

@@ -66,6 +66,15 @@ def test_the_configs_of_a_group_are_cut_to_the_limits_of_the_broker() -> None:
     assert settings("g").record_bytes_max == world.node.config.message_max_bytes
 
 
+def test_a_stored_config_of_a_group_that_cannot_be_used_is_ignored() -> None:
+    """BC4. Another program, or a later release, wrote it."""
+    world = GroupWorld()
+    own = {"consumer.session.timeout.ms": "soon", "consumer.heartbeat.interval.ms": "6000", "of.later": "1"}
+    world.node.topics.apply_configs(ConfigKind.GROUPS, "g", own)
+    settings = settings_of(world.node.topics, world.node.config)("g")
+    assert (settings.session_ms, settings.heartbeat_interval_ms) == (45_000, 6_000)
+
+
 def test_kafkas_class_names_name_assignors() -> None:
     name = "org.apache.kafka.coordinator.group.assignor.RangeAssignor"
     world = GroupWorld({"group.consumer.assignors": f"{name},uniform"})
