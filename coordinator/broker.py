@@ -168,6 +168,7 @@ class Broker:
         self.transactions.flush()
         await self.timeline_topic.stop()
         await self.durability.drained()
+        await self.metadata.stop_following()
         self._resign()
         self.durability.close()
         self.timers.stop()

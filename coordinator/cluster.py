@@ -211,6 +211,10 @@ class Cluster:
             except (StoreError, StoreFailed) as error:
                 log.warning("Registration could not be deleted; it ends with the session", reason=str(error))
 
+    async def stop_following(self) -> None:
+        """Read no more changes of the store: the image stays as it is from now on."""
+        await self._updater.close()
+
     async def crash(self) -> None:
         """Stop all work without a word to the store and to other brokers; the session ends by its timeout."""
         self._leaving = True

@@ -42,6 +42,9 @@ class Standalone:
         if not was_clean:
             await self.topics.bump_leader_epochs()
 
+    async def stop_following(self) -> None:
+        """There is no other broker to follow."""
+
     async def import_journal(self, journal: Path | None) -> None:
         """The journal is this broker's own."""
 

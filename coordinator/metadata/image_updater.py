@@ -5,6 +5,7 @@ Laws
         during a read: a part of the image that changes while it is read is read again.
     IM2 After a failure the part of the image that could not be read, and in every new session of the store the whole
         image, is read again.
+    IM3 After `close` no watch and no session begins a read: the logs that a change would open are being closed.
 
 There is one read at a time of each topic, of the brokers and of the controller; watches that fire meanwhile make one
 more. Source: the watches of ZooKeeper fire once, and are set again by the read.
@@ -82,7 +83,7 @@ class ImageUpdater:
 
     def session_began(self) -> None:
         """Read everything again: the store has a new session, without the watches of the old one."""
-        if self._topics is not None:
+        if self._topics is not None and not self._closed:
             self._start("all", self._read_all)
 
     # ---- inside

@@ -134,3 +134,28 @@ async def test_a_topic_with_a_config_of_another_release_is_led_and_followed() ->
         assert partition is not None
         assert partition.is_leader
         assert partition.log.config.retention_ms == 5_000
+
+
+async def test_a_change_of_another_broker_opens_no_log_of_a_broker_that_has_closed_its_logs(tmp_path: Path) -> None:
+    """IM3. The broker waits for the end of its session then."""
+    tree = SharedTree()
+
+    async def open_store() -> Store:
+        return TreeSession(tree)
+
+    settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path / "data")}
+    broker, other, changing = Broker(BrokerConfig(settings), open_store=open_store), TreeSession(tree), []
+    await broker.start()
+    topic = await broker.topics.create("t")
+    assert isinstance(topic, Topic)
+    close = broker.partitions.close
+
+    def close_and_change() -> None:
+        close()
+        state = znodes.state_node(dataclasses.replace(topic.partitions[0], leader=-1, leader_epoch=7))
+        changing.append(asyncio.ensure_future(other.set(znodes.state_path("t", 0), state)))
+
+    broker.partitions.close = close_and_change  # type: ignore[method-assign]
+    await broker.stop()
+    await asyncio.wait(changing)
+    assert broker.partitions.all() == []

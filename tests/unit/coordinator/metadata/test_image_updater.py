@@ -253,3 +253,12 @@ async def test_a_new_session_reads_the_rest_when_a_topic_cannot_be_read() -> Non
     assert (image.get("before"), list(image.brokers)) == (whole, [1])
     await updater.close()
     await tree.close()
+
+
+async def test_after_the_end_nothing_is_read(pair: Pair) -> None:
+    """IM3."""
+    await pair.updater.close()
+    await pair.writer.create("late")
+    pair.updater.session_began()
+    await pair.updater.wait_until_applied()
+    assert pair.image.names() == ["before"]
