@@ -180,6 +180,9 @@ def _transactions(raw: _RawOptions, prefix: str | None) -> Transactions | None:
     if not _TOPIC.fullmatch(topic):
         expected = f"a topic's name; without it, {TRANSACTIONAL_ID} is its beginning: letters, digits and ._-"
         raise OptionError("decisionTopic", topic, expected)
+    if topic == raw.text("topic"):
+        expected = "another topic than that of the records: what a task leaves open there would hide the decisions"
+        raise OptionError("decisionTopic", topic, expected)
     return Transactions(prefix, topic)
 
 

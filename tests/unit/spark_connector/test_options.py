@@ -155,6 +155,7 @@ def test_a_sink_with_a_transactional_id_has_a_decision_topic() -> None:
         {},
         {**SERVERS, "decisionTopic": "d"},
         {**SERVERS, "kafka.transactional.id": "id", "decisionTopic": "or ders"},
+        {**SERVERS, "kafka.transactional.id": "id", "decisionTopic": "d", "topic": "d"},
         {**SERVERS, "kafka.transactional.id": "with space"},
         {**SERVERS, "kafka.transactional.id": ""},
         {**SERVERS, "kafka.transactional.id": "id", "kafka.acks": "1"},
