@@ -113,7 +113,8 @@ class TableFiles:
         return f"{self.location}/{COPY}/{day}/{BATCH}={number}"
 
     def replace(self, day: str, numbers: list[int]) -> None:
-        """Replace the folders of micro-batches by the folder in `copy_location`, which has all of their rows."""
+        """Replace the folders of micro-batches by the folder in `copy_location`, which has all of their rows. Raises
+        OSError, and then has replaced nothing if the disk could not take the files."""
         copy, plan = self._copy(day, numbers), f"{self._root}/{COPY}/{PLAN}"
         files = self._data_files(copy)
         self._files.create_dir(f"{self._root}/{COPY}")
@@ -121,7 +122,20 @@ class TableFiles:
         with self._files.open_output_stream(plan) as out:
             out.write(json.dumps({"day": day, "numbers": numbers, "files": files}).encode())
         self._sync([plan, *self._folders_above(plan)])
+        try:
+            self._copy_files(day, numbers, files)
+        except OSError:
+            self._undo(day, numbers, files)
+            raise
         self._finish(day, numbers, files)
+
+    def _undo(self, day: str, numbers: list[int], files: list[str]) -> None:
+        """Before anything was deleted. The copy is dropped, too, which a full disk has no room for."""
+        target = self._folder(day, numbers[-1])
+        for name in set(files) & set(self._names(target)):
+            self._files.delete_file(f"{target}/{name}")
+        self._sync([target])
+        self._remove(f"{self._root}/{COPY}")
 
     def recover(self) -> None:
         """Finish the replacement that a crash has interrupted; drop a copy that is not complete."""
@@ -134,24 +148,33 @@ class TableFiles:
             if found is not None:
                 day, numbers = found["day"], found["numbers"]
                 # plans of earlier versions have no list: these moved the whole folder at once
-                self._finish(day, numbers, found.get("files", self._data_files(self._copy(day, numbers))))
+                files = found.get("files", self._data_files(self._copy(day, numbers)))
+                self._copy_files(day, numbers, files)
+                self._finish(day, numbers, files)
         self._remove(f"{self._root}/{COPY}")
 
-    def _finish(self, day: str, numbers: list[int], files: list[str]) -> None:
-        """Object stores move no folders, so each file is copied. The copy is deleted last: if a file of it is missing,
-        the replacement was complete."""
+    def _copy_files(self, day: str, numbers: list[int], files: list[str]) -> None:
+        """Object stores move no folders, so each file is copied."""
         copy, target = self._copy(day, numbers), self._folder(day, numbers[-1])
-        if files and set(files) <= set(self._data_files(copy)):
+        if self._is_whole(copy, files):
             self._files.create_dir(target)
             for name in files:
                 self._files.copy_file(f"{copy}/{name}", f"{target}/{name}")
             self._sync([*(f"{target}/{name}" for name in files), target, *self._folders_above(target)])
+
+    def _finish(self, day: str, numbers: list[int], files: list[str]) -> None:
+        """Delete what is replaced. The copy is deleted last: if a file of it is missing, that was complete."""
+        copy, target = self._copy(day, numbers), self._folder(day, numbers[-1])
+        if self._is_whole(copy, files):
             for number in numbers[:-1]:
                 self._remove(self._folder(day, number))
             for name in set(self._names(target)) - set(files):
                 self._files.delete_file(f"{target}/{name}")
             self._sync([target, *self._folders_above(target)])
         self._remove(f"{self._root}/{COPY}")
+
+    def _is_whole(self, copy: str, files: list[str]) -> bool:
+        return bool(files) and set(files) <= set(self._data_files(copy))
 
     def _folders_above(self, path: str) -> list[str]:
         """The folders from the one with `path` to that of the table, which have the entries of what is new below."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from collections.abc import Callable, Iterable
@@ -270,6 +271,29 @@ def test_a_power_failure_at_any_step_of_a_replacement_loses_and_duplicates_nothi
             break
         failures += 1
     assert failures > 10
+
+
+class Full(ObjectStore):
+    """A disk that has no room for the second of two files."""
+
+    def copy_file(self, source: str, target: str) -> None:
+        if source.endswith("part-y"):
+            Path(target).write_text("1a")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().copy_file(source, target)
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_a_disk_without_room_for_the_joined_files_keeps_the_table_as_it_was(tmp_path: Path, is_over: bool) -> None:
+    """The next start has no replacement to finish, for which there is no room."""
+    table = three_batches(tmp_path)
+    table._files = Full(-1)  # type: ignore[assignment] # what TableFiles uses of one
+    with pytest.raises(OSError, match="No space left"):
+        table.replace(DAY, [0, 1])
+    if is_over:
+        TableFiles(str(tmp_path), "day").recover()
+    assert rows(tmp_path) == "0a 0b 1a 1b 2a 2b"
+    assert not (tmp_path / COPY).exists()
 
 
 def test_a_local_table_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
