@@ -12,18 +12,20 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator
 from http import HTTPStatus
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines.avro_references import inlined
 
-TIMEOUT_S: Final = 10.0
+TIMEOUT_S: Final = 10.0  # for the next bytes
+RESPONSE_S: Final = 60.0
 RESPONSE_BYTES_MAX: Final = 8 << 20
 ID_MAX: Final = (1 << 31) - 1
 VERSIONS_MAX: Final = 1_000
@@ -143,7 +145,7 @@ class Registry:
             request.add_unredirected_header("Authorization", basic)
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
-                return json.loads(response.read(RESPONSE_BYTES_MAX))
+                return json.loads(_body(response))
         except urllib.error.HTTPError as error:
             with error:
                 if error.code == HTTPStatus.NOT_FOUND:
@@ -152,6 +154,18 @@ class Registry:
                 raise OptionError("--schema-registry", url, expected) from None
         except (OSError, ValueError, HTTPException) as error:
             raise OptionError("--schema-registry", url, f"a registry that answers ({error})") from None
+
+
+def _body(response: HTTPResponse) -> bytes:
+    """Raises OSError for an answer that is too large or takes too long."""
+    end_s, found = time.monotonic() + RESPONSE_S, bytearray()
+    while part := response.read1(1 << 16):
+        found += part
+        if len(found) > RESPONSE_BYTES_MAX:
+            raise OSError(f"the answer has more than {RESPONSE_BYTES_MAX} bytes")
+        if time.monotonic() > end_s:
+            raise OSError(f"the answer is not whole after {RESPONSE_S:.0f} s")
+    return bytes(found)
 
 
 def _is_url(text: str) -> bool:

@@ -120,6 +120,18 @@ def test_answers_that_are_no_schema_are_an_error_of_the_option(url: str, schema_
         Registry(url).avro_schema(schema_id)
 
 
+@pytest.mark.parametrize(
+    ("limit", "value", "reason"),
+    [("RESPONSE_S", -1.0, "not whole after"), ("RESPONSE_BYTES_MAX", 15, "more than 15 bytes")],
+)
+def test_an_answer_without_end_is_an_error(
+    url: str, monkeypatch: pytest.MonkeyPatch, limit: str, value: float, reason: str
+) -> None:
+    monkeypatch.setattr(f"rota.spark_connector.pipelines.schema_registry.{limit}", value)
+    with pytest.raises(OptionError, match=reason):
+        Registry(url).avro_schema(14)
+
+
 def test_numbers_that_are_no_ids_are_not_asked_for() -> None:
     """Ids are positive and of 32 bits: a registry may answer to another number with any status, here with none."""
     for number in (-1, 0, 1 << 31, (1 << 32) - 1):
