@@ -4,6 +4,8 @@ Laws
     A micro-batch is in the table once: the summary of its snapshot has the id of the query and its number, and a
     micro-batch that may have been written before is looked for there.
     When the snapshot is gone and rows of the micro-batch are there, nothing is written: the query ends with an error.
+    It does so with an older copy of the checkpoint, too, and in the table of another query: a property of the table
+    has the id of the one that created it.
     Compaction changes no row. A day is removed as by maintenance.py.
 """
 
@@ -18,10 +20,10 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines.maintenance import delete_old_days, is_due
-from rota.spark_connector.pipelines.table_files import BATCH, has_files, query_id
+from rota.spark_connector.pipelines.table_files import BATCH, has_files, older_checkpoint, query_id
 
 PACKAGES: Final = {"4.0": "1.11.0", "4.1": "1.12.0"}  # the newest release for each version of Spark
-QUERY: Final = "rota.query-id"  # in the summary of a snapshot
+QUERY: Final = "rota.query-id"  # in the summary of a snapshot, and among the properties of the table
 NUMBER: Final = "rota.batch-id"
 PROPERTIES: Final = {"write.spark.accept-any-schema": "true"}  # a new field becomes a new column
 
@@ -48,16 +50,20 @@ class IcebergTable:
         if not self._exists(spark):
             return
         spark.catalog.refreshTable(self._name)  # a catalog may cache it
+        self._check_owner(spark)
         summary = F.col("summary")
         snapshots = spark.table(f"{self._name}.snapshots")
         own = (summary[QUERY] == query_id(self._checkpoint)) & (summary[NUMBER] == str(number))
+        rows = spark.table(self._name)
+        if rows.where(f"{BATCH} > {number}").limit(1).count():
+            raise older_checkpoint(f"{self._catalog}.{self._in_catalog}", number)
         if snapshots.where(own).limit(1).count():
             self._written = number
-        elif spark.table(self._name).where(F.col(BATCH) >= number).limit(1).count():
+        elif rows.where(f"{BATCH} = {number}").limit(1).count():
             expected = (
-                f"a table without rows of {BATCH} {number} and later, whose snapshot has expired or is of another"
+                f"a table without rows of {BATCH} {number}, whose snapshot has expired or is of another checkpoint"
             )
-            raise OptionError("--namespace", f"{self._catalog}.{self._in_catalog}", f"{expected} checkpoint")
+            raise OptionError("--namespace", f"{self._catalog}.{self._in_catalog}", expected)
 
     def append(self, rows: DataFrame, number: int) -> None:
         """Add a micro-batch, unless the table has it."""
@@ -67,7 +73,7 @@ class IcebergTable:
         if not self._exists(spark):
             spark.sql(f"CREATE NAMESPACE IF NOT EXISTS `{self._catalog}`.{self._namespace}")
             made = rows.limit(0).writeTo(self._name).using("iceberg").partitionedBy(F.col(self._day))
-            for name, value in PROPERTIES.items():
+            for name, value in {**PROPERTIES, QUERY: query_id(self._checkpoint)}.items():
                 made = made.tableProperty(name, value)
             made.create()
         marks = {f"snapshot-property.{QUERY}": query_id(self._checkpoint), f"snapshot-property.{NUMBER}": str(number)}
@@ -82,6 +88,13 @@ class IcebergTable:
         delete_old_days(spark, self._name, self._day, keep_days, self._in_catalog)
         if number:
             spark.sql(f"CALL `{self._catalog}`.system.rewrite_data_files(table => '{self._in_catalog}')")
+
+    def _check_owner(self, spark: SparkSession) -> None:
+        rows = spark.sql(f"SHOW TBLPROPERTIES {self._name}").collect()
+        owner = {row["key"]: row["value"] for row in rows}.get(QUERY)
+        if owner not in (None, query_id(self._checkpoint)):
+            expected = f"a namespace of this query, not of another one: its checkpoint has the id {owner}"
+            raise OptionError("--namespace", f"{self._catalog}.{self._in_catalog}", expected)
 
     def _exists(self, spark: SparkSession) -> bool:
         return spark.catalog.tableExists(self._name)

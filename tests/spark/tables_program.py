@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sys
 from contextlib import suppress
 from dataclasses import replace
@@ -97,6 +98,14 @@ class Tables:
 
         self._run(write)
 
+    def refused(self, checkpoint: str) -> str:
+        """The error of a run with another checkpoint."""
+        try:
+            run(self.spark, replace(self.job, checkpoint=checkpoint), lambda _: None)
+        except (PySparkException, OptionError) as error:
+            return str(error)
+        return ""
+
     def _run(self, write: Any) -> None:
         for table in self.job.tables().values():
             table.prepare(self.spark)
@@ -128,6 +137,7 @@ def main(kind: str, servers: str, folder: str, *settings: str) -> None:
     found["between"] = tables.after()
     send(servers, topic, order(3), b"nope")
     found["second"] = tables.after()
+    shutil.copytree(job.checkpoint_path, f"{folder}/older")
     found["replayed"] = tables.killed_before_the_commit(1)
     send(servers, topic, order(4))
     tables.twice_in_one_run()
@@ -142,6 +152,15 @@ def main(kind: str, servers: str, folder: str, *settings: str) -> None:
         start(spark, replace(job, checkpoint=f"{folder}/another"))
     except OptionError as error:
         found["another"] = str(error)
+    send(servers, topic, order(7, day=9))
+    found["older"] = "an older copy" in tables.refused(f"{folder}/older")
+    shutil.copytree(job.checkpoint_path, f"{folder}/foreign")
+    for file in Path(folder, "foreign").glob("*metadata*"):
+        file.unlink()
+    Path(folder, "foreign", "metadata").write_text('{"id":"00000000-0000-0000-0000-000000000007"}')
+    found["foreign"] = "of another" in tables.refused(f"{folder}/foreign")
+    found["untouched"] = tables.content() == found["expired"]
+    found["last"] = tables.after()
     spark.stop()
     print(json.dumps(found))
 

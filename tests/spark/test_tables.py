@@ -63,4 +63,8 @@ def check(line: str, release: str) -> None:
         "evolved": [[1, 2, 3, 4, 5], 2],
         "names": ["None", "None", "None", "None", "n"],
         "expired": [[6], 2],
+        "older": True,
+        "foreign": True,
+        "untouched": True,
+        "last": [[6, 7], 2],
     }

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 from tests.unit.spark_connector.pipelines.test_delta_tables import session
 
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.pipelines.iceberg_tables import check_session
+from rota.spark_connector.pipelines.iceberg_tables import QUERY, IcebergTable, check_session
 
 
 def test_a_release_of_spark_without_iceberg_is_refused_by_name() -> None:
@@ -22,3 +26,17 @@ def test_a_session_without_a_catalog_gets_the_command() -> None:
         check_session(
             session("4.1.1", {"spark.sql.catalog.lake": "a.Class"}, "Cannot find catalog"), "lake.shop.t", "lake"
         )
+
+
+def owned_by(query: str) -> Any:
+    """A Spark that has the table, which is of this query."""
+    found = SimpleNamespace(collect=lambda: [{"key": "other", "value": ""}, {"key": QUERY, "value": query}])
+    catalog = SimpleNamespace(tableExists=lambda _: True, refreshTable=lambda _: None)
+    return cast(Any, SimpleNamespace(catalog=catalog, sql=lambda _: found))
+
+
+def test_the_table_of_another_query_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "metadata").write_text('{"id":"own"}')
+    table = IcebergTable("lake.shop.records", "day", str(tmp_path))
+    with pytest.raises(OptionError, match=r"lake.shop.records.*another one: its checkpoint has the id other"):
+        table.restart(owned_by("other"), 0)
