@@ -32,6 +32,7 @@ from rota.client.other_clients import ALIASES
 from rota.protocol.group_timeline import TOPIC as TIMELINE_TOPIC
 from rota.spark_connector.pipelines import tables
 from rota.spark_connector.pipelines.arguments import checkpoint_path, common_parser, parse_common, source_options
+from rota.spark_connector.pipelines.job_lock import locked
 from rota.spark_connector.pipelines.lag import (
     GroupPosition,
     Lag,
@@ -226,14 +227,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run until all records are read or, with an interval, until it is interrupted."""
     job = parse_arguments(sys.argv[1:] if arguments is None else arguments)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = SparkSession.builder.appName("group_activity").getOrCreate()
-    query = start(spark, job)
-    try:
-        query.awaitTermination()
-    except KeyboardInterrupt:
-        query.stop()
-    finally:
-        spark.stop()
+    with locked(job.checkpoint_path):
+        spark = SparkSession.builder.appName("group_activity").getOrCreate()
+        query = start(spark, job)
+        try:
+            query.awaitTermination()
+        except KeyboardInterrupt:
+            query.stop()
+        finally:
+            spark.stop()
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from pyspark.sql.types import StructType, TimestampType
 from rota.client.log import logger
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines.arguments import checkpoint_path, common_parser, parse_common, source_options
+from rota.spark_connector.pipelines.job_lock import locked
 from rota.spark_connector.pipelines.new_schemas import check_schemas, schema_ids
 from rota.spark_connector.pipelines.progress_lines import METRICS, progress_line
 from rota.spark_connector.pipelines.protobuf_registry import protobuf_subject
@@ -353,8 +354,13 @@ def follow(query: StreamingQuery, show: Callable[[str], None]) -> None:
 
 
 def run(spark: SparkSession, job: Job, show: Callable[[str], None]) -> None:
-    """Run the query to its end; start it again for schemas that are new in the registry. Raises OptionError, and what
-    the query raises."""
+    """Run the query to its end; start it again for schemas that are new in the registry. Raises OptionError, also when
+    another process runs the job, and what the query raises."""
+    with locked(job.checkpoint_path):
+        _run(spark, job, show)
+
+
+def _run(spark: SparkSession, job: Job, show: Callable[[str], None]) -> None:
     is_over = False
     while not is_over:
         query = start(spark, job)
