@@ -81,7 +81,7 @@ class Committer:
         if is_decided and (decision is None or decision.batch < batch):
             raise DecisionLost(self._query, batch, self._topic)
         if decision is not None and decision.batch != batch and not decision.is_complete:
-            await self._complete(decision)
+            await self._complete(decision, prepared)
         if decision is None or decision.batch < batch:
             await self._check(batch, prepared, decision)
             decision = Decision(batch, tuple(prepared))
@@ -110,11 +110,12 @@ class Committer:
         if decision.batch > batch:
             raise OldMicroBatch(self._query, batch, decision.batch, self._topic)
 
-    async def _complete(self, decision: Decision) -> None:
-        """Commit what is decided, abort the rest of the query's transactions, and note that nothing is left."""
+    async def _complete(self, decision: Decision, prepared: Sequence[PreparedTransaction] = ()) -> None:
+        """Commit what is decided, abort the rest of the query's transactions without those of `prepared`, and note that
+        nothing is left."""
         if not decision.is_complete:
             await self._commit_all(decision)
-        decision = await self._abort_leftovers(decision)
+        decision = await self._abort_leftovers(decision, prepared)
         if not decision.is_complete:
             await self._decisions.write(decision.completed())
 
@@ -135,11 +136,11 @@ class Committer:
             return False
         return True
 
-    async def _abort_leftovers(self, decision: Decision) -> Decision:
+    async def _abort_leftovers(self, decision: Decision, prepared: Sequence[PreparedTransaction] = ()) -> Decision:
         """Abort what tasks have left open that were killed, or that Spark ran twice; return the decision with these. A
         failure is logged: they end by their timeout as well."""
         try:
-            if left := await self._leftovers({one.transactional_id for one in decision.transactions}):
+            if left := await self._leftovers({one.transactional_id for one in (*decision.transactions, *prepared)}):
                 decision = replace(decision, discarded=tuple(left))
                 await self._decisions.write(decision)
                 for each in left:

@@ -93,6 +93,17 @@ def test_sk4_a_driver_that_is_killed_at_any_step_commits_each_record_once(
     assert world.decision().is_complete  # type: ignore[union-attr]
 
 
+def test_a_decision_that_is_not_complete_is_completed_before_the_next_one(
+    world: World, killed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed(STEPS - 2)  # before the last step
+    with pytest.raises(Killed):
+        world.commit(0, world.tasks(0))
+    monkeypatch.undo()
+    world.commit(1, world.tasks(1, "next run"))
+    assert world.visible() == expected(0, 1)
+
+
 def test_the_steps_are_all(world: World, killed: Any) -> None:
     killed(STEPS)
     world.commit(0, world.tasks(0))
