@@ -45,6 +45,7 @@ from rota.spark_connector.two_phase.task_attempt import query_prefix
 
 T = TypeVar("T")
 REQUESTS_MAX: Final = 64  # under way at a time
+DISCARDED_MAX: Final = 1_000  # in one record
 _log = logger("rota.spark")
 
 
@@ -140,10 +141,13 @@ class Committer:
         """Abort what tasks have left open that were killed, or that Spark ran twice; return the decision with these. A
         failure is logged: they end by their timeout as well."""
         try:
-            if left := await self._leftovers({one.transactional_id for one in (*decision.transactions, *prepared)}):
-                decision = replace(decision, discarded=tuple(left))
-                await self._decisions.write(decision)
-                for each in left:
+            left = await self._leftovers({one.transactional_id for one in (*decision.transactions, *prepared)})
+            for start in range(0, len(left), DISCARDED_MAX):
+                part = tuple(left[start : start + DISCARDED_MAX])
+                noted = replace(decision, discarded=part)
+                await self._decisions.write(noted)
+                decision = noted
+                for each in part:
                     await abort_prepared(self._cluster, each)
         except KafkaError as error:
             _log.warning("transactions of earlier tasks were not aborted", query=self._query, reason=str(error))

@@ -119,7 +119,11 @@ def test_sk3_nothing_is_visible_before_the_decision_and_a_failed_job_leaves_noth
     assert world.written() == sorted(expected(0) * 2)
 
 
-def test_sk3_leftovers_of_other_attempts_are_aborted_with_the_micro_batch(world: World) -> None:
+@pytest.mark.parametrize("at_once", [1, committer.DISCARDED_MAX])
+def test_sk3_leftovers_of_other_attempts_are_aborted_with_the_micro_batch(
+    world: World, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(committer, "DISCARDED_MAX", at_once)
     world.task(0, 0, "run", attempt=1)  # speculation
     world.task(0, 1, "killed run")
     world.commit(0, world.tasks(0))
