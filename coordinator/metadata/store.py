@@ -158,7 +158,7 @@ class Store(Protocol):
 
     @property
     def commit_bytes_max(self) -> int:
-        """How much one commit may have, in the bytes of `steps.py`."""
+        """How many bytes one commit may have, as the store encodes it; a larger one raises BadNode."""
 
     @property
     def session_id(self) -> int:
