@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from rota.cli.arguments import add_subcommand
@@ -32,6 +32,7 @@ from rota.client.group.assignors.range import RangeAssignor
 from rota.client.group.assignors.roundrobin import RoundRobinAssignor
 from rota.client.group.assignors.sticky import StickyAssignor
 from rota.client.types import PartitionInfo, TopicPartition
+from rota.protocol.dataclass import dataclass
 
 if TYPE_CHECKING:
     from rota.cli.arguments import Subcommands

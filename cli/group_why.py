@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from rota.cli.arguments import add_subcommand, seconds_or_zero, whole
@@ -19,6 +18,7 @@ from rota.cli.session import Session
 from rota.cli.settings import config_of
 from rota.client.errors import AdminFailed, KafkaError
 from rota.client.types import ConsumerRecord, TopicPartition
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import TOPIC, GroupEvent, decode_key, decode_value
 from rota.protocol.wire import DecodeError

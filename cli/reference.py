@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import SUPPRESS, Action, ArgumentParser, _HelpAction, _SubParsersAction
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from rota.cli.main import parser_of
+from rota.protocol.dataclass import dataclass
 
 SHARED = ("--bootstrap-server", "--command-config", "--command-property", "--timeout", "--json", "--verbose")
 

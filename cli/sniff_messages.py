@@ -9,11 +9,12 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from typing import Any, Final
 
 from rota.cli.internal_records import plain
 from rota.protocol.compiler import codec
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.header import RequestHeader, read_request_header, read_response_header, response_header
 from rota.protocol.messages.api_versions import ApiVersionsResponse

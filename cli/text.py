@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from rota.protocol.dataclass import dataclass
 
 ABSENT: Final = "-"
 GAP: Final = "  "

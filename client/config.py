@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Final, Self
 
 from rota.client.checks import between, check, instance, nearest, one_of, parsed, refused, setting, unknown, wire_text
 from rota.client.errors import ConfigError
 from rota.client.other_clients import ALIASES, counterpart
 from rota.client.security_config import SecurityConfig
+from rota.protocol.dataclass import dataclass
 
 RESETS: Final = ("earliest", "latest", "none")
 PARTITIONERS: Final = ("murmur2_random", "random")
@@ -207,7 +208,7 @@ class ProducerConfig(ClientConfig):
         between(1, INT32_MAX),
     )
     partitioner_ignore_keys: bool = setting("keys do not choose the partition", False)
-    partitioner: Any = setting(  # noqa: RUF009  # it makes a field
+    partitioner: Any = setting(  # it makes a field
         "murmur2_random, as None: murmur2 of the key, sticky without a key; random: sticky for all records; "
         "or a callable (topic, key, value, partitions) -> partition",
         None,

@@ -9,11 +9,12 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Final
 
 from rota.client.checks import one_of, refused, setting
 from rota.client.errors import ConfigError
+from rota.protocol.dataclass import dataclass
 from rota.transport.sasl.jaas import InvalidJaas, LoginModule, parse_jaas
 from rota.transport.sasl.oauthbearer import check_extensions
 
@@ -62,7 +63,7 @@ class SecurityConfig:
     """The settings of TLS and SASL. A setting that is None is not set."""
 
     security_protocol: str = setting("PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL", "PLAINTEXT", _protocol)
-    ssl_context: Any = setting(  # noqa: RUF009  # it makes a field
+    ssl_context: Any = setting(  # it makes a field
         "an ssl.SSLContext instead of the other ssl_ settings (Rota's name)", None
     )
     ssl_truststore_location: str | None = setting("a file: the certificates that are trusted; None: the system's", None)
@@ -86,7 +87,7 @@ class SecurityConfig:
     sasl_username: str | None = setting("the user, for PLAIN and SCRAM (librdkafka's name)", None)
     sasl_password: str | None = setting("the password of this user (librdkafka's name)", None, is_secret=True)
     sasl_jaas_config: str | None = setting("the credentials, as a login module of Java", None, is_secret=True)
-    sasl_oauth_token_provider: Any = setting(  # noqa: RUF009  # it makes a field
+    sasl_oauth_token_provider: Any = setting(  # it makes a field
         "for OAUTHBEARER: an async function that returns a token (a str, or a Token), or an object with such a method "
         "`token` (aiokafka's name)",
         None,

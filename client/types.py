@@ -5,10 +5,10 @@ Times are milliseconds since the epoch, -1 where there is none. Offsets are thos
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
+from rota.protocol.dataclass import dataclass
 from rota.protocol.records.consumed import ConsumerRecord
 from rota.protocol.records.fast import Headers
 

@@ -7,7 +7,6 @@ Law
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.replica.partition import Partition, Watch
 from rota.coordinator.replica.partitions import Partitions
 from rota.coordinator.runtime.coordinator import CoordinatorRuntime
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 
 log = structlog.get_logger("rota.broker")

@@ -9,7 +9,6 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -43,6 +42,7 @@ from rota.coordinator.transaction.state import (
     TransactionRecord,
     TransactionValue,
 )
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 
 T = TypeVar("T")

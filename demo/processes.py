@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, Any
+
+from rota.protocol.dataclass import dataclass
 
 STOP_S = 15.0
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol, TextIO
 
 from rota.demo.processes import Member
+from rota.protocol.dataclass import dataclass
 
 HIDDEN_FIELDS = ("event", "time", "level", "logger", "group")
 REBALANCE_EVENTS = ("Preparing to rebalance", "Stabilized", "removed", "left", "leav", "expir")

@@ -13,12 +13,12 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import construct as c
 
 from rota.protocol.constructs import Shape
+from rota.protocol.dataclass import dataclass
 from rota.protocol.reading import Reader
 from rota.protocol.source import Source
 from rota.protocol.wire import layout

@@ -10,11 +10,11 @@ Laws
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import Any, Final
 
 from rota.protocol.compiler import codec
 from rota.protocol.constructs import GARBLED, DecodeError
+from rota.protocol.dataclass import dataclass
 from rota.protocol.registry import APIS
 from rota.protocol.varint import read_uvarint, skip_tags
 from rota.protocol.wire import NEVER

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
+from rota.protocol.dataclass import dataclass
 from rota.protocol.wire import NEVER
 
 

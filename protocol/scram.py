@@ -13,8 +13,10 @@ import binascii
 import hashlib
 import hmac
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from rota.protocol.dataclass import dataclass
 
 MESSAGE_BYTES_MAX: Final = 4096
 ITERATIONS_MIN: Final = 4096

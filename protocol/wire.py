@@ -21,7 +21,7 @@ Messages are slotted and not frozen: a frozen dataclass takes twice as long to d
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, field, fields
 from functools import cache
 from typing import Any, ClassVar, Final, Protocol, TypeVar, cast, dataclass_transform
 
@@ -43,6 +43,7 @@ from rota.protocol.constructs import (
     Tags,
     Text,
 )
+from rota.protocol.dataclass import dataclass
 
 __all__ = [
     "ELEMENTS_MAX",
@@ -156,26 +157,9 @@ def wire(
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(wire,))
 def wired(declared: type[T]) -> type[T]:
-    """As `@dataclass(slots=True, kw_only=True)`, in half the time: a broker declares more than a hundred at its start.
-
-    `__eq__` and `__repr__` are those of a dataclass, as shared functions instead of generated ones. A message with
-    secrets has a `__repr__` of its own.
-    """
-    message: Any = dataclass(slots=True, kw_only=True, repr=False, eq=False)(declared)
-    message.__eq__, message.__hash__ = _equal, None
-    if "__repr__" not in declared.__dict__:
-        message.__repr__ = _representation
+    """As `@dataclass(slots=True, kw_only=True)`, for fields that are declared by `wire`."""
+    message: Any = dataclass(slots=True, kw_only=True)(declared)
     return cast(type[T], message)
-
-
-def _equal(self: Any, other: Any) -> Any:
-    if other.__class__ is not self.__class__:
-        return NotImplemented
-    return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-
-def _representation(self: Any) -> str:
-    return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
 
 @cache

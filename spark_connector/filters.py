@@ -11,10 +11,11 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from rota.protocol.dataclass import dataclass
 from rota.spark_connector.offsets import OffsetRange
 from rota.spark_connector.spark_api import (
     EqualNullSafe,

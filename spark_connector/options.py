@@ -12,12 +12,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from rota.client.config import ConsumerConfig, ProducerConfig
 from rota.client.errors import ConfigError
 from rota.client.types import TopicPartition
+from rota.protocol.dataclass import dataclass
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.offsets import (
     EARLIEST,

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
@@ -26,6 +25,7 @@ from rota.client.config import ProducerConfig
 from rota.client.producer.delivery import Delivery
 from rota.client.producer.producer import Producer
 from rota.client.types import Headers
+from rota.protocol.dataclass import dataclass
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.options import WriteOptions
 from rota.spark_connector.shipping import Shipped

@@ -7,11 +7,13 @@ Law
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from random import Random
 from typing import Any
+
+from rota.protocol.dataclass import dataclass
 
 RULES_MAX = 1_000
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass
 from typing import Final
 
+from rota.protocol.dataclass import dataclass
 from rota.transport.sasl.login import Login
 
 

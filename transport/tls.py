@@ -14,10 +14,11 @@ import os
 import re
 import ssl
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
+from rota.protocol.dataclass import dataclass
 from rota.transport.errors import SettingRefused, TlsFailed
 
 PROTOCOLS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}

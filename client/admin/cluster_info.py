@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from rota.client.admin.call_results import CallResults, ErrorContext, KeyResult, SentRequest
@@ -13,6 +12,7 @@ from rota.client.network.cluster import Cluster
 from rota.client.network.metadata import BrokerInfo
 from rota.client.network.targets import AnyNode, Controller
 from rota.client.types import TopicPartition
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from rota.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions

@@ -8,7 +8,6 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
 from typing import Final, Self
@@ -18,6 +17,7 @@ from rota.client.admin.requests import Deadline, request_with_retries, run_concu
 from rota.client.errors import IllegalUse
 from rota.client.network.cluster import Cluster
 from rota.client.network.targets import AnyNode, Controller, Node, Target
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

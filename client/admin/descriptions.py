@@ -7,12 +7,13 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rota.client.network.metadata import BrokerInfo
 from rota.client.types import TopicPartition
 from rota.protocol.consumer_protocol import PROTOCOL_TYPE, Subscription, decode_assignment, decode_subscription
 from rota.protocol.consumer_protocol import TopicPartition as TopicPartitions
+from rota.protocol.dataclass import dataclass
 from rota.protocol.messages import consumer_group_describe as newer
 from rota.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from rota.protocol.wire import DecodeError

@@ -8,7 +8,6 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from rota.client.admin.call_results import CallResults, ErrorContext, KeyResult, SentRequest
@@ -17,6 +16,7 @@ from rota.client.admin.requests import Deadline, request_all_brokers, request_ea
 from rota.client.errors import AdminFailed, BrokerError
 from rota.client.network.cluster import Cluster
 from rota.client.network.targets import Coordinator
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from rota.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse

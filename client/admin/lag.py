@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rota.client.admin.descriptions import GroupDescription
 from rota.client.admin.group_offsets import list_group_offsets
@@ -20,6 +20,7 @@ from rota.client.admin.requests import Deadline
 from rota.client.admin.unread_times import unread_times
 from rota.client.network.cluster import Cluster
 from rota.client.types import TopicPartition
+from rota.protocol.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Final
 
 from rota.client.admin.call_results import CallResults, ErrorContext
@@ -23,6 +23,7 @@ from rota.client.checks import whole_number
 from rota.client.errors import BrokerError, IllegalUse, KafkaError
 from rota.client.network.cluster import Cluster
 from rota.client.types import OffsetAndTimestamp, TopicPartition
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 
 WHAT: Final = "resetting offsets"

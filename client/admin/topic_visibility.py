@@ -8,7 +8,6 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 from rota.client.admin.call_results import UNKNOWN_TOPIC_CODES, CallResults
@@ -16,6 +15,7 @@ from rota.client.admin.requests import Deadline
 from rota.client.errors import KafkaError, TimedOut
 from rota.client.network.cluster import Cluster
 from rota.client.network.targets import AnyNode
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.metadata import (
     MetadataRequest,

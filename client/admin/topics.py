@@ -9,7 +9,7 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from rota.client.admin.call_results import UNKNOWN_TOPIC_CODES, CallResults, ErrorContext, KeyResult, SentRequest
@@ -19,6 +19,7 @@ from rota.client.errors import IllegalUse
 from rota.client.network.cluster import Cluster
 from rota.client.network.targets import AnyNode, Controller
 from rota.client.types import PartitionInfo
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,

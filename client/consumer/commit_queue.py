@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.auto_commit import AutoCommit
@@ -29,6 +28,7 @@ from rota.client.log import logger
 from rota.client.network.cluster import Cluster
 from rota.client.offsets.offset_commit import commit
 from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from rota.protocol.dataclass import dataclass
 
 TRANSIENT_ERRORS = (TimedOut, Unreachable, RebalanceInProgress)
 _log = logger("rota.client.consumer")

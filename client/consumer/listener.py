@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from rota.client.types import TopicPartition
+from rota.protocol.dataclass import dataclass
 
 Partitions = tuple[TopicPartition, ...]
 Callback = Callable[[Partitions], Awaitable[object] | object]  # an async function or a plain one

@@ -9,10 +9,10 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from rota.client.errors import IllegalUse
 from rota.client.types import OffsetAndMetadata, TopicPartition
+from rota.protocol.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -14,7 +14,6 @@ Laws
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -27,6 +26,7 @@ from rota.client.network.metadata import BrokerInfo, Metadata
 from rota.client.network.targets import Leader
 from rota.client.offsets.list_offsets import EARLIEST, LATEST, list_offsets
 from rota.client.types import ConsumerRecord, PartitionInfo, TopicPartition
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import (
     AbortedTransaction,

@@ -6,10 +6,11 @@ wait for any more changes nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from rota.client.types import TopicPartition
+from rota.protocol.dataclass import dataclass
 
 Partitions = tuple[TopicPartition, ...]
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from typing import Any, ClassVar, Final, assert_never
 
@@ -58,6 +58,7 @@ from rota.client.group.state import ENDED, NO_GENERATION, Member
 from rota.client.group.states import EPOCH_TRANSITIONS, MemberState
 from rota.client.group.subscription import accepts
 from rota.client.types import TopicPartition
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from rota.client.errors import KafkaError
 from rota.client.network.metadata import Metadata
+from rota.protocol.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Final
 
 from rota.client.config import ConsumerConfig
@@ -34,6 +34,7 @@ from rota.client.group.states import TRANSITIONS, MemberState
 from rota.client.group.subscription import Snapshot, Topics, topics_of
 from rota.client.network.metadata import Metadata
 from rota.client.types import GroupMetadata, TopicPartition
+from rota.protocol.dataclass import dataclass
 from rota.protocol.messages.join_group import JoinGroupResponse
 
 S = MemberState

@@ -10,10 +10,11 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 from rota.client.types import PartitionInfo, TopicPartition
+from rota.protocol.dataclass import dataclass
 from rota.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rota.client.types import TopicPartition
+from rota.protocol.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

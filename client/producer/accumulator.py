@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from rota.client.errors import KafkaError
@@ -21,6 +20,7 @@ from rota.client.producer.batch import Batch, Failed, Queue, Written
 from rota.client.producer.sequences import SequenceErrorAction, Sequences
 from rota.client.producer.transaction import TransactionMachine
 from rota.client.types import TopicPartition
+from rota.protocol.dataclass import dataclass
 from rota.protocol.records.batch import Codec
 from rota.protocol.records.fast import Headers
 from rota.protocol.records.produced import BufferMemory

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from rota.client.errors import KafkaError
 from rota.client.producer.sequences import PartitionSequences, ProducerId
 from rota.client.types import TopicPartition
+from rota.protocol.dataclass import dataclass
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, SEQUENCE_MAX, Codec, read_producer, with_producer
 from rota.protocol.records.fast import Headers
 from rota.protocol.records.produced import RECORD_OVERHEAD_BYTES_MAX

@@ -12,7 +12,6 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from rota.client.errors import BrokerError, TimedOut, TransactionAborted
@@ -20,6 +19,7 @@ from rota.client.network.attempts import RETRIED
 from rota.client.network.cluster import Cluster
 from rota.client.network.error_actions import error_action
 from rota.client.network.targets import Node, TransactionCoordinator
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from rota.protocol.messages.end_txn import EndTxnRequest

@@ -9,13 +9,14 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rota.client.errors import AuthenticationFailed, KafkaError, TimedOut, Unreachable
 from rota.client.producer.accumulator import Accumulator
 from rota.client.producer.answers import BatchAction, batch_action, is_possibly_written, refusal, refused, written
 from rota.client.producer.batch import Batch, Failed, Written
 from rota.client.producer.sequences import SequenceErrorAction
+from rota.protocol.dataclass import dataclass
 from rota.protocol.messages.produce import PartitionProduceResponse
 
 

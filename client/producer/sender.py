@@ -14,7 +14,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from rota.client.producer.batch import Batch, Failed
 from rota.client.producer.produce_response import Effects, ProduceResults
 from rota.client.producer.requests import ADDED_BY_CLIENT_VERSION_MAX, answers, request, version_max
 from rota.client.producer.transaction import BROKERS_ADD
+from rota.protocol.dataclass import dataclass
 from rota.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from rota.protocol.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
 

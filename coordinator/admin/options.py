@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rota.coordinator.config.broker import BrokerConfig, definition_of
 from rota.coordinator.config.definition import ConfigRefused, UnknownConfig
 from rota.coordinator.config.presets import PRESETS
 from rota.coordinator.observe.logs import FORMATS, LEVELS
+from rota.protocol.dataclass import dataclass
 from rota.transport.properties_file import load_properties
 
 FLAGS: dict[str, str] = {

@@ -19,7 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +29,7 @@ from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.store_server import StoreServer
 from rota.coordinator.observe.logs import get_logger
+from rota.protocol.dataclass import dataclass
 
 STORE_FILE: Final = "cluster.journal"  # not that of a single broker, which has another file there
 EXIT_UNCLEAN_STOP: Final = 1

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
@@ -19,6 +18,7 @@ from rota.coordinator.replica.leader_epochs import NO_EPOCH, fence_leader
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.partition_lookup import PartitionLookup
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.delete_records import (
     DeleteRecordsPartition,

@@ -7,13 +7,14 @@ The last known ELR is always empty: the last broker of ISR and ELR that may have
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rota.coordinator.api.metadata import availability
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.metadata.topic import INTERNAL, PartitionState, Topic
 from rota.coordinator.metadata.topic_names import invalid_reason
 from rota.coordinator.security.operations import ALL_OPERATIONS, NOT_REQUESTED, ResourceType
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_topic_partitions import (
     Cursor,

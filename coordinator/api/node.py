@@ -11,12 +11,13 @@ What it may return or raise: `coordinator/network/call.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
 from rota.coordinator.network.call import Call, CloseConnection
 from rota.coordinator.observe.client_telemetry import ClientTelemetry
 from rota.coordinator.replica.durability import Durability
+from rota.protocol.dataclass import dataclass
 
 if TYPE_CHECKING:
     from rota.coordinator.config.broker import BrokerConfig

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from rota.coordinator.api.node import Node
@@ -18,6 +18,7 @@ from rota.coordinator.log.producers import Verification
 from rota.coordinator.replica.partition_lookup import Key, PartitionLookup
 from rota.coordinator.replica.produce_validation import is_transactional
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.produce import ProduceRequest
 from rota.protocol.records.batch import BatchHeader, read_header

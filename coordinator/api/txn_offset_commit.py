@@ -7,7 +7,7 @@ v5 adds the offsets partition to the transaction by itself (KIP-890)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -19,6 +19,7 @@ from rota.coordinator.group_coordinator import OFFSETS_TOPIC, GroupShard
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.log.producers import Producers
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,

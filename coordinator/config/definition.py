@@ -8,8 +8,9 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum, IntEnum
+
+from rota.protocol.dataclass import dataclass
 
 Value = bool | int | float | str | tuple[str, ...] | None
 

@@ -11,8 +11,9 @@ anchors other than at both ends. A pattern becomes a position automaton (Glushko
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from rota.protocol.dataclass import dataclass
 
 POSITIONS_MAX: Final = 500  # characters and classes, those of a counted repetition as often as they are repeated
 DEPTH_MAX: Final = 50  # of groups

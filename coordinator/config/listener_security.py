@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.config.security_properties import SECURITY
+from rota.protocol.dataclass import dataclass
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")

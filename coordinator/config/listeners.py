@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from ipaddress import ip_address
 
 from rota.coordinator.config.definition import ConfigRefused
+from rota.protocol.dataclass import dataclass
 
 LISTENERS_MAX = 64
 _FORM = re.compile(r"([A-Za-z0-9_-]+)://(?:\[([0-9A-Fa-f:.%a-z]+)\]|([^:\[\]/\s]*)):(\d{1,5})")

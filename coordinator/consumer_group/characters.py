@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+from rota.protocol.dataclass import dataclass
 
 NAME_CHARACTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 WORD: Final = frozenset(NAME_CHARACTERS - set(".-"))

@@ -14,7 +14,7 @@ Laws
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from rota.coordinator.consumer_group import notes, records, refused_requests
@@ -38,6 +38,7 @@ from rota.coordinator.group.events import NO_MEMBER, Heartbeat, InstanceId, Join
 from rota.coordinator.group.join import PROTOCOLS_NAMED_MAX
 from rota.coordinator.group.state import GroupConfig
 from rota.protocol.consumer_protocol import PROTOCOL_TYPE, Subscription, decode_subscription
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import EventMember, Trigger
 from rota.protocol.wire import DecodeError

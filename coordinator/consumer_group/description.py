@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rota.coordinator.consumer_group.member import Member, Partitions
 from rota.coordinator.consumer_group.state import NO_TARGET, ConsumerGroup, ConsumerGroupState
+from rota.protocol.dataclass import dataclass
 
 Named = tuple[tuple[bytes, str, tuple[int, ...]], ...]  # topic id, name, partitions
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rota.coordinator.consumer_group.member import Owned
 from rota.coordinator.runtime.contract import Token
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 
 

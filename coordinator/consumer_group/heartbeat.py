@@ -9,7 +9,7 @@ Laws
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rota.coordinator.consumer_group import notes, records, regexes
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, refusal
@@ -26,6 +26,7 @@ from rota.coordinator.consumer_group.steps import (
 )
 from rota.coordinator.consumer_group.target import Change, replace_static, update_member, update_target
 from rota.coordinator.group.effects import Step
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 
 Client = tuple[str, str]  # client id and host

@@ -8,7 +8,7 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rota.coordinator.consumer_group import notes, records, steps
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply
@@ -27,6 +27,7 @@ from rota.coordinator.consumer_group.steps import (
 )
 from rota.coordinator.group import notes as group_notes
 from rota.coordinator.group.effects import Step
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import Trigger
 

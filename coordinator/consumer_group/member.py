@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import Final
 
+from rota.protocol.dataclass import dataclass
 from rota.protocol.group_timeline import EventMember
 
 LEFT_EPOCH: Final = -1

@@ -9,10 +9,11 @@ Law
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from rota.coordinator.consumer_group.member import Member, MemberState
 from rota.coordinator.group.moves import Moves
+from rota.protocol.dataclass import dataclass
 from rota.protocol.group_timeline import EventMember
 
 

@@ -8,13 +8,14 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rota.coordinator.consumer_group import records
 from rota.coordinator.consumer_group.member import Member, MemberState, Owned, Partitions
 from rota.coordinator.consumer_group.state import NO_TARGET, ConsumerGroup
 from rota.coordinator.consumer_group.steps import record, set_rebalance_timer
 from rota.coordinator.group.effects import Step
+from rota.protocol.dataclass import dataclass
 
 Reported = Iterable[tuple[bytes, Iterable[int]]] | None  # what the member says that it owns; None: unchanged
 

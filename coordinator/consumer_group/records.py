@@ -8,12 +8,13 @@ Laws
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from rota.coordinator.consumer_group.member import ClassicMember, Member, MemberState, Owned, Partitions
 from rota.coordinator.runtime.contract import Encoded
 from rota.protocol import consumer_group_records as wire
+from rota.protocol.dataclass import dataclass
 
 BATCH_OVERHEAD_BYTES: Final = 100  # more than the headers of a batch and of a record
 

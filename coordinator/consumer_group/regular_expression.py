@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
 from rota.coordinator.consumer_group.characters import (
@@ -27,6 +27,7 @@ from rota.coordinator.consumer_group.characters import (
     Chars,
     RegexCharacters,
 )
+from rota.protocol.dataclass import dataclass
 
 INSTRUCTIONS_MAX: Final = 20_000
 NESTING_MAX: Final = 100

@@ -8,10 +8,11 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from rota.coordinator.consumer_group.regular_expression import TooExpensive, compile_expression
+from rota.protocol.dataclass import dataclass
 
 SLICE_WORK_MAX: Final = 20_000  # instructions of expressions: some milliseconds
 WORK_PER_NAME: Final = 1_000  # that an expression may take on average

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Final
 
 from rota.coordinator.consumer_group.topics import TopicDirectory, TopicMetadata
+from rota.protocol.dataclass import dataclass
 
 INT32_MAX: Final = 2**31 - 1
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from rota.coordinator.consumer_group.settings import ConsumerGroupSettings, Envi
 from rota.coordinator.consumer_group.topics import NO_HASH, TopicDirectory
 from rota.coordinator.group.refusals import Refusals
 from rota.protocol import consumer_group_records as wire
+from rota.protocol.dataclass import dataclass
 
 FIRST_EPOCH: Final = 1  # of a group without a record of its epoch
 NO_EPOCH: Final = -1

@@ -10,7 +10,7 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rota.coordinator.consumer_group import notes, records, regexes
 from rota.coordinator.consumer_group.assignors import ASSIGNORS
@@ -21,6 +21,7 @@ from rota.coordinator.consumer_group.state import NO_TARGET, NO_VERSION, Consume
 from rota.coordinator.consumer_group.steps import bump_epoch, cancel_timers, record
 from rota.coordinator.consumer_group.topics import metadata_hash
 from rota.coordinator.group.effects import Step
+from rota.protocol.dataclass import dataclass
 from rota.protocol.group_timeline import Trigger
 
 

@@ -8,12 +8,12 @@ Law
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from struct import Struct
 from typing import Final, Protocol
 
 from rota.coordinator.consumer_group.xxh3 import xxh3_64
+from rota.protocol.dataclass import dataclass
 
 CACHED_HASHES_MAX: Final = 4_096
 NO_HASH: Final = 0

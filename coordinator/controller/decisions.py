@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rota.coordinator.controller.election import (
     NO_LEADER,
@@ -25,6 +25,7 @@ from rota.coordinator.controller.election import (
 )
 from rota.coordinator.controller.reassignment import complete, is_under_way
 from rota.coordinator.metadata.topic import PartitionState, Topic
+from rota.protocol.dataclass import dataclass
 
 AllowsUnclean = Callable[[Topic], bool]  # unclean.leader.election.enable of the topic
 MinIsr = Callable[[Topic], int]  # min.insync.replicas of the topic

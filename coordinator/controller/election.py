@@ -18,10 +18,11 @@ Source: Kafka's PartitionChangeBuilder, KIP-966 and KIP-841 (a broker that shuts
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from rota.coordinator.metadata.topic import PartitionState
+from rota.protocol.dataclass import dataclass
 
 NO_LEADER: Final = -1
 NO_EPOCH: Final = -1

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from rota.coordinator.metadata import znodes
 from rota.coordinator.metadata.store import (
@@ -29,6 +28,7 @@ from rota.coordinator.metadata.store import (
     StoreError,
     Watch,
 )
+from rota.protocol.dataclass import dataclass
 
 FIRST_EPOCH = b"0"  # before the first controller
 

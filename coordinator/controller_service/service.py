@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -49,6 +49,7 @@ from rota.coordinator.metadata.store import Delete, SessionState, StoreError, St
 from rota.coordinator.metadata.topic import PartitionState, Topic
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.scheduling.timers import Timers
+from rota.protocol.dataclass import dataclass
 
 RETRY_MS: Final = 200  # after a failure of the store
 PARTITIONS_PER_SLICE: Final = 4_000  # that are decided on before they are written

@@ -9,7 +9,7 @@ Law
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from rota.coordinator.group.events import (
@@ -31,6 +31,7 @@ from rota.coordinator.runtime.contract import (
     Note,
     Reply,
 )
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 
 __all__ = [

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NewType
 
 from rota.coordinator.runtime.contract import TimerFired, Token
+from rota.protocol.dataclass import dataclass
 
 if TYPE_CHECKING:
     MemberId = NewType("MemberId", str)

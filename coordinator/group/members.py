@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from rota.coordinator.group.effects import JoinedMember, MemberValue
 from rota.coordinator.group.events import InstanceId, Join, MemberId, Proto, Token
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import EventMember
 

@@ -10,11 +10,11 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from rota.coordinator.group.events import MemberId
 from rota.protocol.consumer_protocol import decode_assignment
+from rota.protocol.dataclass import dataclass
 from rota.protocol.group_timeline import NONE, Move, MovedPartitions
 from rota.protocol.wire import DecodeError
 

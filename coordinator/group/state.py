@@ -12,7 +12,7 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from rota.coordinator.group import notes
@@ -25,6 +25,7 @@ from rota.coordinator.group.transitions import TRANSITIONS, GroupState
 from rota.protocol.compiler import codec
 from rota.protocol.consumer_protocol import PROTOCOL_TYPE as CONSUMER
 from rota.protocol.consumer_protocol import Subscription
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import EventMember
 from rota.protocol.records.offset_columns import store

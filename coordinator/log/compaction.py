@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
@@ -27,6 +26,7 @@ from rota.coordinator.log.producers import LastBatch
 from rota.coordinator.log.segment import RELATIVE_OFFSET_MAX, Headers, Segment
 from rota.coordinator.log.segment_storage import SEGMENTS_AT_ONCE_MAX
 from rota.coordinator.log.transactions import AbortedTransaction, TransactionIndex
+from rota.protocol.dataclass import dataclass
 from rota.protocol.records.batch import BatchHeader, read_header
 from rota.protocol.records.errors import CorruptBatch
 from rota.protocol.records.record import Record, read_records, rewrite_batch

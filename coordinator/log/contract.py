@@ -8,12 +8,12 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from typing import Protocol
 
 from rota.coordinator.log.errors import AppendRefused, DamagedLog, Load, NotCached, OffsetOutOfRange, StorageFailed
 from rota.coordinator.log.producers import Producers, Verification
 from rota.coordinator.log.transactions import AbortedTransaction
+from rota.protocol.dataclass import dataclass
 from rota.protocol.records.batch import Codec
 from rota.protocol.records.control import Marker
 

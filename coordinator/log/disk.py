@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -31,6 +30,7 @@ from rota.coordinator.log.segmented import SegmentedLog
 from rota.coordinator.log.store import OpenFiles
 from rota.coordinator.log.trash import Trash
 from rota.coordinator.log.truncation import Removal
+from rota.protocol.dataclass import dataclass
 from rota.protocol.records.errors import CorruptBatch
 
 

@@ -14,10 +14,11 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+
+from rota.protocol.dataclass import dataclass
 
 PROBE_EVERY_BYTES: Final = 64 * 1024  # smaller than the kernel's read-ahead, which fills the page cache in such runs
 LOAD_BYTES: Final = 1 << 20  # read at once to bring a range into the page cache

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from struct import Struct
 from typing import Final
 
+from rota.protocol.dataclass import dataclass
 from rota.protocol.records.batch import SEQUENCE_MAX
 
 BATCHES_PER_PRODUCER_MAX: Final = 5

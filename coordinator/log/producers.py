@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from rota.coordinator.log.errors import AppendRefused
 from rota.coordinator.log.producer import NO_EPOCH, NO_OFFSET, BatchMetadata, Producer
 from rota.coordinator.log.transactions import AbortedTransaction
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import SEQUENCE_MAX, TRANSACTIONAL_BIT, BatchHeader
 from rota.protocol.records.control import Marker

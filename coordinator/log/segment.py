@@ -14,7 +14,6 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from rota.coordinator.log.errors import NotCached, StorageFailed
@@ -23,6 +22,7 @@ from rota.coordinator.log.index import OffsetIndex, TimeIndex
 from rota.coordinator.log.index_rebuild import IndexRebuild, Rebuilt
 from rota.coordinator.log.store import Store, Sync
 from rota.coordinator.log.transactions import TransactionIndex
+from rota.protocol.dataclass import dataclass
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, BatchHeader, read_header
 from rota.protocol.records.errors import CorruptBatch
 

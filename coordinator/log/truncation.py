@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from threading import Lock
 
 from rota.coordinator.log.errors import StorageFailed
@@ -17,6 +16,7 @@ from rota.coordinator.log.producers import Producers
 from rota.coordinator.log.recovery import restore_producers
 from rota.coordinator.log.segment import Segment, SegmentCut
 from rota.coordinator.log.snapshots import Snapshots
+from rota.protocol.dataclass import dataclass
 from rota.protocol.records.errors import CorruptBatch
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from rota.protocol.dataclass import dataclass
 
 Address = tuple[str, int]
 """IP address and UDP port."""

@@ -8,11 +8,11 @@ Laws
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from rota.coordinator.membership.contract import Address
 from rota.coordinator.membership.datagrams import Claim, Status
+from rota.protocol.dataclass import dataclass
 
 TRANSITIONS: Final = {
     (Status.ALIVE, Status.SUSPECT): "it answers no ping, or another broker suspects it",

@@ -8,10 +8,11 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from rota.coordinator.membership.contract import RandomSource
+from rota.protocol.dataclass import dataclass
 
 HEALTH_MAX: Final = 4
 RELAYS_MAX: Final = 256  # pings on behalf of others at one time

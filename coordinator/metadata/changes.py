@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.topic import Topic
+from rota.protocol.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

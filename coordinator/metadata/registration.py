@@ -13,11 +13,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata import znodes
 from rota.coordinator.metadata.store import BadVersion, NodeExists, NoNode, Stat, Store, StoreFailed, Watch
+from rota.protocol.dataclass import dataclass
 
 
 class AlreadyRegistered(StoreFailed):

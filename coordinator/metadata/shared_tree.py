@@ -20,7 +20,7 @@ import itertools
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 
@@ -46,6 +46,7 @@ from rota.coordinator.metadata.tree import (
     Tree,
 )
 from rota.coordinator.metadata.watches import Watches
+from rota.protocol.dataclass import dataclass
 
 Deliver = Callable[[Watch, WatchEvent], None]
 

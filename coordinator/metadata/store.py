@@ -23,9 +23,10 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
+
+from rota.protocol.dataclass import dataclass
 
 NODE_BYTES_MAX = (1 << 20) - (1 << 13)  # ZooKeeper's jute.maxbuffer less path, ACL and headers
 PATH_BYTES_MAX = 4096

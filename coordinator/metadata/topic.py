@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode, message
 
 CONSUMER_OFFSETS = "__consumer_offsets"

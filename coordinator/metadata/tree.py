@@ -7,7 +7,7 @@ facts and returns the watches of all sessions that fire. The journal has facts o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from rota.coordinator.metadata.store import (
     ANY_VERSION,
@@ -30,6 +30,7 @@ from rota.coordinator.metadata.store import (
     WatchEvent,
 )
 from rota.coordinator.metadata.watches import Watches
+from rota.protocol.dataclass import dataclass
 
 
 @dataclass(slots=True)

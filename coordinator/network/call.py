@@ -7,11 +7,12 @@ when it is answered; after None nothing is sent (Produce with acks=0); raising C
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from rota.coordinator.observe.counters import ApiCounters
 from rota.coordinator.security.principal import ANONYMOUS, Principal
+from rota.protocol.dataclass import dataclass
 
 if TYPE_CHECKING:
     from rota.coordinator.security.sasl.session import SaslSession

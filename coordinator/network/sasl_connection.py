@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -26,6 +25,7 @@ from rota.coordinator.security.login_modules import OAUTHBEARER
 from rota.coordinator.security.sasl.authentication import Authentication
 from rota.coordinator.security.sasl.scram import Lookup
 from rota.coordinator.security.sasl.session import NotAllowed, SaslSession, State
+from rota.protocol.dataclass import dataclass
 from rota.protocol.wire import DecodeError
 
 FRAME_BYTES_MAX: Final = 16 * 1024  # before authentication; sasl.server.max.receive.size is for access tokens

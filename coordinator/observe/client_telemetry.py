@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 from zlib import crc32
 
 from rota.coordinator.config.client_metrics import CLIENT_METRICS, parse_match
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import Codec
 

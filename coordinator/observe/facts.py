@@ -7,13 +7,14 @@ Law
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from rota.coordinator.observe.explain import clock, event_sentence, sentence
 from rota.coordinator.observe.finding import Finding, Thresholds
 from rota.coordinator.observe.lag import GroupLag
 from rota.coordinator.observe.rebalances import Rebalance
+from rota.protocol.dataclass import dataclass
 from rota.protocol.group_timeline import EventMember, EventType, GroupEvent
 
 EVIDENCE_MAX: Final = 3  # events that a finding shows: the last ones

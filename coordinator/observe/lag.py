@@ -7,8 +7,9 @@ Law
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from rota.protocol.dataclass import dataclass
 
 UNKNOWN: Final = -1
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Protocol
 
 from rota.coordinator.observe.lag import UNKNOWN, Committed, GroupLag, GroupOffsets, Key, PartitionLag, total
+from rota.protocol.dataclass import dataclass
 
 CACHE_MS: Final = 1_000
 GROUPS_MAX: Final = 1_000

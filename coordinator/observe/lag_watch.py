@@ -11,10 +11,11 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from rota.coordinator.observe.lag import UNKNOWN, GroupLag, Key, PartitionLag, total
+from rota.protocol.dataclass import dataclass
 
 LOOK_AGAIN_MS: Final = 30_000
 ROUND_SECONDS: Final = 0.003

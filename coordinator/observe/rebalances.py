@@ -14,9 +14,9 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from rota.protocol.dataclass import dataclass
 from rota.protocol.group_timeline import NONE, EventMember, EventType, GroupEvent, Move, ends_rebalance
 
 RECONCILING: Final = ("Assigning", "Reconciling")  # states of a group of the consumer protocol in a rebalance

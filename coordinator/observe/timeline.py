@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from rota.coordinator.runtime.contract import Append, Effect, Encoded, Hosting, Note, RecordType
+from rota.protocol.dataclass import dataclass
 from rota.protocol.group_timeline import (
     EVENTS_PER_GROUP_MAX,
     GroupEvent,

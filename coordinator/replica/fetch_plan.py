@@ -16,13 +16,14 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from rota.coordinator.log.contract import DamagedLog, Load, NotCached, OffsetOutOfRange, StorageFailed
 from rota.coordinator.replica.leader_epochs import NO_EPOCH, epoch_end, fence
 from rota.coordinator.replica.partition_lookup import Key, PartitionLookup
 from rota.coordinator.replica.state import Role
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import AbortedTransaction, EpochEndOffset, FetchPartition, PartitionData
 

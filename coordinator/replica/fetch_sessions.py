@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from rota.coordinator.replica.partition_lookup import Key
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:  # a broker that starts does not load the messages of an API before its first request

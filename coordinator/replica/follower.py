@@ -9,9 +9,9 @@ Laws
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import EpochEndOffset, PartitionData
 

@@ -20,11 +20,11 @@ The file is longer than 400 lines because one class owns the high watermark and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
 from rota.coordinator.replica.waits import Complete, OffsetWaits
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 
 T = TypeVar("T")

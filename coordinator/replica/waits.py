@@ -7,10 +7,10 @@ Laws
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Generic, TypeVar
 
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 
 T = TypeVar("T")

@@ -8,9 +8,9 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from rota.protocol.dataclass import dataclass
 from rota.protocol.messages.fetch import FetchPartition, FetchTopic, ForgottenTopic
 
 NO_SESSION: Final = 0

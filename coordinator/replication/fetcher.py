@@ -18,7 +18,6 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -31,6 +30,7 @@ from rota.coordinator.replication.bounds import leader_bounds
 from rota.coordinator.replication.fetch_responses import Outcome, apply_response, finish, perform_action
 from rota.coordinator.replication.fetch_session import FollowerSession, Key, SessionRequest
 from rota.coordinator.replication.fetch_states import FetchStates
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionData, ReplicaState
 from rota.transport.connection import Connection

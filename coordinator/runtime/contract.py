@@ -14,9 +14,10 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Generic, NewType, Protocol, TypeVar
 
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ Laws
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 from urllib.parse import quote, unquote
 
 from rota.coordinator.security.operations import Operation, ResourceType
 from rota.coordinator.security.principal import Principal
+from rota.protocol.dataclass import dataclass
 
 WILDCARD: Final = "*"  # any resource name, any host, and as the name of a principal any user
 CLUSTER_NAME: Final = "kafka-cluster"  # the only name of a resource of type CLUSTER

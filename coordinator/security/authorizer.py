@@ -15,7 +15,6 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from ipaddress import ip_address
@@ -25,6 +24,7 @@ from typing import Final, TypeVar
 from rota.coordinator.security.acl import WILDCARD, Acl, Entry, PatternType, Permission, ResourcePattern
 from rota.coordinator.security.operations import OPERATIONS, Operation, ResourceType, bits
 from rota.coordinator.security.principal import Principal
+from rota.protocol.dataclass import dataclass
 
 K = TypeVar("K")
 V = TypeVar("V")

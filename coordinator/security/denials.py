@@ -10,13 +10,14 @@ Law
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import structlog
 
 from rota.coordinator.security.authorizer import Action, Decision
+from rota.protocol.dataclass import dataclass
 
 REPEAT_MS: Final = 60_000
 REMEMBERED_MAX: Final = 1_024  # denials whose repetition is counted

@@ -11,11 +11,11 @@ Law
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.security.java_pattern import NotTranslated, compile_java
+from rota.protocol.dataclass import dataclass
 
 PROPERTY: Final = "ssl.principal.mapping.rules"
 _RULE: Final = re.compile(

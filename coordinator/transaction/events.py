@@ -6,10 +6,10 @@ Times are passed beside an event.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.coordinator.runtime.contract import TimerFired, Token
+from rota.protocol.dataclass import dataclass
 
 TopicPartition = tuple[str, int]
 

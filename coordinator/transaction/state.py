@@ -9,12 +9,13 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from rota.coordinator.runtime.contract import Append, Arm, Effect, Note, Reply, Send, Token
 from rota.coordinator.transaction.events import Producer, TopicPartition
 from rota.coordinator.transaction.transitions import ENDING, TRANSITIONS, TransactionState
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 
 NO_PRODUCER_ID: Final = -1

@@ -9,10 +9,10 @@ Law
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from dataclasses import dataclass
 from typing import Final
 
 from rota.coordinator.network.owner import source_of
+from rota.protocol.dataclass import dataclass
 
 FAILURES_PER_SOURCE_MAX: Final = 10  # within ATTEMPTS_MS
 FAILURES_MAX: Final = 100

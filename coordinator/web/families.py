@@ -7,9 +7,10 @@ Law
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from rota.protocol.dataclass import dataclass
 
 
 class Kind(Enum):

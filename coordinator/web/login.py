@@ -22,7 +22,7 @@ import hmac
 import secrets
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Final
 
@@ -37,6 +37,7 @@ from rota.coordinator.security.scram_credentials import credentials_of
 from rota.coordinator.security.scram_users import ScramUsers
 from rota.coordinator.web.attempts import Attempts
 from rota.protocol import scram
+from rota.protocol.dataclass import dataclass
 from rota.protocol.scram import Mechanism
 
 SESSION_MS: Final = 8 * 3_600_000

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from rota.coordinator.api.node import Node
 from rota.coordinator.metadata.image import NOT_REGISTERED
 from rota.coordinator.network.connections import Connections
 from rota.coordinator.observe.loop_watch import LoopWatch
+from rota.protocol.dataclass import dataclass
 
 
 class IsrCounts(Protocol):

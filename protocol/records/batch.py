@@ -10,12 +10,12 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct, calcsize
 from typing import Final
 
 from rota.protocol.crc import crc32c
+from rota.protocol.dataclass import dataclass
 from rota.protocol.records.errors import CorruptBatch, InvalidBatch, UnsupportedMagic
 
 FIELDS: Final = {  # big endian

@@ -6,10 +6,10 @@ the transaction coordinator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
+from rota.protocol.dataclass import dataclass
 from rota.protocol.records.batch import Buffer
 from rota.protocol.records.errors import CorruptBatch
 from rota.protocol.records.fast import Record

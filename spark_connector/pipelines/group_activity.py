@@ -17,7 +17,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import partial
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from rota.client import AdminConfig, ProducerConfig
 from rota.client.config import ClientConfig
 from rota.client.log import logger
 from rota.client.other_clients import ALIASES
+from rota.protocol.dataclass import dataclass
 from rota.protocol.group_timeline import TOPIC as TIMELINE_TOPIC
 from rota.spark_connector.pipelines import tables
 from rota.spark_connector.pipelines.arguments import checkpoint_path, common_parser, parse_common, source_options

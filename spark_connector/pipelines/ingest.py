@@ -19,7 +19,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType, TimestampType
 
 from rota.client.log import logger
+from rota.protocol.dataclass import dataclass
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines.arguments import checkpoint_path, common_parser, parse_common, source_options
 from rota.spark_connector.pipelines.job_lock import locked

@@ -7,10 +7,11 @@ Law
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Self
 
 from rota.client.producer.prepared import PreparedTransaction
+from rota.protocol.dataclass import dataclass
 
 FORMAT: Final = 1
 COMMITTING: Final = "committing"

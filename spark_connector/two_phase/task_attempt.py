@@ -10,11 +10,11 @@ Laws
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Self
 
 from pyspark import TaskContext
 
+from rota.protocol.dataclass import dataclass
 from rota.spark_connector.errors import OptionError
 
 QUERY: Final = "sql.streaming.queryId"  # Spark's local properties of a micro-batch

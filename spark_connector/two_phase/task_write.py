@@ -9,7 +9,6 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 
 from pyspark.sql.datasource import WriterCommitMessage
 
@@ -17,6 +16,7 @@ from rota.client.config import ClientConfig, ProducerConfig
 from rota.client.network.cluster import Cluster
 from rota.client.producer.prepared import PreparedTransaction, open_transaction
 from rota.client.producer.producer import Producer
+from rota.protocol.dataclass import dataclass
 from rota.spark_connector.options import Transactions
 from rota.spark_connector.two_phase.decision_topic import client_settings, last_decision
 from rota.spark_connector.two_phase.errors import OldMicroBatch

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from rota.protocol.dataclass import dataclass
 
 JAAS_CHARS_MAX: Final = 1024 * 1024  # a token may be in it
 _FLAGS: Final = ("required", "requisite", "sufficient", "optional")

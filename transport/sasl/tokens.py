@@ -17,9 +17,10 @@ import json
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
+from rota.protocol.dataclass import dataclass
 from rota.transport.errors import AuthenticationFailed
 from rota.transport.sasl.oauthbearer import check_token
 

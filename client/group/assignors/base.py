@@ -8,11 +8,12 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Protocol
 
 from rota.client.types import PartitionInfo, TopicPartition
+from rota.protocol.dataclass import dataclass
 
 
 class RebalanceProtocol(Enum):

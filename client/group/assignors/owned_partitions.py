@@ -8,9 +8,9 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rota.client.types import TopicPartition
+from rota.protocol.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rota.client.group.assignors.base import MemberSubscription
 from rota.client.types import PartitionInfo, TopicPartition
+from rota.protocol.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any, Final
@@ -19,6 +18,7 @@ from typing import Any, Final
 from rota.coordinator.api.access.request import CLUSTER, GROUP, TOPIC, Guard, RequestAccess
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.security.operations import Operation, ResourceType
+from rota.protocol.dataclass import dataclass
 
 _O = Operation
 _TRANSACTION: Final = ResourceType.TRANSACTIONAL_ID

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rota.coordinator.consumer_group.member import Partitions
+from rota.protocol.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,9 @@ import base64
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+from rota.protocol.dataclass import dataclass
 
 HEADER_CHARS_MAX: Final = 16 * 1024  # encoded
 EXPIRES_MS_MAX: Final = 1 << 52

@@ -14,7 +14,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -24,6 +24,7 @@ import structlog
 from jwt.exceptions import PyJWTError
 
 from rota.coordinator.security.oauth.access_token import TokenRefused
+from rota.protocol.dataclass import dataclass
 
 UNKNOWN_KEY_PAUSE_MS: Final = 10_000
 REQUEST_SECONDS: Final = 10.0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
+
+from rota.protocol.dataclass import dataclass
 
 
 class AuthenticationFailed(Exception):

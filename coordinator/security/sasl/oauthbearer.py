@@ -13,11 +13,12 @@ Law
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from rota.coordinator.security.oauth.access_token import Clock, TokenRefused, Validator
 from rota.coordinator.security.sasl.exchange import AuthenticationFailed, Step
+from rota.protocol.dataclass import dataclass
 
 NAME: Final = "OAUTHBEARER"
 MESSAGE_BYTES_MAX: Final = 512 * 1024

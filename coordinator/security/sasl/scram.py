@@ -7,10 +7,11 @@ Law
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rota.coordinator.security.sasl.exchange import ANOTHER_AUTHORIZATION_ID, AuthenticationFailed, Step
 from rota.protocol import scram
+from rota.protocol.dataclass import dataclass
 from rota.protocol.scram import (
     ClientFinal,
     ClientFirst,

@@ -13,12 +13,13 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Final
 
 from rota.coordinator.security.principal import ANONYMOUS, Principal
 from rota.coordinator.security.sasl.exchange import AuthenticationFailed, Exchange, Step
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 
 SASL_HANDSHAKE: Final = 17
