@@ -6,6 +6,8 @@ Laws
     CM5 A broker whose machine has lost its power, or whose folder is new or in memory, is in no ISR or ELR when it
         registers, unless it is alone in them: it is not elected with what it has lost (KIP-966's unclean restart).
         It takes nothing from a live broker of the same id: that one keeps its ISRs, and this one does not start.
+
+The file is longer than 400 lines because one class owns the order of joining, losing a session and leaving.
 """
 
 from __future__ import annotations
