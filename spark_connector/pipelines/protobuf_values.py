@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import StringType, StructType
 
-from rota.spark_connector.pipelines.protobuf_messages import Writers, protobuf_message
+from rota.spark_connector.pipelines.protobuf_messages import ProtobufMessage, Writers, protobuf_message
 from rota.spark_connector.pipelines.value_formats import REASON, RECORD, Decode
 from rota.spark_connector.spark_api import to_arrow_type
 
@@ -39,10 +39,12 @@ def column_function(
 ) -> Callable[..., Any]:
     """As a function of columns; in PySpark 4.0, which has no arrow_udf, a record at a time."""
 
-    def decode_one(value: bytearray | None) -> dict[str, Any]:
-        raw = None if value is None else bytes(value)
-        record, reason = protobuf_message(descriptors, name, writers).decode(raw, is_framed=is_framed)
+    def row(message: ProtobufMessage, value: bytearray | None) -> dict[str, Any]:
+        record, reason = message.decode(None if value is None else bytes(value), is_framed=is_framed)
         return {"record": record, "reason": reason}
+
+    def decode_one(value: bytearray | None) -> dict[str, Any]:
+        return row(protobuf_message(descriptors, name, writers), value)
 
     try:
         from pyspark.sql.pandas.functions import arrow_udf
@@ -51,7 +53,8 @@ def column_function(
     kind = to_arrow_type(result)
 
     def decode_all(values: pa.Array) -> pa.Array:
-        return pa.array([decode_one(value) for value in values.to_pylist()], kind)
+        message = protobuf_message(descriptors, name, writers)  # to look it up costs as much as to decode a value
+        return pa.array([row(message, value) for value in values.to_pylist()], kind)
 
     found: Callable[..., Any] = arrow_udf(decode_all, result)  # type: ignore[call-overload] # its annotations define its kind
     return found
