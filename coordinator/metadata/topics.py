@@ -11,6 +11,8 @@ Laws
         deletion removes its logs. A broker that does not know it yet does not start.
     T11 A change of many partitions is written, read, opened and removed in slices, between which the loop does its
         other work; the image has the whole change, or nothing of it, when a listener or a reader sees it.
+
+The file is longer than 400 lines because one class owns the order of a topic's changes.
 """
 
 from __future__ import annotations

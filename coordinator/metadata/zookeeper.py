@@ -2,6 +2,8 @@
 
 A broker that was cut off from ZooKeeper goes on with the state that it knows. Its calls wait for the connection as long
 as the session may still be alive.
+
+The file is longer than 400 lines because one class has every operation of the store's contract.
 """
 
 from __future__ import annotations
