@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +33,7 @@ from rota.coordinator.membership.contract import Alive, Dead, Suspected, SwimSet
 from rota.coordinator.membership.contract import Change as LivenessChange
 from rota.coordinator.membership.service import SwimService
 from rota.coordinator.metadata import znodes
-from rota.coordinator.metadata.brokers import BrokerRegistration
+from rota.coordinator.metadata.brokers import swim_addresses
 from rota.coordinator.metadata.changes import BrokersChanged, Change, PartitionsChanged
 from rota.coordinator.metadata.image import NOT_REGISTERED
 from rota.coordinator.metadata.image_updater import ImageUpdater
@@ -387,14 +387,6 @@ def controller_config(config: BrokerConfig) -> ControllerConfig:
         auto_rebalance=config.auto_leader_rebalance_enable,
         rebalance_interval_ms=config.leader_imbalance_check_interval_seconds * 1000,
     )
-
-
-def swim_addresses(brokers: Mapping[int, BrokerRegistration]) -> Iterator[tuple[int, tuple[int, tuple[str, int]]]]:
-    """Iterate over (broker id, (epoch, (host, port))) of the brokers that have a failure detector."""
-    for broker_id, broker in brokers.items():
-        host, _, port = broker.swim.rpartition(":")
-        if host and port.isdecimal():
-            yield broker_id, (broker.epoch, (host, int(port)))
 
 
 def _of_listener(endpoints: Sequence[Endpoint], name: str | None) -> Endpoint:

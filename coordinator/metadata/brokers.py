@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from rota.coordinator.config.listeners import Endpoint
 from rota.protocol.dataclass import dataclass
 
@@ -28,3 +30,11 @@ class BrokerRegistration:
             if endpoint.listener == listener:
                 return endpoint
         return self.endpoints[0] if self.endpoints else None
+
+
+def swim_addresses(brokers: Mapping[int, BrokerRegistration]) -> Iterator[tuple[int, tuple[int, tuple[str, int]]]]:
+    """Iterate over (broker id, (epoch, (host, port))) of the brokers that have a failure detector."""
+    for broker_id, broker in brokers.items():
+        host, _, port = broker.swim.rpartition(":")
+        if host and port.isdecimal():
+            yield broker_id, (broker.epoch, (host, int(port)))

@@ -18,29 +18,26 @@ The file is longer than 400 lines because one class owns the order of a topic's 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from weakref import WeakValueDictionary
 
 import structlog
 
-from rota.coordinator.metadata import eager_tasks, placement, topic_nodes, znodes
+from rota.coordinator.metadata import eager_tasks, placement, topic_nodes, topic_reader, znodes
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.identity import confirm_cluster, open_cluster
 from rota.coordinator.metadata.image import Image
 from rota.coordinator.metadata.placement import Assignment, start_of
 from rota.coordinator.metadata.resource_configs import ResourceConfigs, read_configs
-from rota.coordinator.metadata.store import BadNode, BadVersion, Create, NodeExists, NoNode, Set, Stat, Store, Watch
+from rota.coordinator.metadata.store import BadNode, BadVersion, NodeExists, NoNode, Set, Store, Watch
 from rota.coordinator.metadata.topic import (
     CONSUMER_OFFSETS,
     TRANSACTION_STATE,
     PartitionState,
     Refusal,
     Topic,
-    replicated_as,
 )
 from rota.coordinator.metadata.topic_names import collision_key, refuse_collision, refuse_name
 from rota.coordinator.metadata.topic_refusals import (
@@ -56,7 +53,6 @@ from rota.coordinator.metadata.topic_refusals import (
 from rota.coordinator.metadata.topic_writer import RETRIES_MAX, create_nodes, delete_nodes, grow_nodes
 
 OPENED_PER_SLICE = 8  # partitions whose logs are opened or deleted in one turn of the loop: about 5 ms
-READ_PER_SLICE = 128  # partitions whose states are read from the store in one turn of the loop: about 5 ms
 
 log = structlog.get_logger("rota.metadata")
 
@@ -129,64 +125,8 @@ class Topics(Image):
         if lock is None:
             lock = self._refresh_locks[name] = asyncio.Lock()
         async with lock:
-            topic = await self._read(name, stale)
+            topic = await topic_reader.read(self.store, name, self, self._watch, stale)
             await eager_tasks.run_in_slices(self.replace_topic(name, topic), OPENED_PER_SLICE)  # T11
-
-    async def _read(self, name: str, stale: Collection[int] | None) -> Topic | None:
-        """None when the topic does not exist, or not as a whole. Raises UnreadableNode, StoreFailed."""
-        path = znodes.topic_path(name)
-        try:
-            data, stat = await self.store.get(path, self._watch)
-        except NoNode:
-            return None
-        if data == topic_nodes.INCOMPLETE:
-            return None
-        try:
-            return await self._read_whole(name, data, stat, stale)
-        except NoNode as missing:
-            now = await self.store.exists(path)
-            if now is None or (now.created, now.version) != (stat.created, stat.version):
-                return None  # it is being deleted
-            await self.store.exists(missing.path, self._watch)
-            raise znodes.UnreadableNode(f"{missing.path} is missing, and {path} is not") from None
-
-    async def _read_whole(self, name: str, data: bytes, stat: Stat, stale: Collection[int] | None) -> Topic:
-        """Read what belongs to a topic's node. Raises NoNode, UnreadableNode, StoreFailed."""
-        path = znodes.topic_path(name)
-        with znodes.reading(path):
-            topic_id, states = znodes.read_topic(data)
-        if stat.child_count < topic_nodes.CHILDREN:
-            await self._create_id_node(name, topic_id, stat.version)
-        config, _ = await self.store.get(znodes.config_path(name), self._watch)
-        partitions = await self._read_states(name, states, self.by_id(topic_id), stale)
-        configs = read_configs("topics", name, config)
-        return Topic(name=name, topic_id=topic_id, partitions=partitions, configs=configs, version=stat.version)
-
-    async def _create_id_node(self, name: str, topic_id: bytes, version: int) -> None:
-        """Complete a topic that an earlier version of Rota created, without a node for its id."""
-        with suppress(BadVersion, NodeExists, NoNode):  # another broker does it, or has changed the topic
-            node = Create(znodes.topic_id_path(name, topic_id))
-            await self.store.commit([topic_nodes.fence(name, version), node])
-
-    async def _read_states(
-        self, name: str, states: Iterator[PartitionState], known: Topic | None, stale: Collection[int] | None
-    ) -> tuple[PartitionState, ...]:
-        """T11. Partitions that are known and not `stale` are those of the image."""
-        read = list[PartitionState]()
-        before = () if known is None or stale is None else known.partitions
-        while portion := _next(name, states):
-            unread = [state for state in portion if state.index >= len(before) or state.index in (stale or ())]
-            paths = [znodes.state_path(name, state.index) for state in unread]
-            found = dict(zip(paths, await self.store.get_many(paths, self._watch) if paths else (), strict=True))
-            for state in portion:
-                if (node := found.get(znodes.state_path(name, state.index))) is None:
-                    read.append(replicated_as(before[state.index], state))
-                else:
-                    with znodes.reading(znodes.state_path(name, state.index)):
-                        read.append(znodes.read_state(node[0], node[1].version, state))
-            if len(portion) == READ_PER_SLICE:
-                await eager_tasks.yield_to_loop()
-        return tuple(read)
 
     # ---- changing
 
@@ -432,9 +372,3 @@ class Topics(Image):
         if name in self._by_name:
             return topic_exists(name)
         return refuse_collision(name, self.colliding_names(name))
-
-
-def _next(name: str, states: Iterator[PartitionState]) -> list[PartitionState]:
-    """Return the partitions of the next slice. Raises UnreadableNode."""
-    with znodes.reading(znodes.topic_path(name)):
-        return list(islice(states, READ_PER_SLICE))

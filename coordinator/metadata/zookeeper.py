@@ -149,13 +149,11 @@ class ZooKeeperStore:
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         data, stat = await self._read(GetData, path, watch, self._session.watches.watch_node)
-        return _data(data), _stat(stat)
+        return bytes(data or b""), _stat(stat)  # zkCli makes nodes without data (null)
 
     async def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[tuple[bytes, Stat]]:
-        read = list[tuple[bytes, Stat]]()
-        for begin in range(0, len(paths), NODES_PER_READ_MAX):
-            read += await self._read_nodes(paths[begin : begin + NODES_PER_READ_MAX], watch)
-        return read
+        portions = [paths[begin : begin + NODES_PER_READ_MAX] for begin in range(0, len(paths), NODES_PER_READ_MAX)]
+        return [node for portion in portions for node in await self._read_nodes(portion, watch)]
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         stat = await self._read(Exists, path, watch, self._session.watches.watch_node)
@@ -226,14 +224,8 @@ class ZooKeeperStore:
                 return await answered
             except ConnectionLoss:
                 continue
-            except KazooException as error:
-                if isinstance(error, UnimplementedError):
-                    raise StoreFailed(f"ZooKeeper at {self._hosts} is older than 3.6: use a later release") from None
+            except Exception as error:  # noqa: BLE001  # whatever kazoo raises for an answer
                 raise _store_error(error, path) from None
-            except StoreFailed:
-                raise
-            except Exception as error:
-                raise StoreFailed(f"ZooKeeper's answer cannot be read: {error!r}") from error
 
     async def _read_nodes(self, paths: Sequence[str], watch: Watch | None) -> list[tuple[bytes, Stat]]:
         """Send one request until it is answered, and all watches are set, in this session."""
@@ -250,7 +242,7 @@ class ZooKeeperStore:
         for path, value in zip(paths, values, strict=True):
             if not isinstance(value, tuple):
                 raise _store_error(value, path)
-        return [(_data(data), _stat(stat)) for data, stat in values]
+        return [(bytes(data or b""), _stat(stat)) for data, stat in values]
 
     async def _commit(self, ops: Sequence[Op]) -> list[Any]:
         for op in ops:
@@ -268,10 +260,8 @@ class ZooKeeperStore:
             results = await answered
         except ConnectionLoss:
             raise OutcomeUnknown("the connection to ZooKeeper was lost before the answer came") from None
-        except KazooException as error:
+        except (KazooException, StoreFailed) as error:
             raise _store_error(error, ops[0].path) from None
-        except StoreFailed:
-            raise
         except Exception as error:
             raise OutcomeUnknown(f"ZooKeeper's answer cannot be read: {error!r}") from error
         _refuse(ops, results)
@@ -382,10 +372,16 @@ def _refuse(ops: Sequence[Op], results: list[Any]) -> None:
         raise StoreFailed(f"ZooKeeper refused a change without a reason: {errors[0]!r}")
 
 
-def _store_error(error: KazooException, path: str) -> Exception:
+def _store_error(error: Exception, path: str) -> Exception:
     kind = ERRORS.get(type(error))
     if kind is not None:
         return kind(path, str(error))
+    if isinstance(error, StoreFailed):
+        return error
+    if isinstance(error, UnimplementedError):
+        return StoreFailed("ZooKeeper is older than 3.6: use a later release")
+    if not isinstance(error, KazooException):
+        return StoreFailed(f"ZooKeeper's answer cannot be read: {error!r}")
     if isinstance(error, NoAuthError | AuthFailedError):
         return StoreFailed(f"ZooKeeper's ACL of {path} does not allow it")
     return StoreFailed(f"ZooKeeper: {type(error).__name__} {error}")
@@ -398,11 +394,6 @@ def _settle(answered: asyncio.Future[Any], value: Any, error: Exception | None) 
         answered.set_result(value)
     else:
         answered.set_exception(error)
-
-
-def _data(data: bytes | None) -> bytes:
-    """Only ZooKeeper has nodes without data (null): zkCli makes them."""
-    return b"" if data is None else bytes(data)
 
 
 def _stat(stat: ZnodeStat) -> Stat:

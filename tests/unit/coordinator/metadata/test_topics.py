@@ -26,7 +26,8 @@ from rota.coordinator.metadata.commits import OPS_PER_COMMIT_MAX
 from rota.coordinator.metadata.eager_tasks import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.store import ANY_VERSION, Op, Stat, Watch
-from rota.coordinator.metadata.topics import OPENED_PER_SLICE, READ_PER_SLICE, PartitionState, Refusal, Topic, Topics
+from rota.coordinator.metadata.topic_reader import READ_PER_SLICE
+from rota.coordinator.metadata.topics import OPENED_PER_SLICE, PartitionState, Refusal, Topic, Topics
 from rota.protocol.errors import ErrorCode
 
 

@@ -138,7 +138,7 @@ async def _frame(reader: asyncio.StreamReader) -> bytes:
 
 async def test_a_server_that_does_not_know_multi_read_is_refused_at_the_start() -> None:
     async with ScriptedZooKeeper(knows_multi_read=False) as address:
-        with pytest.raises(StoreFailed, match=r"ZooKeeper at 127\.0\.0\.1:\d+ is older than 3\.6"):
+        with pytest.raises(StoreFailed, match=r"ZooKeeper is older than 3\.6"):
             await ZooKeeperStore(address, session_timeout_ms=4_000).open()
 
 
