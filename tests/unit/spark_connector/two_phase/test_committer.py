@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from tests.soak import SOAK
 from tests.unit.spark_connector.conftest import Write, create
 from tests.unit.spark_connector.two_phase.world import World, expected
 
-from rota.client.errors import ProducerFenced
+from rota.client.errors import KafkaError, ProducerFenced
 from rota.client.producer.prepared import PreparedTransaction
 from rota.spark_connector.two_phase import committer
 from rota.spark_connector.two_phase.errors import (
@@ -21,6 +22,7 @@ from rota.spark_connector.two_phase.errors import (
     OldMicroBatch,
     PreparedTransactionLost,
 )
+from rota.spark_connector.two_phase.task_write import PreparedTask
 from rota.testing import running_broker
 
 # what the driver does at the brokers, in its process
@@ -30,7 +32,10 @@ REQUESTS = (
     (committer.DecisionTopic, "write"),
     (committer, "commit_prepared"),
     (committer, "open_ids"),
+    (committer, "open_transaction"),
+    (committer, "abort_prepared"),
 )
+PAUSES = 26  # those of a driver that finds two transactions of another
 STEPS = 16  # two for each of: last, is_open and commit_prepared of two tasks, open_ids, two times write
 
 
@@ -44,11 +49,11 @@ def world(bootstrap: str) -> World:
 
 
 @pytest.fixture
-def killed(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """`killed(step)`: from now on the process ends before that request or, with a number that is odd, after it."""
+def at_step(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`at_step(step, act)`: `act` is awaited before that request or, with a number that is odd, after it."""
     count = 0
 
-    def arm(step: int) -> None:
+    def arm(step: int, act: Callable[[], Awaitable[None]]) -> None:
         nonlocal count
         count = 0
 
@@ -57,10 +62,10 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Any:
                 nonlocal count
                 at, count = count, count + 2
                 if at == step:
-                    raise Killed
+                    await act()
                 result = await inner(*args, **more)
                 if at + 1 == step:
-                    raise Killed
+                    await act()
                 return result
 
             return call
@@ -69,6 +74,16 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Any:
             monkeypatch.setattr(owner, name, wrap(getattr(owner, name)))
 
     return arm
+
+
+@pytest.fixture
+def killed(at_step: Any) -> Any:
+    """`killed(step)`: the process ends there."""
+
+    async def die() -> None:
+        raise Killed
+
+    return lambda step: at_step(step, die)
 
 
 @pytest.mark.parametrize("step", range(STEPS))
@@ -91,6 +106,42 @@ def test_sk4_a_driver_that_is_killed_at_any_step_commits_each_record_once(
     assert world.visible() == expected(0, 1, 2)
     assert world.decision() is not None
     assert world.decision().is_complete  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("step", range(0, PAUSES, 1 if SOAK else 3))
+@pytest.mark.parametrize("how", ["commit", "commit two", "abort", "decide", "decide two"] if SOAK else ["decide two"])
+def test_sk4_a_driver_that_is_paused_at_any_step_while_another_runs_changes_nothing(
+    world: World, at_step: Any, monkeypatch: pytest.MonkeyPatch, step: int, how: str
+) -> None:
+    """The other one is killed where it has decided and no more."""
+    world.commit(0, world.tasks(0))
+    tasks, theirs = world.tasks(1), world.tasks(1, "other")
+    is_paused = False
+
+    async def pause() -> None:
+        nonlocal is_paused
+        is_paused = True
+        monkeypatch.undo()
+        with contextlib.suppress(PreparedTransactionLost):
+            if how == "decide":
+                await decide(world, 1, transactions_of(theirs))
+            else:
+                await asyncio.to_thread(world.abort if how == "abort" else world.commit, 1, theirs)
+        if how.endswith("two"):
+            following = await asyncio.to_thread(world.tasks, 2, "other")
+            if how == "commit two":
+                await asyncio.to_thread(world.commit, 2, following)
+            else:
+                await decide(world, 2, transactions_of(following))
+
+    at_step(step, pause)
+    with contextlib.suppress(KafkaError, PreparedTransactionLost, OldMicroBatch):
+        world.commit(1, tasks)
+    assert is_paused
+    for batch in (1, 2, 3):
+        with contextlib.suppress(OldMicroBatch):
+            world.commit(batch, world.tasks(batch, "last"))
+    assert world.visible() == expected(0, 1, 2, 3)
 
 
 def test_a_decision_that_is_not_complete_is_completed_before_the_next_one(
@@ -254,6 +305,17 @@ def opened(world: World) -> committer.Committer:
     return committer.Committer(world.settings, world.topic, world.transactions.decision_topic, world.query)
 
 
+async def decide(world: World, batch: int, prepared: list[PreparedTransaction]) -> None:
+    async with opened(world) as driver:
+        last = await driver._decisions.last()
+        if last is None or last.batch < batch:
+            await driver._check(batch, prepared, last)
+            await driver._decisions.write(committer.Decision(batch, tuple(prepared)))
+
+
 async def prepared_by(world: World, run: str) -> list[PreparedTransaction]:
-    tasks = await asyncio.to_thread(world.tasks, 1, run)
+    return transactions_of(await asyncio.to_thread(world.tasks, 1, run))
+
+
+def transactions_of(tasks: Iterable[PreparedTask]) -> list[PreparedTransaction]:
     return [task.transaction for task in tasks if task.transaction is not None]
