@@ -81,6 +81,8 @@ class FileIndexes:
             offsets = OffsetIndex.from_bytes(self._base, offset_bytes, segment.size_bytes)
             return offsets, TimeIndex.from_bytes(self._base, time_bytes)
         except (BadIndex, FileNotFoundError):
+            if not segment.active:
+                self._loaded.add(segment)  # the rebuilt ones will be in memory
             return None
         except OSError as error:
             raise StorageFailed(f"cannot read {self.offsets_path}: {error}") from error

@@ -2,7 +2,7 @@
 
 Law
     A4  A read that does not wait for the disk gets the rebuild as the load of a NotCached; the log's thread takes its
-        result.
+        result. A truncation of the segment, and a read that waits, drop a rebuild: its result is not taken.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ class IndexRebuild:
     __slots__ = ("_error", "_rebuild", "_rebuilt", "_running", "is_done")
 
     def __init__(self, rebuild: Callable[[], Rebuilt]) -> None:
-        self._rebuild, self._running = rebuild, Lock()
+        self._rebuild: Callable[[], Rebuilt] | None = rebuild  # None when it is done: it holds a file open
+        self._running = Lock()
         self._rebuilt: Rebuilt | None = None
         self._error: CorruptBatch | StorageFailed | None = None
         self.is_done = False
@@ -31,13 +32,13 @@ class IndexRebuild:
     def __call__(self) -> None:
         """Rebuild the indexes; a second call does nothing. A failure is raised by `result`."""
         with self._running:
-            if self.is_done:
+            if self._rebuild is None:
                 return
             try:
                 self._rebuilt = self._rebuild()
             except (CorruptBatch, StorageFailed) as error:
-                self._error = error
-            self.is_done = True
+                self._error = error.with_traceback(None)  # whose frames have the file, too
+            self._rebuild, self.is_done = None, True
 
     def result(self) -> Rebuilt:
         """Return the indexes. Call it when it `is_done`. Raises CorruptBatch, StorageFailed."""

@@ -324,7 +324,7 @@ class Segment:
         """As `truncate`. The call cuts the file, in any thread, before the next append; it raises StorageFailed."""
         self.active = self._unsaved = True
         cut_file = self.store.begin_truncate(cut.size_bytes)
-        self._offsets, self._times = cut.offsets, cut.times
+        self._offsets, self._times, self._rebuild = cut.offsets, cut.times, None
         self.aborted.truncate(cut.next_offset)
         keep = bisect_left(self._recent_positions, cut.size_bytes)
         del self._recent_offsets[keep:], self._recent_positions[keep:]
@@ -443,7 +443,7 @@ class Segment:
         return self.offsets, self.times, self.largest
 
     def _rebuild_keeping_end(self) -> None:
-        next_offset = self.next_offset
+        next_offset, self._rebuild = self.next_offset, None
         self.rebuild()
         self.next_offset = max(next_offset, self.next_offset)
         if not self.active:

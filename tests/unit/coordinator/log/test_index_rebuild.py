@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,11 @@ from tests.unit.coordinator.faulty_files import FaultyFiles
 
 from rota.coordinator.log.contract import DamagedLog, LogConfig, NotCached
 from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
+from rota.coordinator.log.index_files import LoadedIndexes
 from rota.coordinator.log.index_rebuild import IndexRebuild
 from rota.coordinator.log.store import OpenFiles
 
-from .log_kit import fill
+from .log_kit import fill, values
 
 CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=100)
 
@@ -122,3 +124,68 @@ def test_a_segment_that_compaction_has_emptied_needs_no_rebuild(tmp_path: Path) 
     except NotCached as cold:
         loads = cold.loads
     assert not [load for load in loads if isinstance(load, IndexRebuild)]
+
+
+def lose_indexes(log: DiskLog) -> None:
+    for path in [*log.path.glob("*.index"), *log.path.glob("*.timeindex")]:
+        path.unlink()
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_rebuilt_indexes_count_as_loaded(tmp_path: Path, wait: bool) -> None:
+    """Else a disk that has lost all index files would bring all indexes into memory for good."""
+    log, _ = without_indexes(tmp_path)
+    lose_indexes(log)
+    log.share(OpenFiles(), LoadedIndexes(limit=2), log._folder.trash)
+    for offset in range(log.log_end_offset):
+        try:
+            log.read(offset, 200, wait=wait)
+        except NotCached as cold:
+            for rebuild in cold.loads:
+                rebuild()
+            assert log.read(offset, 200, wait=False)
+    sealed = log._segments[:-1]
+    assert len(sealed) > 3
+    assert len([segment for segment in sealed if segment._offsets is not None]) <= 2
+
+
+def test_a_rebuild_from_before_a_truncation_is_not_taken(tmp_path: Path) -> None:
+    log, _ = without_indexes(tmp_path)
+    with pytest.raises(NotCached) as cold:
+        log.read(2, 200, wait=False)
+    load(cold)
+    log.truncate(3)
+    log.append(values(2, timestamp=5000), leader_epoch=0, now_ms=0)  # a batch of another size: other positions
+    fill(log, 30)
+    lose_indexes(log)
+    with pytest.raises(NotCached) as again:
+        log.offset_at(5000, wait=False)
+    for rebuild in again.value.loads:
+        rebuild()
+    found = log.offset_at(5000, wait=False)
+    assert found is not None
+    assert (found.offset, found.timestamp) == (3, 5000)
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_rebuild_that_is_done_holds_no_file_open(tmp_path: Path, is_damaged: bool) -> None:
+    """Nobody may come for its result: a client that has asked for the record can be gone."""
+    log, _ = without_indexes(tmp_path)
+    if is_damaged:
+        path = log.path / f"{0:020d}.log"
+        path.write_bytes(bytes(path.stat().st_size))
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(NotCached) as cold:
+        log.read(2, 200, wait=False)
+    load(cold)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_read_that_waits_drops_the_rebuild(tmp_path: Path) -> None:
+    log, _ = without_indexes(tmp_path)
+    with pytest.raises(NotCached) as cold:
+        log.read(2, 200, wait=False)
+    assert log.read(2, 200)
+    load(cold)
+    assert log._segments[0]._rebuild is None
+    assert log.read(2, 200, wait=False)
