@@ -11,9 +11,12 @@ Law
 
 from __future__ import annotations
 
+import abc
 import dataclasses
+import sys
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError
+from functools import cache
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +35,8 @@ def _dataclass(
     """Return the class, as `dataclasses.dataclass` makes it. Raises TypeError as that does."""
 
     def define(cls: type[Any]) -> type[Any]:
-        if order or not slots or any(dataclasses.is_dataclass(base) for base in cls.__mro__[1:]):
+        is_script = cls.__module__ == "__main__"  # Spark pickles such a class with its code, which has no slots then
+        if order or not slots or is_script or any(dataclasses.is_dataclass(base) for base in cls.__mro__[1:]):
             standard = dataclasses.dataclass(frozen=frozen, slots=slots, kw_only=kw_only, eq=eq, repr=repr, order=order)
             return standard(cls)
         return _defined(cls, frozen, kw_only, eq, repr)
@@ -52,21 +56,25 @@ def _defined(declared: type[Any], frozen: bool, kw_only: bool, eq: bool, represe
     collected: Any = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(declared)
     parameters = collected.__dataclass_params__
     parameters.init, parameters.repr, parameters.eq, parameters.frozen = True, representation, eq, frozen
+    if sys.version_info >= (3, 12):
+        parameters.slots = True
     all_fields = dataclasses.fields(collected)
     _refuse_init_only(collected, len(all_fields))
     _refuse_order(all_fields)
     namespace = dict(collected.__dict__)
     if representation:
-        namespace.setdefault("__repr__", _representation([each.name for each in all_fields if each.repr]))
+        namespace.setdefault("__repr__", _representation(declared, [each.name for each in all_fields if each.repr]))
     if frozen:
         _add_frozen(namespace, declared.__name__, [each.name for each in all_fields])
     compiled = ["__init__"] if "__init__" not in namespace else []
+    if compiled:
+        namespace.setdefault("__signature__", _SIGNATURE)
     if eq:
         compiled += _comparison(namespace, frozen)
     cls: type[Any] = _slotted(collected, namespace, [each.name for each in all_fields])
     for name in compiled:
         setattr(cls, name, _compiled_at_first_call(cls, name, all_fields, frozen))
-    return cls
+    return abc.update_abstractmethods(cls)
 
 
 def _comparison(namespace: dict[str, Any], frozen: bool) -> list[str]:
@@ -92,7 +100,8 @@ def _slotted(cls: type[Any], namespace: dict[str, Any], names: list[str]) -> Any
     """The class again, with slots. As in the standard library the first one remains without use."""
     if "__slots__" in namespace:
         raise TypeError(f"{cls.__name__} already specifies __slots__")
-    inherited = {slot for base in cls.__mro__[1:-1] for slot in base.__dict__.get("__slots__", ())}
+    declared = [base.__dict__.get("__slots__", ()) for base in cls.__mro__[1:-1]]
+    inherited = {slot for slots in declared for slot in ((slots,) if isinstance(slots, str) else slots)}
     namespace["__slots__"] = tuple(name for name in names if name not in inherited)
     for name in (*names, "__dict__", "__weakref__"):
         namespace.pop(name, None)
@@ -105,11 +114,13 @@ def _slotted(cls: type[Any], namespace: dict[str, Any], names: list[str]) -> Any
 # ---- functions that are the same for all classes
 
 
-def _representation(names: list[str]) -> Callable[[Any], str]:
+def _representation(declared: type[Any], names: list[str]) -> Callable[[Any], str]:
     @recursive_repr()
     def representation(self: Any) -> str:
         return f"{self.__class__.__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
+    representation.__name__, representation.__qualname__ = "__repr__", f"{declared.__qualname__}.__repr__"
+    representation.__module__ = declared.__module__
     return representation
 
 
@@ -141,33 +152,66 @@ def _refuse_removal(self: Any, name: str) -> None:
 def _compiled_at_first_call(cls: Any, name: str, all_fields: tuple[Field[Any], ...], frozen: bool) -> Any:
     """A function that replaces itself by the compiled one of that name."""
 
-    def first_call(self: Any, *arguments: Any, **named: Any) -> Any:
+    def first_call(self: Any, /, *arguments: Any, **named: Any) -> Any:
+        return compiled()(self, *arguments, **named)
+
+    @cache
+    def compiled() -> Any:
         function = _COMPILERS[name](cls, all_fields, frozen)
         function.__qualname__ = first_call.__qualname__
         if cls.__dict__[name] is first_call:
             setattr(cls, name, function)
-        return function(self, *arguments, **named)
+        return function
 
     first_call.__name__, first_call.__qualname__ = name, f"{cls.__qualname__}.{name}"
+    first_call.__dict__["compiled"] = compiled
     return first_call
 
 
-def _compiled(text: str, names: dict[str, Any]) -> Any:
-    exec(text, names)  # noqa: S102 - as the standard library does it: the text has names of fields only
-    return names["made"]
+class _Signature:
+    """A `__signature__` that no class has: who asks for it gets an `__init__` that is compiled, and looks there."""
+
+    __slots__ = ()
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        if (compiled := getattr(owner.__init__, "compiled", None)) is not None:
+            compiled()
+        raise AttributeError("__signature__")
+
+
+class _Factory:
+    """The default of a parameter whose field has a factory, as `inspect` shows it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_SIGNATURE, _FACTORY = _Signature(), _Factory()
+
+
+def _compiled(cls: Any, head: str, lines: list[str], names: dict[str, Any]) -> Any:
+    """A function of the class's module that knows these names, too."""
+    text = f"def make({', '.join(names)}):\n def {head}:\n  " + "\n  ".join(lines) + f"\n return {head.split('(')[0]}"
+    module, found = sys.modules.get(cls.__module__), dict[str, Any]()
+    exec(text, {} if module is None else module.__dict__, found)  # noqa: S102 - as the standard library: names of fields
+    return found["make"](**names)
 
 
 def _compiled_eq(cls: Any, all_fields: tuple[Field[Any], ...], frozen: bool) -> Any:
     compared = [each.name for each in all_fields if each.compare]
-    is_same = f"({_values('self', compared)}) == ({_values('other', compared)})"
-    return _compiled(
-        f"def made(self, other):\n return {is_same} if other.__class__ is self.__class__ else NotImplemented", {}
-    )
+    if sys.version_info >= (3, 13):  # since then a NaN makes two instances different
+        is_same = "self is other or " + (" and ".join(f"self.{name} == other.{name}" for name in compared) or "True")
+    else:
+        is_same = f"({_values('self', compared)}) == ({_values('other', compared)})"
+    line = f"return ({is_same}) if other.__class__ is self.__class__ else NotImplemented"
+    return _compiled(cls, "__eq__(self, other)", [line], {})
 
 
 def _compiled_hash(cls: Any, all_fields: tuple[Field[Any], ...], frozen: bool) -> Any:
     hashed = [each.name for each in all_fields if (each.compare if each.hash is None else each.hash)]
-    return _compiled(f"def made(self):\n return hash(({_values('self', hashed)}))", {})
+    return _compiled(cls, "__hash__(self)", [f"return hash(({_values('self', hashed)}))"], {})
 
 
 def _values(owner: str, names: list[str]) -> str:
@@ -186,43 +230,43 @@ def _refuse_order(all_fields: tuple[Field[Any], ...]) -> None:
 
 
 def _compiled_init(cls: Any, all_fields: tuple[Field[Any], ...], frozen: bool) -> Any:
-    names: dict[str, Any] = {"_missing": MISSING}
-    lines = [line for each in all_fields for line in _assignment(cls, each, frozen, names)]
+    names: dict[str, Any] = {"__missing__": _FACTORY}
+    owner = "__self__" if any(each.name == "self" for each in all_fields) else "self"
+    lines = [line for each in all_fields for line in _assignment(cls, owner, each, frozen, names)]
     if hasattr(cls, "__post_init__"):
-        lines.append("self.__post_init__()")
+        lines.append(f"{owner}.__post_init__()")
     positional = [_parameter(each, names) for each in all_fields if each.init and not each.kw_only]
     keywords = [_parameter(each, names) for each in all_fields if each.init and each.kw_only]
-    parameters = ", ".join(["self", *positional, *(["*", *keywords] if keywords else [])])
-    body = "\n ".join(lines or ["pass"])
-    init = _compiled(f"def made({parameters}):\n {body}", names)
-    init.__name__ = "__init__"
+    parameters = ", ".join([owner, *positional, *(["*", *keywords] if keywords else [])])
+    init = _compiled(cls, f"__init__({parameters})", lines or ["pass"], names)
     init.__annotations__ = {each.name: each.type for each in all_fields if each.init} | {"return": None}
     return init
 
 
 def _parameter(each: Field[Any], names: dict[str, Any]) -> str:
     if each.default_factory is not MISSING:
-        return f"{each.name}=_missing"
+        return f"{each.name}=__missing__"
     if each.default is MISSING:
         return each.name
-    names[f"_default_{each.name}"] = each.default
-    return f"{each.name}=_default_{each.name}"
+    names[f"__default_{each.name}__"] = each.default
+    return f"{each.name}=__default_{each.name}__"
 
 
-def _assignment(cls: Any, each: Field[Any], frozen: bool, names: dict[str, Any]) -> list[str]:
+def _assignment(cls: Any, owner: str, each: Field[Any], frozen: bool, names: dict[str, Any]) -> list[str]:
     name, value = each.name, each.name
     if each.default_factory is not MISSING:
-        names[f"_make_{name}"] = each.default_factory
-        value = f"_make_{name}() if {name} is _missing else {name}" if each.init else f"_make_{name}()"
+        names[f"__make_{name}__"] = each.default_factory
+        made = f"__make_{name}__()"
+        value = f"{made} if {name} is __missing__ else {name}" if each.init else made
     elif not each.init:
         if each.default is MISSING:
             return []
-        names[f"_default_{name}"] = each.default
-        value = f"_default_{name}"
+        value = f"__default_{name}__"
+        names[value] = each.default
     if not frozen:
-        return [f"self.{name} = {value}"]
-    names[f"_set_{name}"] = getattr(cls, name).__set__
-    return [f"_set_{name}(self, {value})"]
+        return [f"{owner}.{name} = {value}"]
+    names[f"__set_{name}__"] = getattr(cls, name).__set__
+    return [f"__set_{name}__({owner}, {value})"]
 
 
 _COMPILERS: dict[str, Callable[[Any, tuple[Field[Any], ...], bool], Any]] = {

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import inspect
 import pickle
+import subprocess
+import sys
+import typing
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
@@ -111,6 +115,7 @@ def test_p3_both_decorators_make_the_same_class(
     assert repr(dataclasses.fields(own)) == repr(dataclasses.fields(standard))
     assert own.__match_args__ == standard.__match_args__
     assert own.__slots__ == standard.__slots__
+    assert repr(own.__dataclass_params__) == repr(standard.__dataclass_params__)
     both = [data.draw(arguments(declared)) for _ in range(2)]
     pairs = [tuple(made(cls, named, count) for named, count in both) for cls in (own, standard)]
     assert [outcome(each) for each in pairs[0]] == [outcome(each) for each in pairs[1]]
@@ -188,9 +193,62 @@ def test_patterns_and_class_variables() -> None:
     assert (Box(3).size(), Box.kind, [each.name for each in dataclasses.fields(Box)]) == (3, "box", ["width"])
 
 
-def test_the_signature_is_known_after_the_first_instance() -> None:
-    Pickled("a")
-    assert list(inspect.signature(Pickled).parameters) == ["name", "sizes"]
+@pytest.mark.parametrize("decorator", DECORATORS)
+def test_the_signature_is_known_before_the_first_instance(decorator: Any) -> None:
+    @decorator(frozen=True, slots=True)
+    class Box:
+        width: int
+        self: int = 3
+        sizes: list[int] = dataclasses.field(default_factory=list)
+
+    class Own(Box):
+        def __init__(self, name: str) -> None:
+            super().__init__(1, 2)
+
+    assert str(inspect.signature(Own)) == "(name: 'str') -> 'None'"
+    assert str(inspect.signature(Box)) == "(width: 'int', self: 'int' = 3, sizes: 'list[int]' = <factory>) -> None"
+    assert typing.get_type_hints(Box.__init__) == {"width": int, "self": int, "sizes": list[int], "return": type(None)}
+    assert {each.__module__ for each in (Box.__init__, Box.__repr__)} == {__name__}
+    assert str(inspect.signature(Own)) == "(name: 'str') -> 'None'"
+    assert (Own("a").self, Box(1, 4).self) == (2, 4)
+
+
+@pytest.mark.parametrize("decorator", DECORATORS)
+def test_made_functions_implement_abstract_ones(decorator: Any) -> None:
+    class Shape(abc.ABC):
+        @abc.abstractmethod
+        def __init__(self, width: int) -> None: ...
+
+        @abc.abstractmethod
+        def __hash__(self) -> int: ...
+
+    @decorator(frozen=True, slots=True)
+    class Box(Shape):
+        width: int
+
+    assert Box(3) == Box(3)
+    assert hash(Box(3)) == hash(Box(3))
+
+
+@pytest.mark.parametrize("decorator", DECORATORS)
+def test_a_slot_of_a_base_can_be_one_text(decorator: Any) -> None:
+    named: Any = type("Named", (), {"__slots__": "name"})
+    namespace = {"__annotations__": {"name": str, "count": int}, "__module__": __name__}
+    box = decorator(slots=True)(type("Made", (named,), namespace))
+    assert box.__slots__ == ("count",)
+    assert (box("a", 1).name, box("a", 1).count) == ("a", 1)
+
+
+@pytest.mark.parametrize("decorator", DECORATORS)
+def test_a_class_of_a_script_is_pickled_with_its_code(decorator: Any) -> None:
+    """As Spark does it for `python -m rota.spark_connector.pipelines.ingest`, whose classes are of `__main__`."""
+    cloudpickle = pytest.importorskip("pyspark.cloudpickle")
+    namespace = {"__annotations__": {"a": int, "b": int}, "b": 4, "__module__": "__main__"}
+    made = decorator(frozen=True, slots=True)(type("Made", (), namespace))
+    data = cloudpickle.dumps([made(1), made])
+    script = "import pickle, sys; one, made = pickle.load(sys.stdin.buffer); print(one, one == made(1), made(2).b)"
+    done = subprocess.run([sys.executable, "-c", script], input=data, capture_output=True, check=False)
+    assert (done.stdout.decode().strip(), done.stderr.decode()) == ("Made(a=1, b=4) True 4", "")
 
 
 def test_a_subclass_of_a_dataclass_is_one_of_the_standard_library() -> None:
