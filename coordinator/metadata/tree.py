@@ -129,10 +129,10 @@ class Tree:
         self.sessions: dict[int, Watches] = {}
 
     def node(self, path: str) -> Node:
-        """Raises NoNode."""
-        check_path(path)
+        """Raises NoNode, BadNode."""
         node = self.nodes.get(path)
         if node is None:
+            check_path(path)
             raise NoNode(path)
         return node
 

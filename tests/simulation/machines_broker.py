@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,7 @@ from tests.simulation.machines_clients import error_of
 from tests.simulation.machines_controller import ControllerTask
 from tests.simulation.machines_groups import GroupHost
 from tests.simulation.machines_image import NOT_REGISTERED, RETRY_MS, BrokerImage
-from tests.simulation.machines_loop import Tasks
+from tests.simulation.machines_loop import Exchange, Tasks
 from tests.simulation.machines_replication import Replication
 from tests.simulation.machines_store import StoreSession
 
@@ -76,7 +77,7 @@ class Life:
 
     def __init__(self, world: MachinesWorld, broker_id: int, disk: Disk) -> None:
         self.world, self.heap, self.broker_id, self.disk = world, world.heap, broker_id, disk
-        self.tasks = Tasks(self.run, self.heap)
+        self.tasks, self._touched = Tasks(self.run, self.heap), world.laws.touched
         self.ticks: list[Callable[[], None]] = []  # for the end of this event
         self.frozen_until_ms, self._stood_still_ms = 0.0, 0.0
         self.is_confirmed, self._waiting = True, list[Callable[[], None]]()  # CM2
@@ -88,7 +89,7 @@ class Life:
         self.replication = Replication(self)
         self.swim = Swim(broker_id, SWIM, b"of the simulation", Random(self.heap.random.random()))
         self.groups = GroupHost(self)
-        self.disconnects: dict[Callable[[], None], None] = {}  # of clients that wait for an answer
+        self.exchanges: dict[Exchange, None] = {}  # in which somebody waits for an answer
 
     @property
     def is_dead(self) -> bool:
@@ -104,23 +105,24 @@ class Life:
 
     def run(self, call: Callable[[], None]) -> None:
         """An event of this process: now, or when it is not frozen any more; never once it is dead."""
-        if self.is_dead:
+        tasks = self.tasks
+        if tasks.is_stopped:
             return
-        if self.frozen_until_ms > self.heap.now_ms:
-            self.heap.after(self.frozen_until_ms - self.heap.now_ms, lambda: self.run(call))
-            return
-        if self._stood_still_ms:
+        if tasks.has_stood_still:
+            if self.frozen_until_ms > self.heap.now_ms:
+                self.heap.after(self.frozen_until_ms - self.heap.now_ms, partial(self.run, call))
+                return
             self._notice_standstill()
         call()
-        while self.ticks and not self.is_dead:  # the end of this turn of the loop
+        while self.ticks and not tasks.is_stopped:  # the end of this turn of the loop
             ticks, self.ticks = self.ticks, []
             for tick in ticks:
                 tick()
-        self.world.laws.touched.append(self)
+        self._touched.append(self)
 
     def serve(self, call: Callable[[], None]) -> None:
         """A request: CM2, it waits while the registration is not confirmed."""
-        if self._stood_still_ms and self.frozen_until_ms <= self.heap.now_ms:
+        if self.tasks.has_stood_still and self.frozen_until_ms <= self.heap.now_ms:
             self._notice_standstill()
         if self.is_confirmed:
             call()
@@ -130,11 +132,11 @@ class Life:
     def freeze(self, ms: float) -> None:
         """SIGSTOP, for so long."""
         self.frozen_until_ms = self.heap.now_ms + ms
-        self._stood_still_ms = ms
+        self._stood_still_ms, self.tasks.has_stood_still = ms, True
 
     def _notice_standstill(self) -> None:
-        stood_ms, self._stood_still_ms = self._stood_still_ms, 0.0
-        if stood_ms > STALL_MS and self.is_confirmed:
+        self.tasks.has_stood_still = False
+        if self._stood_still_ms > STALL_MS and self.is_confirmed:
             self.is_confirmed = False
             self.tasks.spawn(self._confirm())
 

@@ -99,7 +99,7 @@ class BrokerImage:
 
     async def _read_state(self, name: str) -> None:
         data, stat = await self.life.store.get(znodes.state_path(name, 0), self.changed)
-        self.apply(name, znodes.read_state(data, stat.version, self.topics[name].partitions[0]))
+        self.apply(name, self.life.world.read_state(name, data, stat.version))
 
     def apply(self, name: str, state: PartitionState) -> None:
         """T8. A state of an earlier version changes nothing."""

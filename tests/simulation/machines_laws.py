@@ -16,7 +16,6 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from rota.coordinator.log.memory import MemoryLog
-from rota.coordinator.metadata import znodes
 from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.state import Role
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
 Entry = tuple[int, bytes | None, bytes | None]  # leader epoch, key and value
 EVERYTHING_BYTES = 1 << 30
+NOTHING = 0, Role.FOLLOWER, -1  # of a partition in which nothing has happened
 
 
 class Laws:
@@ -52,7 +52,7 @@ class Laws:
             return
         name, node = path.split("/")[3], self.world.store.tree.nodes.get(path)
         if node is not None:
-            self.state(name, znodes.read_state(node.data, node.version, self.world.topics[name].partitions[0]))
+            self.state(name, self.world.read_state(name, node.data, node.version))
 
     def state(self, name: str, state: PartitionState) -> None:
         """R1, R2, ELR1 of a state that was written."""
@@ -75,11 +75,12 @@ class Laws:
         seen, touched = self._seen, self.touched
         while touched:
             life = touched.pop()
-            for partition in () if life.is_dead else life.partitions.values():
+            if life.tasks.is_stopped:
+                continue
+            for partition in life.partitions.values():
                 state = partition.state
-                before = seen.get(partition, (0, Role.FOLLOWER, -1))
                 now = state.high_watermark, state.role, state.leader_epoch
-                if now != before:
+                if now != (before := seen.get(partition, NOTHING)):
                     seen[partition] = now
                     self._changed(life, partition, before, now)
 

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.simulation.machines_broker import Life
 
 Resume = Callable[[Any, BaseException | None], None]  # with the result, or what is raised
 
@@ -38,14 +42,15 @@ class Heap:
     def after(self, ms: float, call: Callable[[], None]) -> None:
         heappush(self._heap, (self.now_ms + ms, next(self._numbers), call))
 
-    def run(self, until_ms: float, each: Callable[[], None]) -> None:
-        """Let time pass, calling `each` after each event."""
+    def run(self, until_ms: float, touched: list[Any], check: Callable[[], None]) -> None:
+        """Let time pass, calling `check` after each event that has put something into `touched`."""
         heap = self._heap
         while heap and heap[0][0] <= until_ms:
             self.now_ms, _, call = heappop(heap)
             self.events += 1
             call()
-            each()
+            if touched:
+                check()
         self.now_ms = until_ms
 
 
@@ -67,17 +72,47 @@ class Network:
     LATE_MS = (20.0, 900.0)
 
     def send(self, source: int, to: int, arrive: Callable[[], None], *, is_datagram: bool = False) -> None:
-        random = self.heap.random
-        for _ in range(1 + (is_datagram and random.random() < self.doubled)):
-            if (source, to) not in self.blocked and random.random() >= self.lost:
-                self.heap.after(self._delay(random), arrive)
-
-    def _delay(self, random: Random) -> float:
-        return random.uniform(*(self.LATE_MS if random.random() < self.late else self.delays_ms))
+        draw = self.heap.random.random
+        is_doubled, is_blocked = is_datagram and draw() < self.doubled, (source, to) in self.blocked
+        for _ in range(1 + is_doubled):
+            if not is_blocked and draw() >= self.lost:
+                first, last = self.LATE_MS if draw() < self.late else self.delays_ms
+                self.heap.after(first + (last - first) * draw(), arrive)
 
     def heal(self) -> None:
         self.blocked.clear()
         self.lost = self.doubled = self.late = 0.0
+
+
+class Exchange:
+    """A request to `to` on a connection of its own: `received` gets its answer once, or None when there will be none.
+
+    `life` is the process that it goes to, if there is one.
+    """
+
+    __slots__ = ("_is_over", "_life", "_network", "_received", "_source", "_to")
+
+    def __init__(
+        self, network: Network, source: int, to: int, life: Life | None, received: Callable[[Any], None]
+    ) -> None:
+        self._network, self._source, self._to, self._life = network, source, to, life
+        self._received, self._is_over = received, False
+
+    def receive(self, answer: Any = None) -> None:
+        if not self._is_over:
+            self._is_over = True
+            if self._life is not None:
+                self._life.exchanges.pop(self, None)
+            self._received(answer)
+
+    def reply(self, answer: Any) -> None:
+        assert self._life is not None
+        assert not self._life.is_dead, "a dead process answers"
+        self._network.send(self._to, self._source, partial(self.receive, answer))
+
+    def disconnect(self) -> None:
+        """The requester notices that the process is gone."""
+        self._network.heap.after(1.0, self.receive)
 
 
 class Tasks:
@@ -86,6 +121,7 @@ class Tasks:
     def __init__(self, run: Callable[[Callable[[], None]], None], heap: Heap) -> None:
         """`run` runs a call as an event of the process."""
         self._run, self._heap, self.is_stopped = run, heap, False
+        self.has_stood_still = False  # any event notices that, also that of a timer that was cancelled
         self._timers: dict[object, object] = {}
 
     def stop(self) -> None:
@@ -106,23 +142,28 @@ class Tasks:
         go_on()
 
     def sleep(self, ms: float) -> Wait:
-        return Wait(lambda resume: self.after(ms, lambda: resume(None, None)))
+        return Wait(lambda resume: self.after(ms, partial(resume, None, None)))
 
     def after(self, ms: float, call: Callable[[], None]) -> None:
         """Call it as an event of this process, unless it has stopped."""
-        self._heap.after(ms, lambda: self._run(call))
+        self._heap.after(ms, partial(self._run, call))
 
     # ---- timers by key, as partitions and coordinators set them; `at_ms` is of `Heap.now_ms`
 
     def at(self, key: object, at_ms: float, call: Callable[[], None]) -> None:
-        armed = self._timers[key] = object()
+        timers, armed = self._timers, object()
+        timers[key] = armed
 
         def fire() -> None:
-            if self._timers.get(key) is armed:
-                del self._timers[key]
+            if timers.get(key) is armed:
+                del timers[key]
                 call()
 
-        self.after(max(at_ms - self._heap.now_ms, 0), fire)
+        def come() -> None:
+            if self.has_stood_still or timers.get(key) is armed:
+                self._run(fire)
+
+        self._heap.after(max(at_ms - self._heap.now_ms, 0), come)
 
     def cancel(self, key: object) -> None:
         self._timers.pop(key, None)

@@ -168,13 +168,13 @@ class StoreSession:
         session_id, connection = self.session_id, self._connection
         failure = OutcomeUnknown("the connection is lost") if is_change else StoreFailed("the connection is lost")
         if not self.is_connected or session_id not in self._server.clients:
-            self._heap.after(50, lambda: self._run(lambda: resume(None, StoreFailed("no connection"))))
+            self._heap.after(50, partial(self._run, lambda: resume(None, StoreFailed("no connection"))))
             return
 
         def arrive() -> None:
             is_broken = self._connection != connection or session_id not in self._server.clients
             if is_broken and (session_id not in self._server.clients or self._heap.random.random() < 0.5):
-                self._heap.after(1, lambda: self._run(lambda: resume(None, failure)))
+                self._heap.after(1, partial(self._run, partial(resume, None, failure)))
                 return
             value, error = None, None
             try:
@@ -185,7 +185,7 @@ class StoreSession:
                 self._loses_answer = False
                 self.disconnect()
                 self._heap.after(self._heap.random.uniform(1, 400), self.reconnect)
-            self._return(lambda: answer(value, error))
+            self._return(partial(answer, value, error))
 
         def answer(value: Any, error: BaseException | None) -> None:
             if self._connection == connection:
@@ -207,4 +207,4 @@ class StoreSession:
     def _return(self, call: Callable[[], Any]) -> None:
         """Call it at the client, behind all that was sent back before."""
         self._back_at = max(self._back_at, self._heap.now_ms + self._heap.random.uniform(*DELAYS_MS))
-        self._heap.after(self._back_at - self._heap.now_ms, lambda: self._run(call))
+        self._heap.after(self._back_at - self._heap.now_ms, partial(self._run, call))

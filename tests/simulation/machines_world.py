@@ -13,19 +13,22 @@ The laws: `machines_laws`.
 
 from __future__ import annotations
 
+import gc
 import itertools
+import logging
 import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 from unittest import mock
 
+import structlog
 from tests.simulation.clients import Loner
 from tests.simulation.machines_broker import DATA, Life, new_disk
 from tests.simulation.machines_clients import GroupClient, Producer
 from tests.simulation.machines_faults import Faults
 from tests.simulation.machines_laws import EVERYTHING_BYTES, Laws
-from tests.simulation.machines_loop import Heap, Network, Wait
+from tests.simulation.machines_loop import Exchange, Heap, Network, Resume, Wait
 from tests.simulation.machines_store import StoreServer
 from tests.simulation.member import Member, Trace
 
@@ -59,6 +62,7 @@ class MachinesWorld:
         self.lives: dict[int, Life | None] = dict.fromkeys(BROKERS)
         self.topics = {name: self._topic(name, number) for number, name in enumerate(TOPICS)}
         self.network, self.laws = Network(self.heap), Laws(self)
+        self._states: dict[tuple[str, int], tuple[bytes, PartitionState]] = {}
         self.store = StoreServer(self.heap, self.laws.changed)
         for topic in self.topics.values():
             for ops in topic_nodes.creation(topic):
@@ -109,7 +113,7 @@ class MachinesWorld:
         """Let time pass; look now and then whether it is over."""
         until_ms = self.heap.now_ms + ms
         while self.heap.now_ms < until_ms and not is_over():
-            self.heap.run(min(self.heap.now_ms + LOOK_MS, until_ms), self.laws.after_event)
+            self.heap.run(min(self.heap.now_ms + LOOK_MS, until_ms), self.laws.touched, self.laws.after_event)
 
     def _check_progress(self) -> None:
         """Every batch is acknowledged, each replica in the ISR, the offsets can be read again."""
@@ -168,16 +172,16 @@ class MachinesWorld:
         life.disk.end_truncations(self.random)
         self.lives[life.broker_id] = None
         life.store.disconnect()
-        disconnects, life.disconnects = life.disconnects, {}
-        for disconnect in disconnects:
-            disconnect()
+        exchanges, life.exchanges = life.exchanges, {}
+        for exchange in exchanges:
+            exchange.disconnect()
         if self.is_over:
             self.start(life.broker_id)
 
     def kill(self, life: Life, *, is_silent: bool = False) -> None:
         """SIGKILL; silently: a host that is gone, so that the others only hear nothing more."""
         if is_silent:
-            life.disconnects.clear()
+            life.exchanges.clear()
         self.end(life)
 
     def cut_power(self, life: Life) -> None:
@@ -193,7 +197,15 @@ class MachinesWorld:
     def state(self, name: str) -> PartitionState:
         """The partition as the store has it."""
         node = self.store.tree.nodes[znodes.state_path(name, 0)]
-        return znodes.read_state(node.data, node.version, self.topics[name].partitions[0])
+        return self.read_state(name, node.data, node.version)
+
+    def read_state(self, name: str, data: bytes, version: int) -> PartitionState:
+        """The state in the node of a partition. A version of it is decoded once, whoever reads it."""
+        known = self._states.get((name, version))
+        if known is None or known[0] != data:
+            known = data, znodes.read_state(data, version, self.topics[name].partitions[0])
+            self._states[name, version] = known
+        return known[1]
 
     # ---- messages
 
@@ -213,32 +225,16 @@ class MachinesWorld:
         received: Callable[[Any], None],
         timeout_ms: float,
     ) -> None:
-        """One request on a connection of its own; `heard` gets the answer, or None when there will be none."""
-        life, is_received = self.lives[to], False
-
-        def receive(answer: Any) -> None:
-            nonlocal is_received
-            if not is_received:
-                is_received = True
-                if life is not None:
-                    life.disconnects.pop(disconnect, None)
-                received(answer)
-
-        def disconnect() -> None:
-            self.heap.after(1.0, lambda: receive(None))
-
-        def reply(answer: Any) -> None:
-            assert life is not None
-            assert not life.is_dead, "a dead process answers"
-            self.network.send(to, source, lambda: receive(answer))
-
-        self.heap.after(timeout_ms, lambda: receive(None))
+        """One request on a connection of its own; `received` gets the answer, or None when there will be none."""
+        life = self.lives[to]
+        exchange = Exchange(self.network, source, to, life, received)
+        self.heap.after(timeout_ms, exchange.receive)
         if life is not None:
-            life.disconnects[disconnect] = None
-            serving = partial(serve, life, reply)
-            self.network.send(source, to, lambda: life.run(lambda: life.serve(serving)))
+            life.exchanges[exchange] = None
+            serving = partial(serve, life, exchange.reply)
+            self.network.send(source, to, partial(life.run, partial(life.serve, serving)))
         elif (source, to) not in self.network.blocked:
-            disconnect()
+            exchange.disconnect()
 
     def send_request(
         self,
@@ -248,17 +244,20 @@ class MachinesWorld:
         timeout_ms: float = 900.0,
     ) -> Wait:
         """The same for a broker's coroutine."""
-        return Wait(
-            lambda resume: self.request(
-                life.broker_id, to, serve, lambda answer: life.run(lambda: resume(answer, None)), timeout_ms
-            )
-        )
+
+        def begin(resume: Resume) -> None:
+            def received(answer: Any) -> None:
+                life.run(partial(resume, answer, None))
+
+            self.request(life.broker_id, to, serve, received, timeout_ms)
+
+        return Wait(begin)
 
     def send_datagram(self, source: int, to: int, raw: bytes) -> None:
         def arrive() -> None:
             life = self.lives[to]
             if life is not None:
-                life.run(lambda: life.datagram(raw, source))
+                life.run(partial(life.datagram, raw, source))
 
         self.network.send(source, to, arrive, is_datagram=True)
 
@@ -270,6 +269,9 @@ def play(seed: int, log_line: LogLine = silent) -> MachinesWorld:
 
 def main(first: int, last: int) -> int:
     """Play these seeds; return how many failed."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    gc.freeze()
+    gc.disable()
     failed = 0
     for seed in range(first, last + 1):
         try:
@@ -277,6 +279,7 @@ def main(first: int, last: int) -> int:
         except AssertionError as violation:
             failed += 1
             print(f"seed {seed}: {violation}", flush=True)
+        gc.collect()
     return failed
 
 
