@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from pyspark import cloudpickle
+from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
+from tests.spark.table import ENDS_S
 
 from rota.spark_connector.source import RotaDataSource
 
+Options = dict[str, str]
 OWN: Final = ("kill", "victim", "once")
 # the step, and what is wrapped: module, attribute of it, whether before or after which call
 STEPS: Final = {
@@ -107,6 +110,16 @@ class KilledSource(RotaDataSource):
         options = {name: value for name, value in dict(self.options).items() if name not in OWN}
         kill = {"step": self.options["kill"], "victim": self.options["victim"], "once": self.options["once"]}
         return KilledWriter(RotaDataSource(options).streamWriter(schema, overwrite), kill)
+
+
+def copy(
+    spark: SparkSession, source: dict[str, str], sink: dict[str, str], checkpoint: Path, kind: str = "rota-killed"
+) -> None:
+    """Three records of each partition in a micro-batch, to the end of the source; raises what ends the query."""
+    frame = spark.readStream.format("rota").options(**source, maxOffsetsPerTrigger="6").load()
+    writer = frame.select("key", "value").writeStream.format(kind).options(**sink)
+    query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    assert query.awaitTermination(ENDS_S)
 
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

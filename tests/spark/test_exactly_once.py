@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from tests.interop.kit import unique
-from tests.soak import SOAK
+from tests.soak import SOAK, soak_only
 from tests.spark.conftest import Options, Sent
-from tests.spark.killing import STEPS, KilledSource
+from tests.spark.killing import STEPS, KilledSource, copy
 from tests.spark.table import ENDS_S
 
 from rota.client import PartitionReader, TopicPartition
@@ -34,14 +38,6 @@ def committed(bootstrap: str, topic: str) -> list[bytes]:
             return [record.value or b"" for one in infos async for record in reader.read(one, -2, -1)]
 
     return asyncio.run(read())
-
-
-def copy(spark: SparkSession, source: Options, sink: Options, checkpoint: Path, kind: str = "rota-killed") -> None:
-    """Three records of each partition in a micro-batch, to the end of the source; raises what ends the query."""
-    frame = spark.readStream.format("rota").options(**source, maxOffsetsPerTrigger="6").load()
-    writer = frame.select("key", "value").writeStream.format(kind).options(**sink)
-    query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
-    assert query.awaitTermination(ENDS_S)
 
 
 def is_killed(spark: SparkSession, source: Options, sink: Options, checkpoint: Path) -> bool:
@@ -69,3 +65,39 @@ def test_a_stream_writes_each_record_once_though_its_processes_are_killed(
         copy(spark, given, killed, tmp_path / "checkpoint")
         found = committed(bootstrap, target)
         assert len(set(found)) == len(found) == sent, (step, sorted(found))
+
+
+@soak_only
+@pytest.mark.timeout(1_200)
+def test_a_stream_writes_each_record_once_though_its_driver_is_killed(
+    rota: str, spark: SparkSession, send: Callable[..., None], new_topic: New, tmp_path: Path, bootstrap: str
+) -> None:
+    """The JVM and the Python processes below it: another program goes on with the checkpoint."""
+    base = {"kafka.bootstrap.servers": bootstrap}
+    source, target = new_topic(PARTITIONS), new_topic(PARTITIONS)
+    given = {**base, "subscribe": source, "startingOffsets": "earliest"}
+    sent = 0
+    for number, step in enumerate(STEPS):
+        values = [f"{step} {at}".encode() for at in range(6)]
+        send(source, [Sent(value, partition=at % PARTITIONS) for at, value in enumerate(values)])
+        sent += len(values)
+        once = tmp_path / f"once-{number}"
+        sink = {
+            **base,
+            "topic": target,
+            "kafka.transactional.id": source,
+            "kill": step,
+            "victim": "driver",
+            "once": str(once),
+        }
+        assert run_driver(given, sink, tmp_path / "checkpoint").returncode != 0, step
+        assert once.exists(), step
+        ended = run_driver(given, sink, tmp_path / "checkpoint")
+        assert ended.returncode == 0, (step, ended.stderr[-3_000:])
+        found = committed(bootstrap, target)
+        assert len(set(found)) == len(found) == sent, (step, sorted(found))
+
+
+def run_driver(source: Options, sink: Options, checkpoint: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tests.spark.driver", json.dumps([source, sink, str(checkpoint)])]
+    return subprocess.run(command, capture_output=True, text=True, timeout=ENDS_S, check=False)
