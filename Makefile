@@ -41,7 +41,10 @@ $(VENV)/.compiled: $(VENV)/.test $(CODECS)
 demo: $(VENV)/.demo
 	$(PY) -m rota.demo
 
-test: $(TESTED) lint
+# the packages of Spark are fetched while the codecs are compiled
+test:
+	@$(MAKE) --no-print-directory -j2 $(TESTED)
+	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory -j2 types tests
 
 tests: $(TESTED)
