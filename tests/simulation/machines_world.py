@@ -1,4 +1,4 @@
-"""A whole cluster of the pure machines in a deterministic world, some 60 ms for a run of six seconds.
+"""A whole cluster of the pure machines in a deterministic world, 50 to 100 ms for a run of six seconds.
 
 Three brokers with partitions, logs in memory, groups, failure detectors and controllers, around one store: the real
 machines, without sockets, threads, asyncio and wire. `cluster_world` runs whole brokers, which takes fifty times as
