@@ -396,9 +396,11 @@ class Segment:
             self.next_offset = header.next_offset
 
     def rebuild(self) -> None:
-        """Build the indexes from the batches. Raises CorruptBatch."""
+        """Build the indexes from the batches. Raises CorruptBatch: they are cut short, or out of order."""
         self.forget()
         for position, header in self.walk():
+            if header.base_offset < self.next_offset or not self.fits(header.last_offset):
+                raise CorruptBatch(f"offset {header.base_offset} after {self.next_offset - 1}")
             self.note(position, header)
 
     def forget(self) -> None:
@@ -444,7 +446,13 @@ class Segment:
 
     def _rebuild_keeping_end(self) -> None:
         next_offset, self._rebuild = self.next_offset, None
-        self.rebuild()
+        try:
+            self.rebuild()
+        except (CorruptBatch, StorageFailed):  # with half of the indexes a read would skip the rest of the records
+            self._offsets = self._times = self._largest = None
+            self.next_offset = next_offset
+            self._forget_recent()
+            raise
         self.next_offset = max(next_offset, self.next_offset)
         if not self.active:
             self.times.append(*self.largest)

@@ -15,6 +15,7 @@ from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
 from rota.coordinator.log.index_files import LoadedIndexes
 from rota.coordinator.log.index_rebuild import IndexRebuild
 from rota.coordinator.log.store import OpenFiles
+from rota.protocol.records.batch import headers
 
 from .log_kit import fill, values
 
@@ -189,3 +190,34 @@ def test_a_read_that_waits_drops_the_rebuild(tmp_path: Path) -> None:
     load(cold)
     assert log._segments[0]._rebuild is None
     assert log.read(2, 200, wait=False)
+
+
+def damage(path: Path, base_offset: bytes, count: int) -> None:
+    """Overwrite the base offset, which no checksum covers, of the batch number `count` and all after it."""
+    data = bytearray(path.read_bytes())
+    for position, header in list(headers(bytes(data)))[count:]:
+        assert header.base_offset >= count
+        data[position : position + 8] = base_offset
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("base_offset", [1 << 62, 1 << 33, (1 << 63) - 1, 0, -5])
+def test_offsets_that_no_index_can_hold_are_a_damaged_log(tmp_path: Path, base_offset: int) -> None:
+    log, _ = without_indexes(tmp_path)
+    damage(log.path / f"{0:020d}.log", base_offset.to_bytes(8, "big", signed=True), 2)
+    with pytest.raises(NotCached) as cold:
+        log.read(2, 200, wait=False)
+    load(cold)
+    with pytest.raises(DamagedLog):
+        log.read(2, 200, wait=False)
+    with pytest.raises(DamagedLog):
+        log.read(2, 200)
+
+
+def test_a_rebuild_that_fails_leaves_no_half_of_an_index(tmp_path: Path) -> None:
+    """With it the next read would find the records behind the damage in the next segment: it would skip them."""
+    log, _ = without_indexes(tmp_path)
+    damage(log.path / f"{0:020d}.log", (1 << 62).to_bytes(8, "big"), 2)
+    for _ in range(2):
+        with pytest.raises(DamagedLog):
+            log.read(3, 200)
