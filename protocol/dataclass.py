@@ -16,7 +16,6 @@ import dataclasses
 import sys
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError
-from functools import cache
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
@@ -155,13 +154,15 @@ def _compiled_at_first_call(cls: Any, name: str, all_fields: tuple[Field[Any], .
     def first_call(self: Any, /, *arguments: Any, **named: Any) -> Any:
         return compiled()(self, *arguments, **named)
 
-    @cache
+    made: list[Any] = []  # functools.cache would take longer to make
+
     def compiled() -> Any:
-        function = _COMPILERS[name](cls, all_fields, frozen)
-        function.__qualname__ = first_call.__qualname__
-        if cls.__dict__[name] is first_call:
-            setattr(cls, name, function)
-        return function
+        if not made:
+            made.append(_COMPILERS[name](cls, all_fields, frozen))
+            made[0].__qualname__ = first_call.__qualname__
+            if cls.__dict__[name] is first_call:
+                setattr(cls, name, made[0])
+        return made[0]
 
     first_call.__name__, first_call.__qualname__ = name, f"{cls.__qualname__}.{name}"
     first_call.__dict__["compiled"] = compiled

@@ -213,6 +213,19 @@ def test_the_signature_is_known_before_the_first_instance(decorator: Any) -> Non
     assert (Own("a").self, Box(1, 4).self) == (2, 4)
 
 
+def test_a_function_that_was_kept_from_before_is_compiled_once() -> None:
+    @quick.dataclass(slots=True)
+    class Box:
+        width: int
+
+    kept: Any = Box.__init__
+    box = Box(1)
+    kept(box, 2)
+    kept(box, 3)
+    assert box.width == 3
+    assert kept.compiled() is Box.__init__
+
+
 @pytest.mark.parametrize("decorator", DECORATORS)
 def test_made_functions_implement_abstract_ones(decorator: Any) -> None:
     class Shape(abc.ABC):
