@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from rota.coordinator.log.errors import StorageFailed
+from rota.coordinator.log.index_rebuild import IndexRebuild, Rebuilt
 from rota.coordinator.replica.cold_reads import PASSES_MAX, load_and_read
 
 
@@ -23,7 +27,7 @@ class Page:
 
 @dataclass
 class Result:
-    loads: list[Page]
+    loads: list[Page] | list[IndexRebuild]
     waited: bool = False
 
 
@@ -59,3 +63,20 @@ async def test_the_passes_have_a_limit() -> None:
     result = await load_and_read(Result(pages[0]), reader(*pages[1:]))
     assert result.waited
     assert sum(len(page.threads) for (page,) in pages) == PASSES_MAX
+
+
+async def test_readers_that_wait_for_one_rebuild_hold_no_other_work_up() -> None:
+    goes_on = threading.Event()
+
+    def rebuild() -> Rebuilt:
+        goes_on.wait()
+        raise StorageFailed("the file is gone")
+
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+    load = IndexRebuild(rebuild)
+    waiting = [asyncio.ensure_future(load_and_read(Result([load]), reader([]))) for _ in range(3)]
+    try:
+        await asyncio.wait_for(asyncio.to_thread(goes_on.set), 5)
+    finally:
+        goes_on.set()
+    assert [result.waited for result in await asyncio.gather(*waiting)] == [False] * 3
