@@ -34,6 +34,8 @@ from rota.protocol.messages.offset_fetch import OffsetFetchRequest
 if TYPE_CHECKING:
     from tests.simulation.machines_world import MachinesWorld
 
+Reply = Callable[[tuple[ErrorCode, int, int]], None]  # to a producer: base offset, leader epoch
+
 DATA: Final = "t"
 LAG_MS: Final = 1_500  # replica.lag.time.max.ms
 SWIM: Final = SwimSettings(interval_ms=400, ping_timeout_ms=120, suspicion_timeout_ms=300)
@@ -279,27 +281,27 @@ class Life:
 
     # ---- requests of producers
 
-    def produce(self, batch: bytes, reply: Callable[[tuple[ErrorCode, int]], None]) -> None:
+    def produce(self, batch: bytes, reply: Reply) -> None:
         """acks=all, as `api/produce` does it."""
         partition = self.partitions.get(DATA)
         if partition is None or not partition.is_leader:
-            reply((ErrorCode.NOT_LEADER_OR_FOLLOWER, -1))
+            reply((ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, -1))
         elif not partition.state.has_min_isr:
-            reply((ErrorCode.NOT_ENOUGH_REPLICAS, -1))
+            reply((ErrorCode.NOT_ENOUGH_REPLICAS, -1, -1))
         else:
             self._append(partition, batch, reply)
 
-    def _append(self, partition: Partition, batch: bytes, reply: Callable[[tuple[ErrorCode, int]], None]) -> None:
+    def _append(self, partition: Partition, batch: bytes, reply: Reply) -> None:
         try:
             appended = partition.append(batch, self.wall_ms())
         except AppendRefused as refused:
-            reply((refused.code, -1))
+            reply((refused.code, -1, -1))
         except StorageFailed:
-            reply((ErrorCode.KAFKA_STORAGE_ERROR, -1))
+            reply((ErrorCode.KAFKA_STORAGE_ERROR, -1, -1))
         else:
-            end, base = appended.last_offset + 1, appended.base_offset
+            end, base, epoch = appended.last_offset + 1, appended.base_offset, partition.leader_epoch
             deadline_ms = self.now_ms() + ACK_TIMEOUT_MS
-            partition.when_committed(end, deadline_ms, lambda error: reply((error, base)))
+            partition.when_committed(end, deadline_ms, lambda error: reply((error, base, epoch)))
 
     def serve_group(self, request: Any, version: int, client_id: str, reply: Callable[[Any], None]) -> None:
         """What the coordinator of groups answers; nothing before it listens.

@@ -27,7 +27,7 @@ class Batch:
     """A batch that is sent until it is acknowledged."""
 
     def __init__(self, sequence: int, values: list[bytes], producer_id: int) -> None:
-        self.sequence, self.values, self.is_acknowledged = sequence, values, False
+        self.sequence, self.values, self.is_acknowledged, self.is_given_up = sequence, values, False, False
         records = [Record(at, 1, None, value) for at, value in enumerate(values)]
         self.data = write_batch(records, producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
 
@@ -59,6 +59,8 @@ class Producer:
         world.heap.after(random.uniform(0, 2 * self.think_ms), self.act)
 
     def _send(self, batch: Batch) -> None:
+        if batch.is_given_up:
+            return
         leader, epoch = self.world.find("t")
         if epoch >= self._leader_epoch or self._leader == CLIENT:
             self._leader, self._leader_epoch = leader, epoch
@@ -67,16 +69,28 @@ class Producer:
             CLIENT, self._leader, lambda life, reply: life.produce(batch.data, reply), received, REQUEST_MS
         )
 
-    def _received(self, batch: Batch, is_first: bool, answer: tuple[ErrorCode, int] | None) -> None:
+    def _received(self, batch: Batch, is_first: bool, answer: tuple[ErrorCode, int, int] | None) -> None:
         if answer is not None and answer[0] is ErrorCode.NONE:
-            self.world.laws.acked(batch.values, answer[1])
+            self.world.laws.acked(batch.values, *answer[1:])
+            if batch.is_given_up:
+                return
             batch.is_acknowledged = self._is_known = True
             while self.in_flight and self.in_flight[0].is_acknowledged:  # a broker remembers five batches
                 del self.in_flight[0]
             return
         if answer is not None and answer[0] is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-            assert not is_first, f"PD1: {batch.values} is out of order, and nothing is before it"
+            if is_first and "t" in self.world.laws.unclean:
+                self._begin_again()
+            else:
+                assert not is_first, f"PD1: {batch.values} is out of order, and nothing is before it"
         self.world.heap.after(RETRY_MS, lambda: self._send(batch))
+
+    def _begin_again(self) -> None:
+        """After an unclean election the leader lacks batches: as a new producer, without those in flight."""
+        for batch in self.in_flight:
+            batch.is_given_up = True
+        self.in_flight.clear()
+        self._producer_id, self._next, self._is_known = self._producer_id + 100, 0, False
 
 
 class GroupClient:

@@ -138,7 +138,10 @@ class ControllerTask:
         return decided
 
     def _decide(self, topic: Topic, state: PartitionState, live: LiveBrokers) -> PartitionState | None:
-        return decide_partition(topic, state, live, lambda _: False, lambda _: self.life.world.min_isr)
+        return decide_partition(topic, state, live, self._allows_unclean, lambda _: self.life.world.min_isr)
+
+    def _allows_unclean(self, topic: Topic) -> bool:
+        return topic.name in self.life.world.ALLOW_UNCLEAN
 
     async def _write(
         self,

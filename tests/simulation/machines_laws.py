@@ -1,8 +1,10 @@
 """What is checked after each event of a simulated cluster.
 
 Laws
-    R1   A leader epoch has one leader in one registration, and only grows; a leader that begins has every record that
-         was ever committed. Whoever acts as a leader was elected in that epoch (R3). The ISR is never empty (R2).
+    R1   A leader epoch has one leader in one registration, and only grows; a leader that begins was in the ISR or the
+         ELR, and has every record that was ever committed; an unclean election, where one is allowed, leaves its leader
+         alone in the ISR (`machines_unclean` says what holds in that topic from then on). Whoever acts as a leader was
+         elected in that epoch (R3). The ISR is never empty (R2).
     ELR1 Whoever is in the ELR is not in the ISR, and the ISR is smaller than min.insync.replicas.
     L1   Below any high watermark one offset has one record, for ever; an acknowledged record is at its offset below it.
     PD1  The committed records of an idempotent producer are 0, 1, 2, …: each once, in order.
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 Entry = tuple[int, bytes | None, bytes | None]  # leader epoch, key and value
 EVERYTHING_BYTES = 1 << 30
+DATA = "t"
 NOTHING = 0, Role.FOLLOWER, -1  # of a partition in which nothing has happened
 
 
@@ -40,7 +43,10 @@ class Laws:
         self._batches: dict[str, dict[int, bytes]] = defaultdict(dict)  # the same as they are in logs
         self.leaders: dict[tuple[str, int], tuple[int, int]] = {}  # (topic, epoch) -> broker, its registration
         self.epochs: dict[str, int] = defaultdict(int)
+        self.unclean: dict[str, int] = {}  # by topic: the leader epoch of its last unclean election
+        self._eligible: dict[str, set[int]] = {}  # by topic: the ISR and the ELR
         self.elections = self.acknowledged = 0
+        self.acks: list[tuple[int, int, list[bytes]]] = []  # leader epoch, base offset and values, for the end
         self._produced: dict[bytes, int] = defaultdict(int)  # by writer: the value that comes next
         self._seen: dict[Partition, tuple[int, Role, int]] = {}
         self.touched: list[Life] = []  # the processes in which something happened
@@ -61,6 +67,8 @@ class Laws:
         if epoch > self.epochs[name]:
             self.elections += 1
             self.world.log_line(f"{name}: leader {state.leader} isr {state.isr} elr {state.elr} epoch {epoch}")
+            self._elected(name, state)
+        self._eligible[name] = {*state.isr, *state.elr}
         self.epochs[name] = epoch
         known = self.leaders.setdefault((name, epoch), leadership)
         assert known == leadership, f"R1: two leaders of {name} in epoch {epoch}: {known}, {leadership}"
@@ -68,6 +76,15 @@ class Laws:
         assert state.leader in (-1, *state.isr), f"R1: the leader of {name} is not in the ISR: {state}"
         assert not set(state.elr) & set(state.isr), f"ELR1: a broker is in ISR and ELR of {name}: {state}"
         assert not state.elr or len(state.isr) < self.world.min_isr, f"ELR1: the ISR of {name} needs no ELR: {state}"
+
+    def _elected(self, name: str, state: PartitionState) -> None:
+        """R1. The leader was in the ISR or the ELR, but for an unclean election."""
+        if state.leader in (-1, *self._eligible.get(name, (state.leader,))):
+            return
+        assert name in self.world.ALLOW_UNCLEAN, f"R1: the leader of {name} was in neither ISR nor ELR: {state}"
+        assert (state.isr, state.elr) == ((state.leader,), ()), f"R1: an unclean leader of {name} is not alone: {state}"
+        self.world.log_line(f"{name}: that was an unclean election")
+        self.unclean[name] = state.leader_epoch
 
     # ---- replicas
 
@@ -88,7 +105,9 @@ class Laws:
         self, life: Life, partition: Partition, before: tuple[int, Role, int], now: tuple[int, Role, int]
     ) -> None:
         name, (high_watermark, role, epoch) = partition.topic, now
-        if high_watermark > before[0]:
+        if name in self.unclean:
+            pass
+        elif high_watermark > before[0]:
             self._check_committed(life, name, partition.log, before[0], high_watermark)
         else:
             assert high_watermark >= before[0] or role is not Role.LEADER, f"L1: the high watermark of {name} went back"
@@ -96,6 +115,8 @@ class Laws:
             elected = self.leaders.get((name, epoch))
             acting = life.broker_id, life.image.own_epoch
             assert elected == acting, f"R3: {acting} leads {name} in epoch {epoch}, not {elected}"
+            if name in self.unclean:
+                return
             committed = self.committed[name]
             found = entries(partition.log, high_watermark, len(committed))
             assert found == committed[high_watermark:], f"R1: leader {acting} lacks committed records of {name}"
@@ -128,9 +149,13 @@ class Laws:
         assert int(number) == expected, f"PD1: record {int(number)} of {writer!r} is committed, {expected} comes next"
         self._produced[writer] += 1
 
-    def acked(self, values: list[bytes], base_offset: int) -> None:
-        """L1. An acknowledgement has come to its producer."""
+    def acked(self, values: list[bytes], base_offset: int, leader_epoch: int) -> None:
+        """L1. An acknowledgement has come to its producer, from the leader of that epoch."""
         self.acknowledged += 1
+        if self.world.ALLOW_UNCLEAN:
+            self.acks.append((leader_epoch, base_offset, values))
+        if DATA in self.unclean:
+            return
         found = [entry[2] for entry in self.committed["t"][base_offset : base_offset + len(values)]]
         assert found == values, f"L1: {values} are acknowledged at {base_offset}, where {found} is committed"
 

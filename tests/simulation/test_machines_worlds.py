@@ -6,6 +6,8 @@ import gc
 from collections.abc import Iterator
 
 import pytest
+from tests.simulation.machines_broker import DATA
+from tests.simulation.machines_unclean import play_unclean
 from tests.simulation.machines_world import play
 
 pytestmark = pytest.mark.usefixtures("quiet", "_collected_after_each")
@@ -42,6 +44,28 @@ def test_the_laws_hold(
         gc.collect()
     seeds = len(machine_seeds)  # single runs may be poor
     assert seeds < 10 or (worlds_elected > seeds // 2 and acknowledged > 20 * seeds and answers > 10 * seeds)
+
+
+def test_the_laws_hold_with_unclean_elections(
+    unclean_seeds: range, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if request.config.getoption("--rota-seed", default=None) is not None:
+        with capsys.disabled():
+            play_unclean(unclean_seeds[0], print)
+        return
+    worlds_unclean = kept = 0
+    for seed in unclean_seeds:
+        try:
+            laws = play_unclean(seed).laws
+        except Exception as violation:
+            violation.add_note(f"seed {seed}: make sim SEED={seed}")
+            raise
+        worlds_unclean += DATA in laws.unclean
+        kept += sum(epoch >= laws.unclean[DATA] for epoch, _, _ in laws.acks) if laws.unclean else 0
+        del laws
+        gc.collect()
+    seeds = len(unclean_seeds)
+    assert seeds < 10 or (worlds_unclean > seeds // 3 and kept > 5 * seeds)
 
 
 def run_trace(seed: int) -> list[str]:
