@@ -27,6 +27,7 @@ MACHINE_SEEDS_FILE = Path(__file__).with_name("machine_seeds.txt")
 # of worlds of the machines alone, which take the fiftieth part; the mutations need seeds up to 150
 MACHINE_SEEDS = seeds(gate=250, soak=100_000)
 UNCLEAN_SEEDS = seeds(gate=40, soak=10_000)  # of those with unclean elections
+MOVING_SEEDS = seeds(gate=40, soak=10_000)  # of those with reassignments
 MACHINE_SLICE = 50  # that one test plays
 
 TRANSACTION_SEEDS_FILE = Path(__file__).with_name("transaction_seeds.txt")
@@ -77,11 +78,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         slices += [range(seed, seed + 1) for seed in failed_seeds(MACHINE_SEEDS_FILE) if seed not in MACHINE_SEEDS]
         chosen_slices = slices if given is None else [range(given, given + 1)]
         metafunc.parametrize("machine_seeds", chosen_slices, ids=lambda part: f"seeds={part[0]}-{part[-1]}")
-    if "unclean_seeds" in metafunc.fixturenames:
-        given = metafunc.config.getoption("--rota-seed", default=None)
-        slices = [UNCLEAN_SEEDS[at : at + MACHINE_SLICE] for at in range(0, len(UNCLEAN_SEEDS), MACHINE_SLICE)]
-        chosen_slices = slices if given is None else [range(given, given + 1)]
-        metafunc.parametrize("unclean_seeds", chosen_slices, ids=lambda part: f"seeds={part[0]}-{part[-1]}")
+    for fixture, part_of_machines in (("unclean_seeds", UNCLEAN_SEEDS), ("moving_seeds", MOVING_SEEDS)):
+        if fixture in metafunc.fixturenames:
+            given = metafunc.config.getoption("--rota-seed", default=None)
+            starts = range(0, len(part_of_machines), MACHINE_SLICE)
+            slices = [part_of_machines[at : at + MACHINE_SLICE] for at in starts]
+            chosen_slices = slices if given is None else [range(given, given + 1)]
+            metafunc.parametrize(fixture, chosen_slices, ids=lambda part: f"seeds={part[0]}-{part[-1]}")
     if "storage_seed" in metafunc.fixturenames:
         given = metafunc.config.getoption("--rota-seed", default=None)
         chosen = [*STORAGE_SEEDS, *failed_seeds(STORAGE_SEEDS_FILE)] if given is None else [given]

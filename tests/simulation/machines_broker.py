@@ -26,7 +26,7 @@ from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.membership.contract import Alive, Dead, Effects, Send, SwimSettings
 from rota.coordinator.membership.swim import Swim
 from rota.coordinator.metadata.store import SessionState, StoreError, StoreFailed
-from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
+from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, PartitionState
 from rota.coordinator.replica.partition import Partition
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.offset_fetch import OffsetFetchRequest
@@ -62,6 +62,11 @@ class Disk:
             self.has_lied = True
             for segment, before in zip(log._segments, synced, strict=True):
                 segment.store.synced_bytes = before  # type: ignore[attr-defined]
+
+    def delete(self, name: str) -> None:
+        """What this broker had of a partition of which it is no replica."""
+        self.logs[name] = MemoryLog(replace(self.logs[name].config))
+        self.checkpoint.pop(name, None)
 
     def end_truncations(self, random: Random) -> None:
         """What a process leaves in the middle of a truncation is truncated when it is opened again, or is not."""
@@ -175,23 +180,10 @@ class Life:
             await self.retry(self.image.leave_isrs)
             self.disk.has_possible_data_loss = False
         for name, state in self.image.states.items():
-            if self.world.flushes:
-                self.disk.flush(name)  # as `log.directory` does when it opens a log
-            self.partitions[name] = Partition(
-                name,
-                self.image.topics[name].topic_id,
-                0,
-                state.leader_epoch,
-                self.disk.logs[name],
-                broker_id=self.broker_id,
-                high_watermark=self.disk.checkpoint.get(name, 0),
-                timers=self.tasks,
-                flush_worker=self,
-                isr_writer=self,
-                lag_ms_max=LAG_MS,
-                placed=self.image.as_it_counts(state),
-                now_ms=self.now_ms(),
-            )
+            if self.broker_id in state.replicas:
+                self._open(name, state)
+            else:
+                self.disk.delete(name)
         self.partitions[CONSUMER_OFFSETS].on_truncated = self.groups.truncated
         await self.retry(self.image.register)
         self.has_joined = True
@@ -200,6 +192,25 @@ class Life:
         self.brokers_changed()
         self.controller.start()
         self.controller.wake()
+
+    def _open(self, name: str, state: PartitionState) -> None:
+        if self.world.flushes:
+            self.disk.flush(name)  # as `log.directory` does when it opens a log
+        self.partitions[name] = Partition(
+            name,
+            self.image.topics[name].topic_id,
+            0,
+            state.leader_epoch,
+            self.disk.logs[name],
+            broker_id=self.broker_id,
+            high_watermark=self.disk.checkpoint.get(name, 0),
+            timers=self.tasks,
+            flush_worker=self,
+            isr_writer=self,
+            lag_ms_max=LAG_MS,
+            placed=self.image.as_it_counts(state),
+            now_ms=self.now_ms(),
+        )
 
     async def stop(self) -> None:
         """SIGTERM."""
@@ -221,12 +232,21 @@ class Life:
         self.controller.session_changed()
 
     def state_changed(self, name: str) -> None:
+        state = self.image.states[name]
+        if self.has_joined and not self.is_dead and name not in self.partitions and self.broker_id in state.replicas:
+            self._open(name, state)
         if name in self.partitions and not self.is_dead:
-            self.partitions[name].apply(self.image.as_it_counts(self.image.states[name]), self.now_ms())
+            self.partitions[name].apply(self.image.as_it_counts(state), self.now_ms())
             if self.has_joined:
                 self.replication.assign(name)
                 self.groups.host()
                 self.controller.wake()
+        if name in self.partitions and self.broker_id not in state.replicas:
+            self.replication.forget(name)
+            del self.partitions[name]
+            self.disk.delete(name)
+        if self.has_joined and name not in self.partitions:
+            self.controller.wake()
 
     def registration_changed(self) -> None:
         """This broker has a new registration, or none."""

@@ -12,9 +12,10 @@ from tests.simulation.machines_loop import Resume, Wait
 from rota.coordinator.controller.decisions import decide_partition, find_partitions_to_change, hand_over_partition
 from rota.coordinator.controller.election import LiveBrokers, elect_preferred
 from rota.coordinator.controller.fencing import Fencing
+from rota.coordinator.controller.reassignment import is_under_way
 from rota.coordinator.controller_service.ownership import Controller, ControllerNode
-from rota.coordinator.metadata import topic_nodes, znodes
-from rota.coordinator.metadata.store import Delete, Op, Set, StoreError, StoreFailed, WatchEvent
+from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata.store import Delete, Op, StoreError, StoreFailed, WatchEvent
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class ControllerTask:
         decided = []
         for topic in topics:
             state = topic.partitions[0]
-            after = elect_preferred(state, live)
+            after = None if is_under_way(state) else elect_preferred(state, live)
             if after is not None and after.leader != state.leader:
                 decided.append((topic, state, after))
         return decided
@@ -155,8 +156,7 @@ class ControllerTask:
             return
         ops: list[Op] = [controller.fence, *(Delete(znodes.broker_path(broker)) for broker in sorted(dead))]
         for topic, state, after in decided:
-            ops.append(topic_nodes.is_same(topic))
-            ops.append(Set(znodes.state_path(topic.name, 0), znodes.state_node(after), state.version))
+            ops += self.image.write_ops(topic, after, state.version)
         try:
             await self.life.store.commit(ops)
         except StoreError:

@@ -27,7 +27,7 @@ from rota.coordinator.metadata.store import (
     StoreFailed,
     WatchEvent,
 )
-from rota.coordinator.metadata.topic import PartitionState, Topic
+from rota.coordinator.metadata.topic import PartitionState, Topic, replicated_as
 from rota.coordinator.replica.partition import Partition
 
 if TYPE_CHECKING:
@@ -169,14 +169,20 @@ class BrokerImage:
 
     # ---- writing states
 
+    def write_ops(self, topic: Topic, after: PartitionState, version: int) -> list[Op]:
+        """A reassignment changes the node of the topic as well."""
+        ops = [topic_nodes.is_same(topic), Set(znodes.state_path(topic.name, 0), znodes.state_node(after), version)]
+        if replicated_as(after, topic.partitions[0]) is not after:
+            ops.append(Set(znodes.topic_path(topic.name), znodes.topic_node(replace(topic, partitions=(after,)))))
+        return ops
+
     async def write(
         self, name: str, after: PartitionState, *, checks: tuple[Op, ...] = (), version: int | None = None
     ) -> bool:
         """Compare-and-set on the known state; False when it has changed. Raises StoreFailed."""
         known = self.states[name].version if version is None else version
-        node = Set(znodes.state_path(name, 0), znodes.state_node(after), known)
         try:
-            await self.life.store.commit([topic_nodes.is_same(self.topics[name]), *checks, node])
+            await self.life.store.commit([*self.write_ops(self.topic(name), after, known), *checks])
         except (BadVersion, NoNode):
             await self._read_state(name)
             return False

@@ -5,6 +5,8 @@ Laws
          ELR, and has every record that was ever committed; an unclean election, where one is allowed, leaves its leader
          alone in the ISR (`machines_unclean` says what holds in that topic from then on). Whoever acts as a leader was
          elected in that epoch (R3). The ISR is never empty (R2).
+    RA1  A reassignment is complete when each added replica is in the ISR; the ISR consists of replicas.
+    RA3  The leader epoch grows when a replica is removed.
     ELR1 Whoever is in the ELR is not in the ISR, and the ISR is smaller than min.insync.replicas.
     L1   Below any high watermark one offset has one record, for ever; an acknowledged record is at its offset below it.
     PD1  The committed records of an idempotent producer are 0, 1, 2, …: each once, in order.
@@ -45,6 +47,8 @@ class Laws:
         self.epochs: dict[str, int] = defaultdict(int)
         self.unclean: dict[str, int] = {}  # by topic: the leader epoch of its last unclean election
         self._eligible: dict[str, set[int]] = {}  # by topic: the ISR and the ELR
+        self._placed: dict[str, PartitionState] = {}
+        self.moves = 0  # reassignments that were completed, and added replicas
         self.elections = self.acknowledged = 0
         self.acks: list[tuple[int, int, list[bytes]]] = []  # leader epoch, base offset and values, for the end
         self._produced: dict[bytes, int] = defaultdict(int)  # by writer: the value that comes next
@@ -69,6 +73,7 @@ class Laws:
             self.world.log_line(f"{name}: leader {state.leader} isr {state.isr} elr {state.elr} epoch {epoch}")
             self._elected(name, state)
         self._eligible[name] = {*state.isr, *state.elr}
+        self._moved(name, state)
         self.epochs[name] = epoch
         known = self.leaders.setdefault((name, epoch), leadership)
         assert known == leadership, f"R1: two leaders of {name} in epoch {epoch}: {known}, {leadership}"
@@ -76,6 +81,16 @@ class Laws:
         assert state.leader in (-1, *state.isr), f"R1: the leader of {name} is not in the ISR: {state}"
         assert not set(state.elr) & set(state.isr), f"ELR1: a broker is in ISR and ELR of {name}: {state}"
         assert not state.elr or len(state.isr) < self.world.min_isr, f"ELR1: the ISR of {name} needs no ELR: {state}"
+
+    def _moved(self, name: str, state: PartitionState) -> None:
+        """RA1, RA3 of a state that was written."""
+        before, self._placed[name] = self._placed.get(name, state), state
+        assert set(state.isr) <= set(state.replicas), f"RA1: {name} has an ISR elsewhere: {state}"
+        if before.adding and not state.adding and set(before.adding) <= set(state.replicas):
+            assert set(before.adding) <= set(state.isr), f"RA1: {name} was moved to replicas that lack records: {state}"
+            self.moves += 1
+        if not set(before.replicas) <= set(state.replicas):
+            assert state.leader_epoch > before.leader_epoch, f"RA3: {name} has lost a replica in its epoch: {state}"
 
     def _elected(self, name: str, state: PartitionState) -> None:
         """R1. The leader was in the ISR or the ELR, but for an unclean election."""

@@ -81,6 +81,9 @@ class Replication:
             self._following[name] = state.leader, partition.leader_epoch, token
             self.life.tasks.spawn(self._follow(name, state.leader, partition.leader_epoch, token))
 
+    def forget(self, name: str) -> None:
+        self._following.pop(name, None)
+
     def brokers_changed(self) -> None:
         """A leader may have registered again: connect now."""
         for resume in list(self._pauses.values()):

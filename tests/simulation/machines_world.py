@@ -33,6 +33,7 @@ from tests.simulation.machines_store import StoreServer
 from tests.simulation.member import Member, Trace
 
 from rota.coordinator.api import join_group
+from rota.coordinator.controller.reassignment import is_under_way
 from rota.coordinator.metadata import topic_nodes, znodes
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, PartitionState, Topic
 
@@ -54,6 +55,7 @@ class MachinesWorld:
     """`play` plays the run of a seed; it raises AssertionError when a law is broken."""
 
     ALLOW_UNCLEAN: ClassVar[frozenset[str]] = frozenset()  # topics
+    REASSIGNS: ClassVar[bool] = False  # whether replicas change
 
     def __init__(self, seed: int, log_line: LogLine = silent) -> None:
         self.heap, self._log_line, self.is_over = Heap(seed), log_line, False
@@ -130,7 +132,7 @@ class MachinesWorld:
 
     def _apart(self) -> dict[str, list[int]]:
         """High watermarks and log ends of the partitions in which they differ."""
-        replicas = {name: [life.partitions[name] for life in self.up()] for name in TOPICS}
+        replicas = {name: [life.partitions[name] for life in self.up() if name in life.partitions] for name in TOPICS}
         ends = {
             name: [end for each in found for end in (each.state.high_watermark, each.log.log_end_offset)]
             for name, found in replicas.items()
@@ -153,7 +155,9 @@ class MachinesWorld:
         if len(self.up()) < len(BROKERS) or any(producer.in_flight for producer in self.producers):
             return False
         states = [self.state(name) for name in TOPICS]
-        is_whole = all(len(state.isr) == len(BROKERS) and state.leader != -1 for state in states)
+        is_whole = all(
+            len(state.isr) == len(state.replicas) and state.leader != -1 and not is_under_way(state) for state in states
+        )
         return is_whole and all(life.has_joined for life in self.up())
 
     # ---- brokers
@@ -205,9 +209,16 @@ class MachinesWorld:
         """The state in the node of a partition. A version of it is decoded once, whoever reads it."""
         known = self._states.get((name, version))
         if known is None or known[0] != data:
-            known = data, znodes.read_state(data, version, self.topics[name].partitions[0])
+            known = data, znodes.read_state(data, version, self._placement(name))
             self._states[name, version] = known
         return known[1]
+
+    def _placement(self, name: str) -> PartitionState:
+        """The partition with its replicas. They change with the state only, which `Laws` reads first, at once."""
+        if not self.REASSIGNS:
+            return self.topics[name].partitions[0]
+        _, partitions = znodes.read_topic(self.store.tree.nodes[znodes.topic_path(name)].data)
+        return next(partitions)
 
     # ---- messages
 

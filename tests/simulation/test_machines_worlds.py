@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.simulation.machines_broker import DATA
+from tests.simulation.machines_moves import play_moving
 from tests.simulation.machines_unclean import play_unclean
 from tests.simulation.machines_world import play
 
@@ -66,6 +67,28 @@ def test_the_laws_hold_with_unclean_elections(
         gc.collect()
     seeds = len(unclean_seeds)
     assert seeds < 10 or (worlds_unclean > seeds // 3 and kept > 5 * seeds)
+
+
+def test_the_laws_hold_while_replicas_are_reassigned(
+    moving_seeds: range, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if request.config.getoption("--rota-seed", default=None) is not None:
+        with capsys.disabled():
+            play_moving(moving_seeds[0], print)
+        return
+    moves = acknowledged = 0
+    for seed in moving_seeds:
+        try:
+            laws = play_moving(seed).laws
+        except Exception as violation:
+            violation.add_note(f"seed {seed}: make sim SEED={seed}")
+            raise
+        moves += laws.moves
+        acknowledged += laws.acknowledged
+        del laws
+        gc.collect()
+    seeds = len(moving_seeds)
+    assert seeds < 10 or (moves > seeds and acknowledged > 20 * seeds)
 
 
 def run_trace(seed: int) -> list[str]:

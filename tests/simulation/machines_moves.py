@@ -1,0 +1,70 @@
+"""The world of `machines_world` in which the replicas of the data topic are reassigned again and again.
+
+Laws
+    RA1, RA3 of each state: `machines_laws`.
+    RA1  The last reassignment is complete within `HEALED_MS` after everything healed: the replicas are its target.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import ClassVar
+
+from tests.simulation.machines_broker import DATA, Life
+from tests.simulation.machines_faults import Faults
+from tests.simulation.machines_world import BROKERS, LogLine, MachinesWorld, silent
+
+from rota.coordinator.controller import reassignment
+from rota.coordinator.metadata.store import StoreError, StoreFailed
+
+OFTEN_MS = (200.0, 700.0, 1_500.0)
+
+
+class MovingFaults(Faults):
+    """As well as all others: the data topic gets other replicas, or a reassignment is cancelled."""
+
+    def begin(self, for_ms: float) -> None:
+        super().begin(for_ms)
+        self._mean_ms = self.random.choice(OFTEN_MS)
+        self._next()
+
+    def _next(self) -> None:
+        self._later(self.random.expovariate(1 / self._mean_ms), self._move)
+
+    def _move(self) -> None:
+        life = self._victim()
+        if life is not None and life.has_joined:
+            life.run(lambda: life.tasks.spawn(self._reassign(life)))
+        self._next()
+
+    async def _reassign(self, life: Life) -> None:
+        state, live, minimum = life.image.states[DATA], life.image.live(), self.world.min_isr
+        target = self.random.sample(BROKERS, self.random.choice((2, 2, 3)))
+        if reassignment.is_under_way(state) and self.random.random() < 0.2:
+            after = reassignment.cancel(state, live, minimum)
+        else:
+            after = reassignment.begin(state, target, live, minimum)
+        with suppress(StoreFailed, StoreError):
+            if after is not None and after != state and await life.image.write(DATA, after, version=state.version):
+                self.world.log_line(f"{DATA}: replicas {after.replicas}, +{after.adding}, -{after.removing}")
+
+
+class MovingWorld(MachinesWorld):
+    REASSIGNS: ClassVar[bool] = True
+
+    def __init__(self, seed: int, log_line: LogLine = silent) -> None:
+        super().__init__(seed, log_line)
+        self.faults = MovingFaults(self)
+
+    def _check_progress(self) -> None:
+        super()._check_progress()
+        state = self.state(DATA)
+        holders = {life.broker_id for life in self.up() if DATA in life.partitions}
+        assert holders == set(state.replicas), f"RA1: brokers {holders} have {DATA}: {state}"
+
+
+def play_moving(seed: int, log_line: LogLine = silent) -> MovingWorld:
+    """The whole run of a seed, and its laws."""
+    world = MovingWorld(seed, log_line)
+    world.play()
+    return world
