@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from tests.simulation.machines_broker import DATA, Life
 from tests.simulation.machines_faults import Faults
-from tests.simulation.machines_world import BROKERS, LogLine, MachinesWorld, silent
+from tests.simulation.machines_world import BROKERS, HEALED_MS, LogLine, MachinesWorld, silent
 
 from rota.coordinator.controller import reassignment
 from rota.coordinator.metadata.store import StoreError, StoreFailed
@@ -58,9 +58,11 @@ class MovingWorld(MachinesWorld):
 
     def _check_progress(self) -> None:
         super()._check_progress()
-        state = self.state(DATA)
-        holders = {life.broker_id for life in self.up() if DATA in life.partitions}
-        assert holders == set(state.replicas), f"RA1: brokers {holders} have {DATA}: {state}"
+        self._run(HEALED_MS, self._is_where_it_should_be)
+        assert self._is_where_it_should_be(), f"RA1: other brokers have {DATA}: {self.state(DATA)}"
+
+    def _is_where_it_should_be(self) -> bool:
+        return {life.broker_id for life in self.up() if DATA in life.partitions} == set(self.state(DATA).replicas)
 
 
 def play_moving(seed: int, log_line: LogLine = silent) -> MovingWorld:
