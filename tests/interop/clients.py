@@ -207,7 +207,14 @@ class Aiokafka(Member):
                 for records in (await consumer.getmany(timeout_ms=int(POLL_S * 1000))).values():
                     self.records.extend(Record(r.topic, r.partition, r.offset, r.key, r.value) for r in records)
         finally:
+            await self._end(consumer)
+
+    async def _end(self, consumer: Any) -> None:
+        """Stop it. aiokafka's fetcher fails (AssertionError) if a rebalance ends what it has just been assigned."""
+        try:
             await consumer.stop()
+        except AssertionError:
+            await consumer._client.close()  # the last step of `stop`
 
     async def _answer(self, consumer: Any) -> None:
         for function, answer in self._pending():

@@ -17,7 +17,7 @@ from tests.simulation.machines_laws import entries
 from tests.simulation.machines_store import SESSION_MS
 from tests.simulation.machines_world import LogLine, MachinesWorld, silent
 
-GONE_MS: Final = SESSION_MS + 700  # one broker alone waits for the end of the sessions of the others
+SESSIONS_EXPIRED_MS: Final = SESSION_MS + 700  # one broker alone waits for the end of the sessions of the others
 
 
 class UncleanFaults(Faults):
@@ -42,10 +42,10 @@ class UncleanFaults(Faults):
         for life in self.world.up():
             if life.broker_id in eligible:
                 self.world.kill(life)
-                self._later(GONE_MS, partial(self.world.start, life.broker_id))
+                self._later(SESSIONS_EXPIRED_MS, partial(self.world.start, life.broker_id))
         for broker in others:
             self.world.start(broker)
-        self._later(GONE_MS, self._go_on)
+        self._later(SESSIONS_EXPIRED_MS, self._go_on)
 
     def _go_on(self) -> None:
         self._is_calm = False

@@ -39,7 +39,7 @@ EXPLAINED: tuple[Explained, ...] = (
 # what the sequence avoids, because Kafka itself does not answer it in the same way twice, or at all
 AVOIDED: tuple[tuple[str, str], ...] = (
     (
-        "Who leads after the leader left",
+        "The leader after the leader has left",
         "Kafka takes the first key of a hash map of member ids, which are random. The sequence stops using the group.",
     ),
     (
@@ -70,7 +70,7 @@ def table() -> str:
     rows = [f"| {why.name} | {why.kafka} | {why.rota} | {why.reason} |" for why in EXPLAINED]
     avoided = [f"- **{what}.** {why}" for what, why in AVOIDED]
     lines = [
-        "## Group requests: what the differential test knows",
+        "## Group requests: differences that the differential test accepts",
         "",
         "The same random requests go to Apache Kafka and to Rota (tests/interop/differential). These differences are",
         "explained:",
