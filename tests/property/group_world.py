@@ -32,7 +32,7 @@ from rota.protocol.errors import ErrorCode
 Record = GroupRecord | OffsetRecord
 CONFIG = GroupConfig(initial_rebalance_delay_ms=100, session_min_ms=1)
 TIMERS_FIRED_MAX = 500
-COMPARED_MAX = 50  # members of a group that is compared as a whole after each step
+COMPARED_MAX = 10  # members of a group that is compared as a whole after each step
 
 
 def compacted(log: list[Record]) -> list[Record]:
