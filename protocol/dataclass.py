@@ -58,19 +58,20 @@ def _defined(declared: type[Any], frozen: bool, kw_only: bool, eq: bool, represe
     if sys.version_info >= (3, 12):
         parameters.slots = True
     all_fields = dataclasses.fields(collected)
-    _refuse_init_only(collected, len(all_fields))
+    names = [each.name for each in all_fields]
+    _refuse_init_only(collected, len(names))
     _refuse_order(all_fields)
     namespace = dict(collected.__dict__)
     if representation:
         namespace.setdefault("__repr__", _representation(declared, [each.name for each in all_fields if each.repr]))
     if frozen:
-        _add_frozen(namespace, declared.__name__, [each.name for each in all_fields])
+        _add_frozen(namespace, declared.__name__, names)
     compiled = ["__init__"] if "__init__" not in namespace else []
     if compiled:
         namespace.setdefault("__signature__", _SIGNATURE)
     if eq:
         compiled += _comparison(namespace, frozen)
-    cls: type[Any] = _slotted(collected, namespace, [each.name for each in all_fields])
+    cls: type[Any] = _slotted(collected, namespace, names)
     for name in compiled:
         setattr(cls, name, _compiled_at_first_call(cls, name, all_fields, frozen))
     return abc.update_abstractmethods(cls)
@@ -78,13 +79,14 @@ def _defined(declared: type[Any], frozen: bool, kw_only: bool, eq: bool, represe
 
 def _comparison(namespace: dict[str, Any], frozen: bool) -> list[str]:
     """The functions of a comparable class that have to be made; one that is not frozen has no hash, as a list."""
-    has_eq, has_hash = "__eq__" in namespace, "__hash__" in namespace
-    if has_hash and not (has_eq and namespace["__hash__"] is None):  # Python adds None to a class with __eq__
-        return [] if has_eq else ["__eq__"]
-    if not frozen:
-        namespace["__hash__"] = None
+    has_eq = "__eq__" in namespace
     made = [] if has_eq else ["__eq__"]
-    return [*made, "__hash__"] if frozen else made
+    if "__hash__" in namespace and not (has_eq and namespace["__hash__"] is None):  # Python adds None beside an __eq__
+        return made
+    if frozen:
+        return [*made, "__hash__"]
+    namespace["__hash__"] = None
+    return made
 
 
 def _refuse_init_only(cls: Any, field_count: int) -> None:
