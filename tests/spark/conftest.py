@@ -60,10 +60,15 @@ def official_jars() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def spark(official_jars: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local Spark of two cores with both connectors: format("rota") and, with its jars, format("kafka")."""
+def java() -> None:
+    """What any Spark needs."""
     if shutil.which("java") is None:
         missing("java is not installed: no Spark")
+
+
+@pytest.fixture(scope="session")
+def spark(java: None, official_jars: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A local Spark of two cores with both connectors: format("rota") and, with its jars, format("kafka")."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     folder = tmp_path_factory.mktemp("spark")

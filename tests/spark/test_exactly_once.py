@@ -68,12 +68,12 @@ def test_a_stream_writes_each_record_once_though_its_processes_are_killed(
 
 
 @soak_only
+@pytest.mark.usefixtures("java")
 @pytest.mark.timeout(1_200)
 def test_a_stream_writes_each_record_once_though_its_driver_is_killed(
-    rota: str, spark: SparkSession, send: Callable[..., None], new_topic: New, tmp_path: Path, bootstrap: str
+    base: Options, new_topic: New, send: Callable[..., None], tmp_path: Path, bootstrap: str
 ) -> None:
     """The JVM and the Python processes below it: another program goes on with the checkpoint."""
-    base = {"kafka.bootstrap.servers": bootstrap}
     source, target = new_topic(PARTITIONS), new_topic(PARTITIONS)
     given = {**base, "subscribe": source, "startingOffsets": "earliest"}
     sent = 0
