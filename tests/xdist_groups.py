@@ -23,6 +23,8 @@ GROUPS: Final = {
     "tests/docs/test_demo_picture.py": "a picture",
     "tests/interop/security/test_client_security.py": "a Kafka with secured listeners",
     "tests/interop/acl_apis/test_acl_apis.py": "a recorded scenario",
+    "tests/interop/config_apis/test_config_apis.py": "the cluster-wide configs of a Kafka",
+    "tests/interop/group_protocols/test_group_protocols.py": "the cluster-wide configs of a Kafka",
     "tests/packaging/test_wheel.py": "a wheel and its environments",
     "tests/packaging/test_builds.py": "a wheel and its environments",
 }

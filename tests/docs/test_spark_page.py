@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.interop.kit import create_topic
-from tests.spark.conftest import official, official_jars, spark, written  # noqa: F401 - the session of those tests
+from tests.spark.conftest import java, official, official_jars, spark, written  # noqa: F401 - the session of those tests
 
 from rota.spark_connector import options
 
