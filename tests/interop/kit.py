@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -64,9 +64,14 @@ def create_topic(
     return name
 
 
+# Kafka answers NOT_LEADER_OR_FOLLOWER for a moment after a topic's creation, and takes any first sequence number of an
+# idempotent producer that it does not know: a second batch in flight could come before the first
+IN_ORDER: Final = {"linger.ms": 0, "max.in.flight": 1}
+
+
 def produce(bootstrap: str, topic: str, values: Iterable[bytes], **settings: object) -> None:
     """One record for each value, to partition `i mod partitions`, all acknowledged. Key = value."""
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, **settings})
+    producer = Producer({"bootstrap.servers": bootstrap, **IN_ORDER, **settings})
     count = len(producer.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions)
     for index, value in enumerate(values):
         producer.produce(topic, value, value, partition=index % count)
@@ -75,7 +80,7 @@ def produce(bootstrap: str, topic: str, values: Iterable[bytes], **settings: obj
 
 def produce_to(bootstrap: str, topic: str, partition: int, values: Iterable[bytes], **settings: object) -> None:
     """All values to one partition, all acknowledged."""
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, **settings})
+    producer = Producer({"bootstrap.servers": bootstrap, **IN_ORDER, **settings})
     for value in values:
         producer.produce(topic, value, value, partition=partition)
     assert producer.flush(PATIENCE_S) == 0
