@@ -193,7 +193,7 @@ class Connection(asyncio.Protocol):
         if reply.__class__ is DelayedReply and reply.answered and not self._slots:
             reply = reply.result()  # it is ready already
         if reply.__class__ is DelayedReply or self._slots:
-            self.queue_reply(Slot(handler, correlation_id, len(frame), self._begun_ns), reply)
+            self.queue_reply(Slot(handler, correlation_id, len(frame), self._begun_ns, api), reply)
             return True
         if counters is not self._counters:
             self._count(counters)
@@ -391,6 +391,8 @@ class Connection(asyncio.Protocol):
     def _queue_frames(self, frames: list[bytes], *, first: bool = False) -> None:
         if self._mute_reasons & CLOSING:
             return
+        if self._mute_reasons & AWAITS_REPLY:
+            self._expedite(frames)
         size = sum(map(len, frames))
         if first:
             self._backlog.extendleft(reversed(frames))
@@ -399,6 +401,15 @@ class Connection(asyncio.Protocol):
         self._backlog_bytes += size
         self._owner.request_memory.hold(size)
         self._set_reading()
+
+    def _expedite(self, frames: list[bytes]) -> None:
+        """F17. Tell the reply that mutes, which is the last one, if a request of another API waits for it.
+
+        Requests of one API, such as Fetches that a client sends ahead, do not keep each other from waiting.
+        """
+        slot = self._slots[-1]
+        if slot.delayed_reply is not None and any(int.from_bytes(frame[:2]) != slot.api >> 16 for frame in frames):
+            slot.delayed_reply.expedite()
 
     def refuse(self, why: str) -> None:
         """Close a new connection at once; over TLS its peer could keep it open otherwise."""

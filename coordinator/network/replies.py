@@ -21,13 +21,14 @@ class Slot:
     """The slot of one reply. `pieces` is None until the reply is ready; it is empty for a request without a response.
 
     `size` counts the bytes that the slot holds in memory: the request, and then the reply while it waits for earlier
-    ones. `begun_ns` is the time at which the request was read.
+    ones. `begun_ns` is the time at which the request was read, `api` its key and version as in `dispatch`.
     """
 
-    __slots__ = ("begun_ns", "correlation_id", "delayed_reply", "handler", "pieces", "size")
+    __slots__ = ("api", "begun_ns", "correlation_id", "delayed_reply", "handler", "pieces", "size")
 
-    def __init__(self, handler: ApiHandler, correlation_id: int, size: int, begun_ns: int = 0) -> None:
+    def __init__(self, handler: ApiHandler, correlation_id: int, size: int, begun_ns: int = 0, api: int = 0) -> None:
         self.handler, self.correlation_id, self.size, self.begun_ns = handler, correlation_id, size, begun_ns
+        self.api = api
         self.delayed_reply: DelayedReply[Any] | None = None
         self.pieces: list[Buffer] | None = None
 

@@ -7,6 +7,7 @@ Laws
     F6  Once answered or abandoned it has no watch and no timer.
     F7  The response is computed in its own tick, so that appends of one tick share it and no producer waits for it.
     F11 Its records are loaded in a thread, too, if they are not in the page cache.
+    F17 When a request of another API arrives behind it, it is answered at once, with the available records.
 """
 
 from __future__ import annotations
@@ -104,6 +105,7 @@ class DelayedFetch(Generic[T]):
             watch = partition.watch_appends if of_follower else partition.watch
             self._watches.append((partition, watch(self._callback(partition, bytes_ready, bytes_max))))
         self.delayed_reply.on_abandon(self._release)
+        self.delayed_reply.on_expedite(self.complete_soon)
         timers.at((_TIMER, id(self)), deadline_ms, self._complete)
 
     def add_bytes(self, count: int) -> None:

@@ -19,7 +19,7 @@ class DelayedReply(Generic[T]):
     record to become durable (OffsetCommit, Produce) does not, so that pipelined commits share a write.
     """
 
-    __slots__ = ("_abandoned", "_shape", "_then", "answered", "mutes", "value")
+    __slots__ = ("_abandoned", "_expedited", "_shape", "_then", "answered", "mutes", "value")
 
     def __init__(self, *, mutes: bool = False) -> None:
         self.mutes = mutes
@@ -28,6 +28,7 @@ class DelayedReply(Generic[T]):
         self._then: Callable[[T], None] | None = None
         self._shape: Callable[[Any], T] | None = None  # applied to what `answer` is given
         self._abandoned: Callable[[], None] | None = None
+        self._expedited: Callable[[], None] | None = None
 
     def answer(self, value: T) -> None:
         """Answer the reply. A second answer is a bug."""
@@ -36,7 +37,7 @@ class DelayedReply(Generic[T]):
         if shape is not None:
             value = shaped_or_mistake(shape, value)
         self.answered, self.value = True, value
-        self._abandoned = self._shape = self._then = None
+        self._abandoned = self._expedited = self._shape = self._then = None
         if then is not None:
             then(value)
 
@@ -77,6 +78,16 @@ class DelayedReply(Generic[T]):
         """The peer disconnected: the reply will not be sent, though it may still be answered."""
         if self._abandoned is not None:
             call, self._abandoned = self._abandoned, None
+            call()
+
+    def on_expedite(self, call: Callable[[], None]) -> None:
+        """Call `call` if a request of another API has to wait for this reply: it may be given before its time."""
+        self._expedited = call
+
+    def expedite(self) -> None:
+        """A request of another API waits for this reply."""
+        if self._expedited is not None:
+            call, self._expedited = self._expedited, None
             call()
 
 

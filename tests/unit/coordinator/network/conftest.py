@@ -95,6 +95,7 @@ class World:
         self.requests: list[int] = []
         self.delayed_reply: dict[int, DelayedReply[HeartbeatResponse]] = {}
         self.abandoned: list[int] = []
+        self.expedited: list[int] = []
         self.changed = asyncio.Condition()
         node: Any = SimpleNamespace(config=self.config, timers=self.timers, now_ms=lambda: self.now_ms)
         self.connections = Connections(node, self._routes(), asyncio.get_running_loop().call_soon)
@@ -145,6 +146,7 @@ class World:
             case waits:
                 delayed_reply = self.delayed_reply[generation] = DelayedReply(mutes=waits == "mute")
                 delayed_reply.on_abandon(lambda: self.abandoned.append(generation))
+                delayed_reply.on_expedite(lambda: self.expedited.append(generation))
                 return delayed_reply
 
     def _list(self, node: Any, call: Call, request: ListGroupsRequest) -> ListGroupsResponse:

@@ -112,6 +112,15 @@ async def test_the_connection_is_held_back_meanwhile(world: World) -> None:
     assert poll(world, 1).delayed_reply.mutes
 
 
+async def test_f17_a_request_behind_it_ends_the_wait(world: World) -> None:
+    waiting = poll(world, 1).delayed_reply
+    waiting.expedite()
+    assert not waiting.answered
+    await asyncio.sleep(0)
+    assert (waiting.value, left_nothing(world)) == (1, True)
+    waiting.expedite()  # an answered one has nothing to expedite
+
+
 async def test_an_exception_in_an_answer_is_raised_to_its_sender(world: World) -> None:
     def mistaken() -> int:
         raise RuntimeError("nobody wrote a test for this")

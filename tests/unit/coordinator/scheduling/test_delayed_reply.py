@@ -67,6 +67,19 @@ def test_abandon_calls_the_callback_once_also_through_a_map() -> None:
     assert expired == ["gone"]
 
 
+def test_expedite_calls_the_callback_once_also_through_a_map_and_not_after_the_answer() -> None:
+    expedited: list[int] = []
+    for answers in (False, True):
+        delayed_reply: DelayedReply[int] = DelayedReply()
+        delayed_reply.on_expedite(lambda: expedited.append(1))
+        shaped = delayed_reply.map(str)
+        if answers:
+            delayed_reply.answer(7)
+        shaped.expedite()
+        shaped.expedite()
+    assert expedited == [1]
+
+
 def test_abandon_after_the_answer_has_no_effect() -> None:
     delayed_reply: DelayedReply[int] = DelayedReply()
     expired: list[str] = []
