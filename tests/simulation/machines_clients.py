@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.simulation.member import Member
+from tests.simulation.member import VERSIONS, Member, VersionedRequest
 
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
 from rota.protocol.errors import ErrorCode
@@ -100,14 +100,20 @@ class GroupClient:
         self.world, self.member, self.name, self.answers = world, member, name, 0
 
     def act(self) -> None:
-        if self.world.is_over:
-            self.member.claim(self.world.heap.now_ms)
+        if self.world.is_settled:
             return
         coordinator, _ = self.world.find(CONSUMER_OFFSETS)
         if self.member.state == "left":
             self.member.state, self.member.member_id = "outside", ""
-        request, version = self.member.next(self.world.heap.now_ms)
+        request, version = self._next_request()
         self.send_request(coordinator, request, version, partial(self._received, request))
+
+    def _next_request(self) -> VersionedRequest:
+        """Once everything has healed a member of a group neither leaves nor commits: it waits for its assignment."""
+        if self.world.is_over and self.member.state == "inside":
+            request = self.member.heartbeat()
+            return request, VERSIONS[request.KEY]
+        return self.member.next(self.world.heap.now_ms)
 
     def send_request(self, coordinator: int, request: Any, version: int, received: Any) -> None:
         self.world.request(

@@ -5,10 +5,13 @@ Laws
          ELR, and has every record that was ever committed; an unclean election, where one is allowed, leaves its leader
          alone in the ISR (`machines_unclean` says what holds in that topic from then on). Whoever acts as a leader was
          elected in that epoch (R3). The ISR is never empty (R2).
-    RA1  A reassignment is complete when each added replica is in the ISR; the ISR consists of replicas.
+    RA1  A reassignment is complete when each added replica is in the ISR and the ISR has min.insync.replicas: the
+         replicas are its target, in that order. Nobody else changes them. The ISR consists of replicas.
+    RA2  A cancelled reassignment leaves the replicas of before (`reassignment_requested`).
     RA3  The leader epoch grows when a replica is removed.
     ELR1 Whoever is in the ELR is not in the ISR, and the ISR is smaller than min.insync.replicas.
     L1   Below any high watermark one offset has one record, for ever; an acknowledged record is at its offset below it.
+    L3   A high watermark is at most the log end offset.
     PD1  The committed records of an idempotent producer are 0, 1, 2, …: each once, in order.
     L2   A log that was recovered after a crash is a prefix of what it was, at least up to what had been flushed.
     G1, G2, G3, O1, O2 of what clients saw: `member.Trace.check`, in the end; a history says nothing before.
@@ -17,6 +20,7 @@ Laws
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rota.coordinator.log.memory import MemoryLog
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from tests.simulation.machines_world import MachinesWorld
 
 Entry = tuple[int, bytes | None, bytes | None]  # leader epoch, key and value
+Placement = tuple[tuple[int, ...], ...]  # replicas, adding, removing
 EVERYTHING_BYTES = 1 << 30
 DATA = "t"
 NOTHING = 0, Role.FOLLOWER, -1  # of a partition in which nothing has happened
@@ -48,6 +53,9 @@ class Laws:
         self.unclean: dict[str, int] = {}  # by topic: the leader epoch of its last unclean election
         self._eligible: dict[str, set[int]] = {}  # by topic: the ISR and the ELR
         self._placed: dict[str, PartitionState] = {}
+        self._requested: dict[int, list[Placement]] = defaultdict(
+            list
+        )  # by administrators, by the version of the state
         self.moves = 0  # reassignments that were completed, and added replicas
         self.elections = self.acknowledged = 0
         self.acks: list[tuple[int, int, list[bytes]]] = []  # leader epoch, base offset and values, for the end
@@ -86,11 +94,25 @@ class Laws:
         """RA1, RA3 of a state that was written."""
         before, self._placed[name] = self._placed.get(name, state), state
         assert set(state.isr) <= set(state.replicas), f"RA1: {name} has an ISR elsewhere: {state}"
-        if before.adding and not state.adding and set(before.adding) <= set(state.replicas):
-            assert set(before.adding) <= set(state.isr), f"RA1: {name} was moved to replicas that lack records: {state}"
-            self.moves += 1
+        if placement(state) not in (placement(before), *self._requested[state.version]):
+            self._completed(name, before, state)
         if not set(before.replicas) <= set(state.replicas):
             assert state.leader_epoch > before.leader_epoch, f"RA3: {name} has lost a replica in its epoch: {state}"
+
+    def _completed(self, name: str, before: PartitionState, state: PartitionState) -> None:
+        """RA1. The controller has changed the replicas."""
+        target = tuple(broker for broker in before.replicas if broker not in before.removing)
+        assert placement(state) == (target, (), ()), f"RA1: {name} was moved to other replicas than {target}: {state}"
+        assert set(before.adding) <= set(state.isr), f"RA1: {name} was moved to replicas that lack records: {state}"
+        is_large_enough = len(state.isr) >= min(self.world.min_isr, len(target))
+        assert is_large_enough, f"RA1: {name} was moved to too few replicas with all records: {state}"
+        self.moves += bool(before.adding)
+
+    def reassignment_requested(self, after: PartitionState, replicas: Sequence[int]) -> None:
+        """RA1, RA2. An administrator is about to write this state; it wants these replicas."""
+        target = [broker for broker in after.replicas if broker not in after.removing]
+        assert sorted(target) == sorted(replicas), f"RA1, RA2: a reassignment to {replicas} begins as {after}"
+        self._requested[after.version + 1].append(placement(after))
 
     def _elected(self, name: str, state: PartitionState) -> None:
         """R1. The leader was in the ISR or the ELR, but for an unclean election."""
@@ -141,6 +163,7 @@ class Laws:
         offset, batches, committed = begin, self._batches[name], self.committed[name]
         while offset < end:
             data = bytes(log.read(offset, EVERYTHING_BYTES, until=end))
+            assert data, f"L3: the high watermark {end} of {name} is beyond the log of broker {life.broker_id}"
             for position, header in headers(data, cut=True):
                 batch = data[position : position + header.size_bytes]
                 if header.base_offset == len(committed):
@@ -183,6 +206,10 @@ class Laws:
         after = entries(log, 0, log.log_end_offset)
         assert after == before[: len(after)], "L2: the recovered log is no prefix"
         assert len(after) >= flushed, f"L2: {len(after)} records are left of {flushed} that were flushed"
+
+
+def placement(state: PartitionState) -> Placement:
+    return state.replicas, state.adding, state.removing
 
 
 def entries(log: Any, begin: int, end: int) -> list[Entry]:

@@ -1,8 +1,9 @@
 """The world of `machines_world` in which the replicas of the data topic are reassigned again and again.
 
 Laws
-    RA1, RA3 of each state: `machines_laws`.
-    RA1  The last reassignment is complete within `HEALED_MS` after everything healed: the replicas are its target.
+    RA1, RA2, RA3 of each state: `machines_laws`.
+    RA1  The last reassignment is complete within `HEALED_MS` after everything healed: its target has the partition, and
+         no other broker has.
 """
 
 from __future__ import annotations
@@ -42,10 +43,14 @@ class MovingFaults(Faults):
         target = self.random.sample(BROKERS, self.random.choice((2, 2, 3)))
         if reassignment.is_under_way(state) and self.random.random() < 0.2:
             after = reassignment.cancel(state, live, minimum)
+            target = [broker for broker in state.replicas if broker not in state.adding]
         else:
             after = reassignment.begin(state, target, live, minimum)
+        if after is None or after == state:
+            return
+        self.world.laws.reassignment_requested(after, target)
         with suppress(StoreFailed, StoreError):
-            if after is not None and after != state and await life.image.write(DATA, after, version=state.version):
+            if await life.image.write(DATA, after, version=state.version):
                 self.world.log_line(f"{DATA}: replicas {after.replicas}, +{after.adding}, -{after.removing}")
 
 

@@ -184,7 +184,7 @@ class StoreSession:
             if is_change and self._loses_answer:
                 self._loses_answer = False
                 self.disconnect()
-                self._heap.after(self._heap.random.uniform(1, 400), self.reconnect)
+                self._heap.after(self._heap.random.uniform(1, 400), partial(self._run, self.reconnect))
             self._return(partial(answer, value, error))
 
         def answer(value: Any, error: BaseException | None) -> None:

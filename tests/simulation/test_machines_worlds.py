@@ -1,4 +1,4 @@
-"""The laws of a cluster of pure machines, in slices of many seeds; a seed takes 50 to 100 ms of processor time."""
+"""The laws of a cluster of pure machines, in slices of many seeds; a seed takes 60 to 120 ms of processor time."""
 
 from __future__ import annotations
 
