@@ -157,9 +157,9 @@ class BrokerProcesses(ABC):
     def leader_epoch(self, topic: str, partition: int = 0) -> int:
         return self._partition(topic, partition).leader_epoch
 
-    def isr(self, topic: str, partition: int = 0) -> set[int]:
-        """The replicas in sync."""
-        return set(self._partition(topic, partition).isr_nodes)
+    def isr(self, topic: str, partition: int = 0, *, seen_by: int | None = None) -> set[int]:
+        """The replicas in sync, as that broker knows them, or any that runs."""
+        return set(self._partition(topic, partition, seen_by).isr_nodes)
 
     def coordinator(self, group: str) -> int:
         """The broker that coordinates the group; -1 while there is none."""
@@ -182,15 +182,15 @@ class BrokerProcesses(ABC):
             for item in send_request(address, DescribeClusterRequest(), 1, DescribeClusterResponse).brokers
         }
 
-    def _partition(self, topic: str, partition: int) -> MetadataResponsePartition:
+    def _partition(self, topic: str, partition: int, seen_by: int | None = None) -> MetadataResponsePartition:
         request = MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False)
-        (described,) = self._send_request(request, 12, MetadataResponse).topics
+        (described,) = self._send_request(request, 12, MetadataResponse, seen_by).topics
         found = [item for item in described.partitions if item.partition_index == partition]
         return found[0] if found else MetadataResponsePartition(partition_index=partition, leader_id=-1)
 
-    def _send_request(self, request: Any, version: int, response: type[T]) -> T:
-        """The answer of any broker that runs. Raises ConnectionError."""
-        for broker in self._processes:
+    def _send_request(self, request: Any, version: int, response: type[T], only: int | None = None) -> T:
+        """The answer of `only`, or of any broker that runs. Raises ConnectionError."""
+        for broker in self._processes if only is None else (only,):
             try:
                 return send_request(("127.0.0.1", self.ports[broker]), request, version, response)
             except OSError:

@@ -1,7 +1,8 @@
-"""The network between the brokers of a cluster: TCP and UDP can be cut in one direction. Clients reach every broker.
+"""The network between the brokers of a cluster and ZooKeeper: TCP and UDP can be cut in one direction.
 
-Each broker listens for the others on 127.0.0.1 and advertises 127.0.1.N with the same port, where this network listens.
-What a broker sends over a cut direction waits (TCP, which would send it again) or is lost (UDP).
+Each broker listens for the others on 127.0.0.1 and advertises 127.0.1.N with the same port, where this network listens;
+there is also the port on which that broker reaches ZooKeeper. Clients reach every broker without this network. What a
+broker sends over a cut direction waits (TCP, which would send it again) or is lost (UDP).
 """
 
 from __future__ import annotations
@@ -9,20 +10,27 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 CLIENT_ID_AT = 4 + 2 + 2 + 4  # after the size, the key, the version and the correlation id
 CHUNK_BYTES = 1 << 16
+ZOOKEEPER: Final = 0  # in the place of a broker id
+
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Ports(NamedTuple):
-    """Where one broker listens for the others."""
+    """Where one broker listens for the others, and where it finds ZooKeeper."""
 
     tcp: int
     udp: int
+    zookeeper: int
 
 
 def host_of(broker: int) -> str:
@@ -41,10 +49,12 @@ def missing() -> str | None:
 
 
 class FaultNetwork:
-    """`with FaultNetwork(ports) as network: network.cut(1, 2); network.heal()`. Runs in a thread of its own."""
+    """`with FaultNetwork(ports, port) as network: network.cut(1, 2); network.heal()`. Runs in a thread of its own."""
 
-    def __init__(self, ports: Mapping[int, Ports]) -> None:
+    def __init__(self, ports: Mapping[int, Ports], zookeeper_port: int) -> None:
+        """`ports` by broker id; ZooKeeper listens on 127.0.0.1."""
         self.ports = dict(ports)
+        self._zookeeper_port = zookeeper_port
         self._cut: frozenset[tuple[int, int]] = frozenset()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fault network")
@@ -66,7 +76,7 @@ class FaultNetwork:
         self._loop.close()
 
     def cut(self, source: int, target: int) -> None:
-        """What `source` sends does not reach `target` any more; the other way it does."""
+        """What `source` sends does not reach `target` any more; the other way it does. One of them may be ZOOKEEPER."""
         self._cut |= {(source, target)}
 
     def heal(self) -> None:
@@ -87,8 +97,9 @@ class FaultNetwork:
     async def _open(self) -> None:
         for broker, ports in self.ports.items():
             host = host_of(broker)
-            serve = lambda reader, writer, broker=broker: self._accept(broker, reader, writer)  # noqa: E731
-            self._servers.append(await asyncio.start_server(serve, host, ports.tcp))
+            for port, serve in ((ports.tcp, self._serve_broker), (ports.zookeeper, self._serve_zookeeper)):
+                accept = partial(self._accept, partial(serve, broker))
+                self._servers.append(await asyncio.start_server(accept, host, port))
             _, self._udp[broker] = await self._loop.create_datagram_endpoint(
                 lambda broker=broker: _Datagrams(self, broker),  # type: ignore[misc]
                 local_addr=(host, ports.udp),
@@ -104,25 +115,34 @@ class FaultNetwork:
             datagrams.close()
         await asyncio.sleep(0)
 
-    async def _accept(self, target: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(self, serve: Serve, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
         try:
-            await self._serve(target, reader, writer)
+            await serve(reader, writer)
         except (OSError, asyncio.IncompleteReadError):
             pass
         finally:
             self._connections.discard(task)
             writer.close()
 
-    async def _serve(self, target: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_broker(self, target: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readexactly(CLIENT_ID_AT + 2)
         client = await reader.readexactly(int.from_bytes(head[-2:], "big"))
         source = int(client.split(b"-")[1])  # broker-N-fetcher-M
-        there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self.ports[target].tcp)
+        there = await asyncio.open_connection("127.0.0.1", self.ports[target].tcp)
+        await self._connect((source, target), head + client, (reader, writer), there)
+
+    async def _serve_zookeeper(self, source: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there = await asyncio.open_connection("127.0.0.1", self._zookeeper_port)
+        await self._connect((source, ZOOKEEPER), b"", (reader, writer), there)
+
+    async def _connect(self, ends: tuple[int, int], data: bytes, here: Streams, there: Streams) -> None:
+        """Pass on `data`, and what is sent in both directions until one of them ends."""
+        (source, target), (reader, writer), (there_reader, there_writer) = ends, here, there
         ways = (
-            self._pump(source, target, head + client, reader, there_writer),
+            self._pump(source, target, data, reader, there_writer),
             self._pump(target, source, b"", there_reader, writer),
         )
         tasks = [asyncio.ensure_future(way) for way in ways]

@@ -8,24 +8,44 @@ import re
 import statistics
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 from tools.broker_processes import BrokerProcesses
 from tools.cluster import Cluster
+from tools.networked_cluster import NetworkedCluster
 from tools.peer.cluster import KafkaCluster
 from tools.peer.jars import fetch
 
 from benchmarks.brokers import has_kafka
-from benchmarks.failover.scenarios import SCENARIOS, Stage
+from benchmarks.failover import disasters
+from benchmarks.failover.scenarios import PLAIN, Scenario, Stage
 
 Figures = dict[str, list[dict[str, float]]]  # of each scenario, the figures of each round
+FLUSHED: Final = {"log.flush.interval.messages": "1"}
+PARTITIONED: Final[dict[str, Scenario]] = {
+    "cut": disasters.cut_from_brokers,
+    "cut-from-all": disasters.cut_from_all,
+    "not-received": disasters.not_received,
+    "receives-nothing": disasters.receives_nothing,
+}
+POWER: Final[dict[str, Scenario]] = {"power": disasters.power_cut}
+CLUSTERS: Final = (
+    (Cluster, PLAIN),
+    (NetworkedCluster, PARTITIONED),
+    (partial(NetworkedCluster, properties=FLUSHED), POWER),
+)
+SCENARIOS: Final = {**PLAIN, **PARTITIONED, **POWER}
 
 
 def measure(cluster: Callable[[Path], BrokerProcesses], names: Sequence[str], rounds: int, console: Console) -> Figures:
     """Run each scenario so many times on a cluster that is started for them. Raises TimeoutError."""
     figures: Figures = {name: [] for name in names}
+    if not names:
+        return figures
     with tempfile.TemporaryDirectory(prefix="rota-failover-") as folder, cluster(Path(folder)) as running:
         kind = type(running).__name__
         console.print(f"{kind}: started, load {_load()}")
@@ -47,14 +67,14 @@ def _shown(figures: dict[str, float]) -> str:
     return ", ".join(f"{what} {value:.3g}" for what, value in figures.items())
 
 
-def table_of(ours: Figures, theirs: Figures | None) -> Table:
-    """A row for each figure: median and worst of Rota and of Kafka, the ratio of the medians."""
+def table_of(ours: Figures, theirs: Figures) -> Table:
+    """A row for each figure: median and worst of Rota and of Kafka, if it has them, the ratio of the medians."""
     table = Table("what happens", "until", "Rota", "worst", "Apache Kafka", "worst", "ratio")
     for name, rounds in ours.items():
         title = re.split(r", until|\.", SCENARIOS[name].__doc__ or "")[0]
         for what in rounds[0]:
             mine = [figures[what] for figures in rounds]
-            other = [figures[what] for figures in theirs[name]] if theirs is not None else []
+            other = [figures[what] for figures in theirs.get(name, [])]
             table.add_row(title, what, *cells(mine, other, is_count=what.endswith("(count)")))
             title = ""
     return table
@@ -87,8 +107,11 @@ def main() -> None:
     beside = has_kafka() and not arguments.rota_only
     if has_kafka():
         fetch()  # the jars of Kafka's producer, too
-    ours = measure(Cluster, names, arguments.rounds, console)
-    theirs = measure(KafkaCluster, names, arguments.rounds, console) if beside else None
+    ours: Figures = {}
+    for cluster, scenarios in CLUSTERS:
+        ours |= measure(cluster, [name for name in names if name in scenarios], arguments.rounds, console)
+    plain = [name for name in names if name in PLAIN]
+    theirs = measure(KafkaCluster, plain, arguments.rounds, console) if beside else {}
     console.print(table_of(ours, theirs))
 
 

@@ -12,17 +12,18 @@ from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from tools.broker_processes import BrokerProcesses
 
-from benchmarks.failover.writers import WAIT_S
+from benchmarks.failover.writers import WAIT_S, longest_gap
 
 POLL_S: Final = 0.005
 
 
 class Committer:
-    """A member of a group that commits again and again; counts how often it was assigned."""
+    """A member of a group that commits again and again; counts how often it was assigned. `errors` are its commits'."""
 
     def __init__(self, cluster: BrokerProcesses, topic: str, group: str) -> None:
         self.assignments = 0
-        self.committed: list[float] = []
+        self.committed: list[tuple[float, float]] = []  # sent, answered
+        self.errors: list[str] = []
         self._topic = topic
         config = {"bootstrap.servers": cluster.bootstrap, "group.id": group, "enable.auto.commit": False}
         self._consumer = Consumer({**config, "log_level": 2})
@@ -40,21 +41,25 @@ class Committer:
             self._consumer.poll(POLL_S)
             if not self.assignments:
                 continue
-            offset += 1
+            offset, began = offset + 1, time.perf_counter()
             try:
                 self._consumer.commit(offsets=[TopicPartition(self._topic, 0, offset)], asynchronous=False)
-            except KafkaException:
+            except KafkaException as error:
+                self.errors.append(f"commit after {time.perf_counter() - began:.1f} s: {error}")
                 continue
-            self.committed.append(time.perf_counter())
+            self.committed.append((began, time.perf_counter()))
 
     def first_after(self, at: float) -> float:
-        """Seconds from `at` until a commit is answered. Raises TimeoutError."""
+        """Seconds from `at` until a commit that was sent later is answered. Raises TimeoutError."""
         deadline = time.perf_counter() + WAIT_S
         while time.perf_counter() < deadline:
-            if self.committed and self.committed[-1] > at:
-                return next(done for done in self.committed if done > at) - at
+            if self.committed and self.committed[-1][0] > at:
+                return next(done for sent, done in self.committed if sent > at) - at
             time.sleep(0.002)
         raise TimeoutError("nothing was committed any more")
+
+    def longest_silence(self) -> float:
+        return longest_gap([done for _, done in self.committed])
 
     def stop(self) -> None:
         self._stopping.set()

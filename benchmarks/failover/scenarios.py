@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from tools.broker_processes import BrokerProcesses, send_request
 
 from benchmarks.failover.members import Committer, HeldAssignor, SyncingMember
-from benchmarks.failover.writers import RECORD, WAIT_S, WRITERS, Writer, longest_gap
+from benchmarks.failover.writers import RECORD, WAIT_S, WRITERS, Writer
 from rota.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from rota.protocol.records.record import Record, write_batch
 
@@ -43,7 +43,9 @@ class Stage:
         until(lambda: self.cluster.coordinator(self.group) >= 0)
 
     def is_in_sync(self) -> bool:
-        return all(len(self.cluster.isr(self.topic, partition)) == 3 for partition in range(PARTITIONS))
+        """Whether every broker that runs has all replicas in the ISRs."""
+        seen = [(index, broker) for index in range(PARTITIONS) for broker in self.cluster.running]
+        return all(len(self.cluster.isr(self.topic, index, seen_by=broker)) == 3 for index, broker in seen)
 
     def restore(self) -> None:
         """Start the brokers that do not run, and wait for their replicas."""
@@ -235,13 +237,13 @@ def paused_metadata(stage: Stage) -> dict[str, float]:
     writer.stop()
     return {
         "longest silence of a producer": writer.longest_silence(),
-        "longest silence of commits": longest_gap(member.committed),
+        "longest silence of commits": member.longest_silence(),
         "errors (count)": len(writer.errors),
     }
 
 
 Scenario = Callable[[Stage], dict[str, float]]
-SCENARIOS: Final[dict[str, Scenario]] = {
+PLAIN: Final[dict[str, Scenario]] = {  # those that Apache Kafka runs, too
     "leader": killed_leader,
     "coordinator": killed_coordinator,
     "joining": killed_while_joining,

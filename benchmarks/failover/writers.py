@@ -13,23 +13,26 @@ from pathlib import Path
 from typing import Final
 
 import kafka
-from confluent_kafka import Producer
+from confluent_kafka import Message, Producer
 from tools.broker_processes import BrokerProcesses
 from tools.peer.jars import QUICK, java
 
 import rota.client as rota
 
-WAIT_S: Final = 60.0
+WAIT_S: Final = 120.0
 RECORD: Final = b"x" * 100
 PERIOD_S: Final = 0.005
 JAVA: Final = Path(__file__).with_name("Writer.java")
 
 
 class Writer:
-    """Sends a record to one partition every few ms, acks=all, and notes when each was acknowledged."""
+    """Sends a record to one partition every few ms, acks=all, and notes when each was acknowledged.
+
+    `end` follows the last offset that librdkafka was told.
+    """
 
     def __init__(self, cluster: BrokerProcesses, topic: str, partition: int = 0) -> None:
-        self._bootstrap, self._topic, self._partition = cluster.bootstrap, topic, partition
+        self._bootstrap, self._topic, self.partition, self.end = cluster.bootstrap, topic, partition, 0
         self.acknowledged: list[tuple[float, float]] = []  # sent, acknowledged
         self.errors: list[str] = []
         self._stopping = threading.Event()
@@ -39,10 +42,15 @@ class Writer:
     def _run(self) -> None:
         producer = Producer({"bootstrap.servers": self._bootstrap, "linger.ms": 0, "log_level": 2})
         while not self._stopping.wait(PERIOD_S):
-            done = partial(self._done, time.perf_counter())
-            producer.produce(self._topic, RECORD, partition=self._partition, on_delivery=done)
+            done = partial(self._delivered, time.perf_counter())
+            producer.produce(self._topic, RECORD, partition=self.partition, on_delivery=done)
             producer.poll(0)
         producer.flush(WAIT_S)
+
+    def _delivered(self, sent: float, error: object, message: Message) -> None:
+        if error is None:
+            self.end = max(self.end, (message.offset() or 0) + 1)
+        self._done(sent, error, message)
 
     def _done(self, sent: float, error: object, _: object) -> None:
         if error is not None:
@@ -71,7 +79,7 @@ class JavaWriter(Writer):
     """The same with Kafka's Java client, in a process of its own whose clock is ours."""
 
     def _run(self) -> None:
-        arguments = [self._bootstrap, self._topic, str(self._partition), f"{PERIOD_S * 1000:.0f}", str(len(RECORD))]
+        arguments = [self._bootstrap, self._topic, str(self.partition), f"{PERIOD_S * 1000:.0f}", str(len(RECORD))]
         command = java(*QUICK, str(JAVA), *arguments)
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
             reader = threading.Thread(target=self._read, args=(program,), daemon=True)
@@ -98,7 +106,7 @@ class KafkaPythonWriter(Writer):
         producer = kafka.KafkaProducer(bootstrap_servers=self._bootstrap.split(","))
         while not self._stopping.wait(PERIOD_S):
             sent = time.perf_counter()
-            record = producer.send(self._topic, RECORD, partition=self._partition)
+            record = producer.send(self._topic, RECORD, partition=self.partition)
             record.add_callback(partial(self._done, sent, None)).add_errback(partial(self._failed, sent))
         producer.close(WAIT_S)
 
@@ -118,7 +126,7 @@ class RotaWriter(Writer):
             while not self._stopping.is_set():
                 await asyncio.sleep(PERIOD_S)
                 sent = time.perf_counter()
-                delivery = await producer.send(self._topic, RECORD, partition=self._partition)
+                delivery = await producer.send(self._topic, RECORD, partition=self.partition)
                 deliveries.create_task(self._await(sent, delivery))
 
     async def _await(self, sent: float, delivery: rota.Delivery) -> None:

@@ -13,14 +13,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.chaos import fault_network
 from tests.chaos.cluster_clients import TOPIC, Writer
-from tests.chaos.test_cluster_faults import NetworkedCluster, check_with_faults, create_topic
+from tests.chaos.test_cluster_faults import PROPERTIES, check_with_faults, create_topic
 from tests.soak import soak_only
-from tools.zookeeper import ZooKeeperServer, missing
-
-from rota.coordinator.log.boot import BOOT_FILE
-from rota.protocol.records.batch import headers
+from tools.networked_cluster import NetworkedCluster, missing
+from tools.zookeeper import ZooKeeperServer
 
 pytestmark = pytest.mark.java
 
@@ -30,11 +27,10 @@ DELIVERED_SECONDS = 2  # acknowledgements that the kernel still had when the bro
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[NetworkedCluster]:
-    reason = missing() or fault_network.missing()
+    reason = missing()
     if reason is not None:
         pytest.skip(f"no cluster: {reason}")
-    prepared = NetworkedCluster(tmp_path, {"log.flush.interval.messages": "1"})
-    with prepared.network, prepared as cluster:
+    with NetworkedCluster(tmp_path, {**PROPERTIES, "log.flush.interval.messages": "1"}) as cluster:
         create_topic(cluster)
         yield cluster
 
@@ -42,18 +38,6 @@ def cluster(tmp_path: Path) -> Iterator[NetworkedCluster]:
 def acknowledged_ends(writers: list[Writer]) -> dict[int, int]:
     """The first offset of each partition that nobody was told of."""
     return {writer.partition: max(writer.acknowledged.values(), default=-1) + 1 for writer in writers}
-
-
-def lose_power(folder: Path, ends: dict[int, int], random: Random) -> None:
-    """Cut the logs of one machine anywhere behind these ends, also within a batch."""
-    (folder / BOOT_FILE).write_text("before the machine lost its power")
-    for partition, end in ends.items():
-        for path in (folder / f"{TOPIC}-{partition}").glob("*.log"):
-            data = path.read_bytes()
-            positions = [position for position, header in headers(data, cut=True) if header.next_offset > end]
-            first = min(positions, default=len(data))
-            with path.open("r+b") as log:
-                log.truncate(random.choice((first, random.randint(first, len(data)))))
 
 
 def test_a_power_cut_of_all_machines_loses_nothing_that_was_acknowledged(cluster: NetworkedCluster, seed: int) -> None:
@@ -65,7 +49,7 @@ def test_a_power_cut_of_all_machines_loses_nothing_that_was_acknowledged(cluster
             cluster.kill(broker)
         time.sleep(DELIVERED_SECONDS)
         for broker in cluster.brokers:
-            lose_power(cluster.folder / f"data-{broker}", acknowledged_ends(writers), random)
+            cluster.lose_power(broker, TOPIC, acknowledged_ends(writers), random)
         for broker in random.sample(cluster.brokers, len(cluster.brokers)):
             cluster.start(broker, wait=False)
         for broker in cluster.brokers:

@@ -6,17 +6,14 @@ progresses within 30 seconds (L1, R1, I3, O1, G1): see `cluster_clients`.
 
 from __future__ import annotations
 
-import resource
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Final
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from tests.chaos import fault_network
 from tests.chaos.cluster_clients import (
     BEGIN_SECONDS,
     HEALED_SECONDS,
@@ -33,16 +30,12 @@ from tests.chaos.cluster_clients import (
     records,
     until,
 )
-from tests.chaos.fault_network import FaultNetwork, Ports, host_of
 from tests.soak import soak_only
-from tools.cluster import Cluster
-from tools.ports import free_port
-from tools.zookeeper import missing
+from tools.networked_cluster import NetworkedCluster, missing
 
 pytestmark = pytest.mark.java
 
 FAULTS = 8
-FULL_BYTES = 4_096  # of a file, while the disk is full: checkpoints can be written, logs cannot
 Fault = Callable[[list[Writer]], str]  # returns what was done
 PROPERTIES = {
     "replica.lag.time.max.ms": "3000",
@@ -51,44 +44,12 @@ PROPERTIES = {
 }
 
 
-class NetworkedCluster(Cluster):
-    """Its brokers reach each other through `network` only."""
-
-    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
-        super().__init__(folder, properties={**PROPERTIES, **(properties or {})})
-        self.network = FaultNetwork({broker: Ports(free_port(), free_port()) for broker in self.brokers})
-
-    def _config(self, broker: int) -> dict[str, str]:
-        ports, own = self.network.ports[broker], f"PLAINTEXT://127.0.0.1:{self.ports[broker]}"
-        return {
-            **super()._config(broker),
-            "listeners": f"{own},INTERNAL://127.0.0.1:{ports.tcp}",
-            "advertised.listeners": f"{own},INTERNAL://{host_of(broker)}:{ports.tcp}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT",
-            "inter.broker.listener.name": "INTERNAL",
-            "rota.swim.port": str(ports.udp),
-        }
-
-    @contextmanager
-    def full_disk(self, broker: int) -> Iterator[None]:
-        """No file of that broker grows beyond `FULL_BYTES`."""
-        process = self._processes[broker]
-        _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (FULL_BYTES, hard))
-        try:
-            yield
-        finally:
-            if process.poll() is None:
-                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (hard, hard))
-
-
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[NetworkedCluster]:
-    reason = missing() or fault_network.missing()
+    reason = missing()
     if reason is not None:
         pytest.skip(f"no cluster whose network can be cut: {reason}")
-    prepared = NetworkedCluster(tmp_path)
-    with prepared.network, prepared as cluster:
+    with NetworkedCluster(tmp_path, PROPERTIES) as cluster:
         create_topic(cluster)
         yield cluster
 

@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks.failover.__main__ import cells, options, table_of
-from benchmarks.failover.scenarios import SCENARIOS
+from benchmarks.failover.__main__ import SCENARIOS, cells, options, table_of
 from tools.peer.cluster import CONTROLLER, KafkaCluster
 
 
