@@ -435,8 +435,7 @@ class Segment:
         rebuild, self._rebuild = self._rebuild, None
         self._offsets, self._times, self._largest = rebuild.result()
         self._unsaved = True
-        with suppress(StorageFailed):  # a full disk does not fail a read
-            self._save()
+        self._save_rebuilt()
 
     def rebuilt(self) -> Rebuilt:
         """Return new indexes and `largest`, read from the batches. For the `reader` of a sealed segment."""
@@ -456,6 +455,11 @@ class Segment:
         self.next_offset = max(next_offset, self.next_offset)
         if not self.active:
             self.times.append(*self.largest)
+            self._save_rebuilt()
+
+    def _save_rebuilt(self) -> None:
+        """A full disk does not fail a read: the next load builds them again."""
+        with suppress(StorageFailed):
             self._save()
 
     def _save(self) -> None:
