@@ -171,7 +171,7 @@ class ConsumerConfig(ClientConfig):
         return tuple(name for name in CLASSIC_SETTINGS if getattr(self, name) != defaults[name])
 
     @property
-    def commits_by_itself(self) -> bool:
+    def has_automatic_commits(self) -> bool:
         """Automatic commits need a group."""
         return self.enable_auto_commit and self.group_id is not None
 
@@ -249,7 +249,7 @@ class ProducerConfig(ClientConfig):
         return self.partitioner if callable(self.partitioner) else None
 
     @property
-    def partitions_by_key(self) -> bool:
+    def is_partitioned_by_key(self) -> bool:
         """Whether the key of a record chooses its partition. False with a partitioner function of the caller."""
         return not self.partitioner_ignore_keys and self.partitioner != "random"
 

@@ -31,7 +31,7 @@ from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, CoordinatorR
 from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.runtime.shard import Shard, ShardState
 from rota.protocol.errors import ErrorCode
-from rota.protocol.group_timeline import EventType, GroupEvent, ends_rebalance
+from rota.protocol.group_timeline import EventType, GroupEvent, is_end_of_rebalance
 
 log = structlog.get_logger("rota.coordinator")
 
@@ -204,7 +204,7 @@ class GroupCoordinator(CoordinatorRuntime[HostedGroup]):
     def _count(self, group_id: str, event: GroupEvent) -> None:
         if event.type == EventType.REBALANCE_STARTED:
             self.rebalances.began(group_id, event.trigger or OTHER_TRIGGER)
-        elif ends_rebalance(event) or event.type == EventType.DELETED:
+        elif is_end_of_rebalance(event) or event.type == EventType.DELETED:
             self.rebalances.ended_now(group_id)
 
 

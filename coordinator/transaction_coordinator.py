@@ -222,7 +222,7 @@ class TransactionCoordinator(CoordinatorRuntime[Transaction]):
         if isinstance(shard, ErrorCode):
             return ProducerReply(shard)
         machine = shard.machines.get(transactional_id)
-        if machine is not None and not machine.needs_producer_id:
+        if machine is not None and not machine.is_producer_id_needed:
             return submit(None)
         reply: DelayedReply[ProducerReply] = DelayedReply()
 

@@ -151,7 +151,7 @@ class GroupEvent:
     moves: tuple[Move, ...] = wire(Array(Move), default=())
 
 
-def ends_rebalance(event: GroupEvent) -> bool:
+def is_end_of_rebalance(event: GroupEvent) -> bool:
     """Return whether a rebalance ends with this event: the members have their assignments, or none is left.
 
     In a group of the consumer protocol members may have to revoke partitions after ASSIGNED; RECONCILED follows. What

@@ -42,7 +42,7 @@ class HighWatermarkWait:
         await asyncio.sleep(POLL_MS / 1000)
 
 
-async def log_continues(reader: PartitionReader, partition: TopicPartition, mark: int) -> bool:
+async def is_log_continuous(reader: PartitionReader, partition: TopicPartition, mark: int) -> bool:
     """Whether the leader's log has records at or after `mark`, visible or not. Raises KafkaError."""
     return await _log_reaches(reader, partition, mark + 1)
 

@@ -26,7 +26,7 @@ from rota.protocol.records.codecs import decompress
 from rota.protocol.records.columns import Columns
 from rota.spark_connector.arrow import record_batch
 from rota.spark_connector.errors import REMEDY, DataLost
-from rota.spark_connector.high_watermark import HighWatermarkWait, log_continues
+from rota.spark_connector.high_watermark import HighWatermarkWait, is_log_continuous
 from rota.spark_connector.options import ReadOptions
 from rota.spark_connector.plan import KafkaInputPartition
 from rota.spark_connector.schema import arrow_schema
@@ -106,7 +106,7 @@ class RangeFetcher:
                 self._record_bytes = len(fetched.batches) // (self._offset - offset) + 1
                 return offset, fetched
             mark = self._readable_end(fetched)
-            if not 0 <= mark <= self._offset or await log_continues(self._reader, self._partition, mark):
+            if not 0 <= mark <= self._offset or await is_log_continuous(self._reader, self._partition, mark):
                 await wait.pause(self._partition, mark, self._range.end)
             else:
                 await self._skip_lost(None)

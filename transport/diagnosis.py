@@ -17,7 +17,7 @@ _REQUEST: Final = struct.pack(">ihhih", 10, 18, 0, _CORRELATION, -1)  # ApiVersi
 _HEAD: Final = struct.Struct(">ii")
 
 
-async def answers_in_plain_text(address: str, port: int) -> bool:
+async def is_plaintext_server(address: str, port: int) -> bool:
     """Return whether a Kafka broker answers there without TLS, within PROBE_SECONDS."""
     try:
         async with asyncio.timeout(PROBE_SECONDS):
@@ -32,7 +32,7 @@ async def answers_in_plain_text(address: str, port: int) -> bool:
     return bool(correlation == _CORRELATION)
 
 
-async def answers_in_tls(address: str, port: int) -> bool:
+async def is_tls_server(address: str, port: int) -> bool:
     """Return whether a TLS handshake succeeds there, or is refused with an alert, within PROBE_SECONDS. No certificate
     is verified, since nothing is sent."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

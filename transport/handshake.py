@@ -23,7 +23,7 @@ from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsR
 from rota.protocol.registry import APIS
 from rota.transport.authentication import authenticate
 from rota.transport.connection import Connection, tls_listener
-from rota.transport.diagnosis import answers_in_plain_text, answers_in_tls
+from rota.transport.diagnosis import is_plaintext_server, is_tls_server
 from rota.transport.errors import KafkaError, TimedOut, TlsFailed, Unreachable
 from rota.transport.security import PLAINTEXT, Security
 from rota.transport.tls import tls_failure
@@ -86,7 +86,7 @@ async def _connected(
             timed_out = True
             failures.append(f"{where}not within {setup_seconds * 1000:.0f} ms (socket_connection_setup_timeout_ms)")
         except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError, ConnectionAbortedError) as cause:
-            if security.tls is not None and await answers_in_plain_text(address, port):
+            if security.tls is not None and await is_plaintext_server(address, port):
                 raise TlsFailed(_without_tls(peer), broker=peer) from cause
             failures.append(f"{where}{_HUNG_UP}" if security.tls else where + _reason(cause))
         except ssl.SSLError as cause:
@@ -113,7 +113,7 @@ async def _explained(connection: Connection, why: Unreachable, security: Securit
         return why
     if security.tls is not None:
         return Unreachable(f"{why}, {_WHY_TLS_HUNG_UP}")
-    if connection.address is not None and await answers_in_tls(*connection.address):
+    if connection.address is not None and await is_tls_server(*connection.address):
         return tls_listener(connection.peer)
     return why
 

@@ -58,7 +58,7 @@ class CommitQueue:
         self._tasks: set[asyncio.Task[None]] = set()
         self.last_committed: Committable = {}  # by the last automatic commit that succeeded
         self.auto = AutoCommit(
-            on=config.commits_by_itself,
+            on=config.has_automatic_commits,
             interval_ms=config.auto_commit_interval_ms,
             backoff_ms=config.retry_backoff_ms,
             now_ms=0,  # due with the first poll, which has nothing to commit

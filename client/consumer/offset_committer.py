@@ -114,7 +114,7 @@ class OffsetCommitter:
 
     def commit_replaced(self) -> None:
         """Begin the automatic commit of a replaced manual assignment, without the records of the last call."""
-        if self._config.commits_by_itself:
+        if self._config.has_automatic_commits:
             self.queue.automatic(self.group, self._delivered.before_last())
 
     async def commit_last(self, timeout_ms: Callable[[], int]) -> None:
@@ -140,7 +140,7 @@ class OffsetCommitter:
         await self.queue.close()
 
     async def _commit_now(self, timeout_ms: int) -> None:
-        if self._config.commits_by_itself and self._is_commit_allowed:
+        if self._config.has_automatic_commits and self._is_commit_allowed:
             await self.queue.automatic_now(self.group, self.committable(), timeout_ms)
 
     @property

@@ -96,7 +96,7 @@ class Topics:
             self._set_topics()
 
     def _route(self, topic: str) -> Route:
-        own, by_key = self._config.own_partitioner, self._config.partitions_by_key
+        own, by_key = self._config.own_partitioner, self._config.is_partitioned_by_key
         return Route(topic, self._accumulator, own, by_key, random.randrange)
 
     def _set_topics(self) -> None:

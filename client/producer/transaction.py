@@ -226,7 +226,7 @@ def transaction_error(transactional_id: str, cause: KafkaError) -> TransactionEr
     return _with_cause(TransactionAbortable(f"the transaction of {transactional_id} must be aborted: {cause}"), cause)
 
 
-def needs_new_identity(why: KafkaError) -> bool:
+def is_new_identity_needed(why: KafkaError) -> bool:
     """Whether the coordinator does not know the producer id any more, so that there is nothing to abort."""
     return isinstance(why.__cause__, BrokerError) and why.__cause__.code in _NEW_IDENTITY
 

@@ -37,7 +37,7 @@ from rota.client.producer.transaction import (
     FEATURE,
     TransactionMachine,
     TransactionState,
-    needs_new_identity,
+    is_new_identity_needed,
     response_error,
 )
 from rota.client.types import GroupMetadata, TopicPartition
@@ -224,7 +224,7 @@ class Transactions:
             except TransactionAbortable as why:
                 if committed:
                     raise
-                if not needs_new_identity(why):  # an abort that is refused cannot be aborted
+                if not is_new_identity_needed(why):  # an abort that is refused cannot be aborted
                     self._failed(TransactionFailed(str(why)))
                     raise TransactionFailed(str(why)) from why
                 machine.needs_new_epoch = True

@@ -146,7 +146,7 @@ def _describes(node: Node, call: Call) -> Callable[[str], bool]:
     from rota.coordinator.security.operations import Operation
 
     access = RequestAccess(node, authorizer, call, "consumer_group_heartbeat")
-    return lambda topic: access.allows(Operation.DESCRIBE, TOPIC, topic)
+    return lambda topic: access.is_allowed(Operation.DESCRIBE, TOPIC, topic)
 
 
 def _refusal(code: ErrorCode, text: str | None) -> ConsumerGroupHeartbeatResponse:

@@ -119,7 +119,7 @@ async def _create(node: Node, name: str, quota: MutationQuota) -> ErrorCode:
     if name in RESERVED:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     partitions, replication = auto_create_counts(node)
-    if not quota.allows(partitions):
+    if not quota.is_allowed(partitions):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
         created = await node.topics.create(name, partitions, replication)

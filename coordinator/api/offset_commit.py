@@ -18,7 +18,7 @@ from typing import Any, Final
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.events import Commit, InstanceId, MemberId, OffsetRecord, OffsetRecords
 from rota.coordinator.group.offsets import decode_offset, encode_offset, offset_tail
-from rota.coordinator.group.records import fit_in_batch
+from rota.coordinator.group.records import can_fit_in_batch
 from rota.coordinator.metadata.topic import Topic
 from rota.coordinator.network.call import Codecs
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -99,7 +99,7 @@ def fits(node: Node, group_id: str, records: Sequence[OffsetRecord | OffsetRecor
     bytes_max = node.config.message_max_bytes
     record_bytes_max = NAMES_BYTES_MAX + 3 * (node.config.offset_metadata_max_bytes + len(group_id))
     count = sum([len(record.partitions) if type(record) is OffsetRecords else 1 for record in records])
-    return count * record_bytes_max <= bytes_max or fit_in_batch(records, bytes_max)
+    return count * record_bytes_max <= bytes_max or can_fit_in_batch(records, bytes_max)
 
 
 def _code_only(code: ErrorCode) -> ErrorCode:

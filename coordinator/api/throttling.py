@@ -131,7 +131,7 @@ class _TimedApi:
         from rota.coordinator.security.operations import Operation, ResourceType
 
         host = call.client_host.lstrip("/")
-        return node.authorizer.allows(
+        return node.authorizer.is_allowed(
             call.principal, host, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
         )
 
@@ -168,7 +168,7 @@ class MutationQuota:
             return None
         return Refusal(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
 
-    def allows(self, partitions: int) -> bool:
+    def is_allowed(self, partitions: int) -> bool:
         """Return whether that many may be created, without a word to the client; a refusal counts, without time."""
         if self.refuse(partitions) is None:
             return True

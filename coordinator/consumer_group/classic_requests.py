@@ -72,7 +72,7 @@ def check_join(group: ConsumerGroup, event: Join, config: GroupConfig) -> Joinin
         return _refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if is_full(group, member_id, event.instance_id):
         return _refused(ErrorCode.GROUP_MAX_SIZE_REACHED)
-    if event.protocol_type != PROTOCOL_TYPE or not group.supports_classic(proto.name for proto in event.protocols):
+    if event.protocol_type != PROTOCOL_TYPE or not group.has_classic_protocol(proto.name for proto in event.protocols):
         return _refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if event.requires_known_id and not event.member_id and event.instance_id is None:
         return Joined(member_id=event.fresh_id, error=ErrorCode.MEMBER_ID_REQUIRED)
@@ -242,7 +242,7 @@ def _note_fencing(group: ConsumerGroup, event: Sync | Heartbeat, error: ErrorCod
 def _has_to_join(group: ConsumerGroup, member: Member) -> bool:
     if member.epoch < group.target_epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
         return True
-    return member.state is MemberState.UNRELEASED_PARTITIONS and not group.waits_for_partitions(member)
+    return member.state is MemberState.UNRELEASED_PARTITIONS and not group.is_waiting_for_partitions(member)
 
 
 # ---- LeaveGroup

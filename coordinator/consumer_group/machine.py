@@ -279,7 +279,7 @@ class HostedGroup(Group):
         assigned = {member.member_id: member.assignment for member in members}
         self.members = members
         size = members.record_bytes + sum(map(len, assigned.values()))
-        if not self.fits_in_record(size, protocol_type=CONSUMER):
+        if not self.can_fit_in_record(size, protocol_type=CONSUMER):
             self.members = Members()
             return False
         refused_requests.finish(group, step)

@@ -66,7 +66,7 @@ def reconcile(member: Member, target: Target, reported: Reported) -> Member:
                 return _without_lost_topics(member, target, reported)
             return _next(member, member.epoch, target, reported)
         case MemberState.UNREVOKED_PARTITIONS:
-            if not _owns_any(member.pending, reported):
+            if not _is_any_owned(member.pending, reported):
                 return _next(member, member.epoch, target, reported)
             return _without_lost_topics(member, target, reported) if target.has_subscription_changed else member
         case MemberState.UNRELEASED_PARTITIONS:
@@ -75,7 +75,7 @@ def reconcile(member: Member, target: Target, reported: Reported) -> Member:
             return _next(member, target.epoch, target, reported)
 
 
-def _owns_any(owned: Owned, reported: Reported) -> bool:
+def _is_any_owned(owned: Owned, reported: Reported) -> bool:
     """Return whether the member says that it still owns some of these; True when it says nothing."""
     if reported is None:
         return True
@@ -91,7 +91,7 @@ def _without_lost_topics(member: Member, target: Target, reported: Reported) -> 
     pending = dict(member.pending)
     for topic_id, owned in lost.items():
         pending[topic_id] = {**pending.get(topic_id, {}), **owned}
-    if _owns_any(pending, reported):
+    if _is_any_owned(pending, reported):
         state = MemberState.UNREVOKED_PARTITIONS
         return replace(member, state=state, previous_epoch=member.epoch, assigned=assigned, pending=pending)
     return replace(member, previous_epoch=member.epoch, assigned=assigned)
@@ -105,7 +105,7 @@ def _next(member: Member, epoch: int, target: Target, reported: Reported) -> Mem
         wanted = _wanted(target, topic_id)
         for index, since in owned.items():
             (kept if index in wanted else revoked).setdefault(topic_id, {})[index] = since
-    if revoked and _owns_any(revoked, reported):
+    if revoked and _is_any_owned(revoked, reported):
         state = MemberState.UNREVOKED_PARTITIONS
         return replace(member, state=state, epoch=epoch, previous_epoch=member.epoch, assigned=kept, pending=revoked)
     is_waiting = _take_free(member, kept, target)

@@ -214,11 +214,11 @@ class ConsumerGroup:
         """Return the static member of that instance."""
         return self.members.get(self.instances.get(instance_id, ""))
 
-    def supports_classic(self, names: Iterable[str]) -> bool:
+    def has_classic_protocol(self, names: Iterable[str]) -> bool:
         """Return whether all members of the classic protocol support one of these assignors."""
         return any(self.classic_protocols[name] == self.classic_count for name in names)
 
-    def waits_for_partitions(self, member: Member) -> bool:
+    def is_waiting_for_partitions(self, member: Member) -> bool:
         """Return whether another member still owns a partition that this one is to get."""
         return any(
             (topic_id, index) in self.owners and index not in member.assigned.get(topic_id, ())

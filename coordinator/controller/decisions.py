@@ -44,7 +44,7 @@ class Decision:
         return self.after.leader_epoch != self.before.leader_epoch
 
     @property
-    def changes_replicas(self) -> bool:
+    def has_changed_replicas(self) -> bool:
         """Whether the topic's node changes as well."""
         before, after = self.before, self.after
         return (before.replicas, before.adding, before.removing) != (after.replicas, after.adding, after.removing)

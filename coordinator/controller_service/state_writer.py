@@ -52,7 +52,7 @@ class StateWriter:
         """
         states, replicas = list[Decision](), dict[bytes, list[Decision]]()
         for decision in decisions:
-            if decision.changes_replicas:
+            if decision.has_changed_replicas:
                 replicas.setdefault(decision.topic.topic_id, []).append(decision)
             else:
                 states.append(decision)
@@ -66,7 +66,7 @@ class StateWriter:
         self, deletes: Sequence[Delete], decisions: Sequence[Decision], decide: Decide, fence: Check
     ) -> int:
         """The same; the first commit also deletes nodes, so that a failover takes one round trip."""
-        first = next(portions(decision for decision in decisions if not decision.changes_replicas), [])
+        first = next(portions(decision for decision in decisions if not decision.has_changed_replicas), [])
         try:
             await self._topics.store.commit([fence, *deletes, *self._ops(first)])
         except (BadVersion, NoNode, BadNode) as refused:
@@ -119,7 +119,7 @@ class StateWriter:
 
     def _ops(self, decisions: Sequence[Decision]) -> Iterator[Op]:
         """The compare-and-sets, with checks (SW4). All decisions that change replicas are of one topic."""
-        changed = {decision.before.index: decision.after for decision in decisions if decision.changes_replicas}
+        changed = {decision.before.index: decision.after for decision in decisions if decision.has_changed_replicas}
         if changed:
             topic = self._topics.by_id(decisions[0].topic.topic_id) or decisions[0].topic
             states = tuple(changed.get(state.index, state) for state in topic.partitions)
@@ -135,7 +135,7 @@ class StateWriter:
         for topic, of_topic in by_topic:
             after = [replace(decision.after, version=decision.before.version + 1) for decision in of_topic]
             self._topics.apply_states(topic.topic_id, after)
-            if of_topic[0].changes_replicas:
+            if of_topic[0].has_changed_replicas:
                 await self._topics.refresh(topic.name, ())
 
     async def _decide_again(self, decisions: Sequence[Decision], decide: Decide) -> list[Decision]:
@@ -143,7 +143,7 @@ class StateWriter:
 
         A decision of the other kind does not belong into this commit: the next look at the topic makes it again.
         """
-        by_topic, changes_replicas = _by_topic(decisions), decisions[0].changes_replicas
+        by_topic, has_changed_replicas = _by_topic(decisions), decisions[0].has_changed_replicas
         await eager_tasks.gather(
             self._topics.refresh(topic.name, [decision.before.index for decision in of_topic])
             for topic, of_topic in by_topic
@@ -156,9 +156,9 @@ class StateWriter:
             if (after := decide(current, state)) is not None
         ]
         for decision in again:
-            if decision.changes_replicas != changes_replicas:
+            if decision.has_changed_replicas != has_changed_replicas:
                 self._on_unwritten(decision)
-        return [decision for decision in again if decision.changes_replicas == changes_replicas]
+        return [decision for decision in again if decision.has_changed_replicas == has_changed_replicas]
 
 
 def _raise_if_fenced(refused: StoreError, fence: Check | None) -> None:

@@ -119,10 +119,10 @@ def _fits_record(group: ClassicGroup, event: Join) -> bool:
         member_id = members.by_instance.get(event.instance_id, NO_MEMBER)
     old = members.get(member_id)
     if old is not None and old.is_repeated_by(event):  # nearly every JoinGroup of a large group; for speed
-        return group.fits_in_record(members.record_bytes, protocol_type=event.protocol_type)
+        return group.can_fit_in_record(members.record_bytes, protocol_type=event.protocol_type)
     new = member_of(event, event.member_id or event.fresh_id)
     members_bytes = members.record_bytes + new.record_bytes - (0 if old is None else old.record_bytes)
-    return group.fits_in_record(members_bytes, new, event.protocol_type)
+    return group.can_fit_in_record(members_bytes, new, event.protocol_type)
 
 
 # ---- members without an id
@@ -287,7 +287,7 @@ def _can_keep_generation(group: ClassicGroup) -> bool:
     members = group.members
     if group.state is not GroupState.STABLE or members.select_protocol() != group.protocol:
         return False
-    return group.fits_in_record(members.record_bytes + sum(len(member.assignment) for member in members))
+    return group.can_fit_in_record(members.record_bytes + sum(len(member.assignment) for member in members))
 
 
 def _keep_generation(group: ClassicGroup, event: Join, member: Member, old_leader: MemberId, step: Step) -> None:

@@ -30,7 +30,7 @@ REMEMBERED_CHARS_MAX = 256  # of a group id; longer ones are not kept
 _pack_size = Struct(">i").pack  # of an array or of bytes, before version 4
 
 
-def fit_in_batch(records: Iterable[OffsetRecord | OffsetRecords], bytes_max: int) -> bool:
+def can_fit_in_batch(records: Iterable[OffsetRecord | OffsetRecords], bytes_max: int) -> bool:
     """Return whether one batch of at most `bytes_max` bytes takes all these offsets, as one commit writes them."""
     encoded = encode(records)
     return pairs_bytes(encoded) + len(encoded) * RECORD_OVERHEAD_BYTES + BATCH_HEADER_BYTES <= bytes_max

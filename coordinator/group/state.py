@@ -190,7 +190,7 @@ class ClassicGroup:
             members=tuple(member.as_value(self.protocol, assigned=assigned) for member in self.members),
         )
 
-    def fits_in_record(self, members_bytes: int, joining: Member | None = None, protocol_type: str = "") -> bool:
+    def can_fit_in_record(self, members_bytes: int, joining: Member | None = None, protocol_type: str = "") -> bool:
         """Return whether a record with members of `members_bytes` bytes in all could be written (law CO3).
 
         The result holds for any leader among them and `joining`, and for any assignor.

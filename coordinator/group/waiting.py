@@ -64,7 +64,7 @@ def park_join(
         or protocol_type != group.protocol_type
         or not _are_equal(member.protocols, protocols)
         or not members.supports(member.protocols)
-        or not group.fits_in_record(members.record_bytes)
+        or not group.can_fit_in_record(members.record_bytes)
     ):
         return False
     member.session_ms, member.rebalance_ms = session_ms, rebalance_ms

@@ -47,7 +47,7 @@ def creation(topic: Topic, taken_over: int | None = None) -> Iterator[list[Op]]:
     yield [Set(path, node, version), topic_id]
 
 
-def fits_one_commit(added: Sequence[PartitionState]) -> bool:
+def can_fit_in_one_commit(added: Sequence[PartitionState]) -> bool:
     """Return whether `growth` by these partitions is one commit."""
     return OPS_PER_PARTITION * len(added) + 2 <= commits.OPS_PER_COMMIT_MAX
 
@@ -57,7 +57,7 @@ def growth(grown: Topic, added: Sequence[PartitionState], version: int) -> Itera
     path = znodes.topic_path(grown.name)
     node: Op = Set(path, _topic_node(grown), version)
     states = _creations(grown.name, added)
-    if fits_one_commit(added):
+    if can_fit_in_one_commit(added):
         yield [is_same(grown), node, *states]
         return
     yield from _portions(states, fence(grown.name, version))

@@ -42,7 +42,7 @@ async def create_nodes(store: Store, topic: Topic) -> None:
 
 async def grow_nodes(store: Store, grown: Topic, added: Sequence[PartitionState]) -> None:
     """Raises BadVersion or NoNode when another broker changes the topic as well; BadNode, StoreFailed."""
-    if topic_nodes.fits_one_commit(added):
+    if topic_nodes.can_fit_in_one_commit(added):
         try:
             await store.commit(next(topic_nodes.growth(grown, added, grown.version)))
             return

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from rota.protocol.dataclass import dataclass
-from rota.protocol.group_timeline import NONE, EventMember, EventType, GroupEvent, Move, ends_rebalance
+from rota.protocol.group_timeline import NONE, EventMember, EventType, GroupEvent, Move, is_end_of_rebalance
 
 RECONCILING: Final = ("Assigning", "Reconciling")  # states of a group of the consumer protocol in a rebalance
 
@@ -100,7 +100,7 @@ def _ends_unfinished(event: GroupEvent) -> bool:
 def _is_unfinished(rebalance: Rebalance) -> bool:
     """Whether its last event is the target, which members have still to move to."""
     last = rebalance.events[-1]
-    return last.type == EventType.ASSIGNED and not ends_rebalance(last)
+    return last.type == EventType.ASSIGNED and not is_end_of_rebalance(last)
 
 
 def _ends(event: GroupEvent, rebalance: Sequence[GroupEvent]) -> bool:

@@ -32,7 +32,7 @@ from rota.coordinator.observe.explain import event_name
 from rota.coordinator.observe.rebalances import Rebalance, rebalances
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
-from rota.protocol.group_timeline import GroupEvent, ends_rebalance
+from rota.protocol.group_timeline import GroupEvent, is_end_of_rebalance
 from rota.transport.handshake import software_version
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class TracedTimelines:
     def add(self, group_id: str, event: GroupEvent) -> None:
         """Add an event; the one that ends a rebalance makes its span."""
         self._timelines.add(group_id, event)
-        if ends_rebalance(event):
+        if is_end_of_rebalance(event):
             found = rebalances(self._timelines.of(group_id))
             if found and found[-1].ended_ms == event.time_ms:
                 _trace_rebalance(self._tracer, group_id, found[-1])

@@ -113,7 +113,7 @@ class Authorizer:
 
     # ---- decisions
 
-    def allows(
+    def is_allowed(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> bool:
         return self.decide(principal, host, operation, resource_type, name).is_allowed
@@ -135,10 +135,12 @@ class Authorizer:
         return bits(
             operation
             for operation in OPERATIONS[resource_type]
-            if self.allows(principal, host, operation, resource_type, name)
+            if self.is_allowed(principal, host, operation, resource_type, name)
         )
 
-    def allows_any(self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType) -> bool:
+    def is_any_allowed(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType
+    ) -> bool:
         """Whether the operation is allowed on some resource of the type, which need not exist (KIP-679).
 
         An ALLOW counts unless there is a DENY for at least the same names. As in Kafka the operation itself
@@ -147,7 +149,7 @@ class Authorizer:
         key = principal, host, operation, resource_type
         is_allowed = self._any_decisions.get(key)
         if is_allowed is None:
-            is_allowed = self._allows_any(*key)
+            is_allowed = self._is_any_allowed(*key)
             _remember(self._any_decisions, key, is_allowed)
         return is_allowed
 
@@ -163,7 +165,9 @@ class Authorizer:
         elif is_new:
             self._prefix_lengths[pattern.resource_type] = dict(sorted(counts.items(), reverse=True))
 
-    def _allows_any(self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType) -> bool:
+    def _is_any_allowed(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType
+    ) -> bool:
         if (
             str(principal) in self.super_users
             or self.decide(principal, host, operation, resource_type, "hardcode").reason is Reason.NO_ACL

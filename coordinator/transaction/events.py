@@ -25,7 +25,7 @@ class Producer(NamedTuple):
 class InitProducer:
     """InitProducerId. `expected` is what the producer had (KIP-360).
 
-    `fresh_id` is a new producer id for a machine that `needs_producer_id`; None if none was drawn.
+    `fresh_id` is a new producer id for a machine that `is_producer_id_needed`; None if none was drawn.
     """
 
     token: Token

@@ -143,7 +143,7 @@ class TransactionalId:
         return self.hard is not None and self.hard.state in ENDING
 
     @property
-    def needs_producer_id(self) -> bool:
+    def is_producer_id_needed(self) -> bool:
         """Return True if InitProducerId, or the end of a transaction, needs a new producer id."""
         return self.hard is None or self.hard.is_exhausted
 

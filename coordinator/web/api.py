@@ -99,7 +99,7 @@ class Api:
 
     def _check_read_allowed(self, request: Request) -> None:
         """WB18, WB21. Raises ApiError where the records of a topic are not shown."""
-        if self._site.hides_records:
+        if self._site.has_hidden_records:
             raise ApiError(403, RECORDS_HIDDEN)
         session, topic = request.scope.get(SESSION), parameter(request, "topic")
         if (

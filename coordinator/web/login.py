@@ -202,7 +202,7 @@ class Login:
         name: str = CLUSTER_NAME,
     ) -> bool:
         authorizer = self._node.authorizer
-        return authorizer is None or authorizer.allows(session.principal, host, operation, kind, name)
+        return authorizer is None or authorizer.is_allowed(session.principal, host, operation, kind, name)
 
     def _cookie(self, headers: Mapping[str, str]) -> str:
         """WB28. Return the name of the session; empty without one."""

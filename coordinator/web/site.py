@@ -44,7 +44,7 @@ class Site:
         return self.node.authorizer is not None or config.http is None or not is_loopback(config.http.host)
 
     @property
-    def hides_records(self) -> bool:
+    def has_hidden_records(self) -> bool:
         """Whether records are not shown: with ACLs, which the console does not check, unless it may act as well."""
         return self.node.authorizer is not None and self.is_read_only and not self.node.config.rota_http_login
 

@@ -38,7 +38,7 @@ class _ConstrainedAssignmentBuilder:
         self.assignment: Assignment = {}
         self._min_quota, self._members_with_extra, self._racks = min_quota, members_with_extra, racks
         for member_id in sorted(owned):
-            mine = sorted((p for p in owned[member_id] if racks.racks_match(member_id, p)), key=itemgetter(1, 0))
+            mine = sorted((p for p in owned[member_id] if racks.has_matching_rack(member_id, p)), key=itemgetter(1, 0))
             has_extra = len(mine) > min_quota and self._members_with_extra > 0
             self._members_with_extra -= has_extra
             self.assignment[member_id] = mine[: min_quota + has_extra]

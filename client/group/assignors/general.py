@@ -68,7 +68,7 @@ class _GeneralAssignmentBuilder:
 
     def _keep_owned(self, member_id: str, mine: Iterable[TopicPartition]) -> None:
         for partition in mine:
-            if self._is_subscribed(partition, member_id) and self._racks.racks_match(member_id, partition):
+            if self._is_subscribed(partition, member_id) and self._racks.has_matching_rack(member_id, partition):
                 self._assign(partition, member_id)
             else:
                 self._revocation_required = True
@@ -80,7 +80,7 @@ class _GeneralAssignmentBuilder:
         in_rack = [
             member_id
             for member_id in self._potential_consumers[partition.topic]
-            if self._racks.racks_match(member_id, partition)
+            if self._racks.has_matching_rack(member_id, partition)
         ]
         if in_rack:
             self._assign(partition, self._least_loaded(in_rack))

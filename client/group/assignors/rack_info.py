@@ -29,7 +29,7 @@ class RackInfo:
         some_partition_lacks_a_rack = any(everywhere != racks for racks in self.of_partitions.values())
         return some_partition_lacks_a_rack and not everywhere.isdisjoint(self.of_members.values())
 
-    def racks_match(self, member_id: str, partition: TopicPartition) -> bool:
+    def has_matching_rack(self, member_id: str, partition: TopicPartition) -> bool:
         """Whether the member has no rack, or a replica of the partition is in its rack."""
         rack = self.of_members.get(member_id)
         return rack is None or rack in self.of_partitions[partition]

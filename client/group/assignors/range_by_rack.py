@@ -69,7 +69,7 @@ def assign_all(states: Collection[TopicAssignmentState]) -> None:
         if len(group) > 1:
             _assign_co_partitioned(group)
         elif group[0].racks.is_used:
-            group[0].assign_matching(group[0].racks.racks_match)
+            group[0].assign_matching(group[0].racks.has_matching_rack)
     for state in states:
         state.assign_matching(lambda member_id, partition: True)
 
@@ -79,7 +79,7 @@ def _assign_co_partitioned(states: Sequence[TopicAssignmentState]) -> None:
         pairs = list(zip(states, partitions, strict=True))
         for member_id in states[0].subscribers:
             if all(
-                state.max_assignable(member_id) and state.racks.racks_match(member_id, partition)
+                state.max_assignable(member_id) and state.racks.has_matching_rack(member_id, partition)
                 for state, partition in pairs
             ):
                 for state, partition in pairs:

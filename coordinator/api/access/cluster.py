@@ -70,7 +70,7 @@ def describe_cluster(access: RequestAccess, request: DescribeClusterRequest, ser
     """Every principal may see the brokers; the authorized operations need DESCRIBE on the cluster."""
     if not request.include_cluster_authorized_operations:
         return serve(request)
-    operations = access.operations(CLUSTER) if access.allows(_O.DESCRIBE, CLUSTER) else 0
+    operations = access.operations(CLUSTER) if access.is_allowed(_O.DESCRIBE, CLUSTER) else 0
     return after(serve(request), lambda response: replace(response, cluster_authorized_operations=operations))
 
 
@@ -80,7 +80,7 @@ def init_producer_id(access: RequestAccess, request: InitProducerIdRequest, serv
         if access.authorize(_O.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
             return serve(request)
         return InitProducerIdResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if access.allows(_O.IDEMPOTENT_WRITE, CLUSTER) or access.allows_any(_O.WRITE, TOPIC):
+    if access.is_allowed(_O.IDEMPOTENT_WRITE, CLUSTER) or access.is_any_allowed(_O.WRITE, TOPIC):
         return serve(request)
     access.authorize(_O.IDEMPOTENT_WRITE, CLUSTER)  # into the audit log
     return InitProducerIdResponse(error_code=DENIED)
@@ -107,7 +107,7 @@ def _replica_log_dirs(request: Any) -> AlterReplicaLogDirsResponse:
 
 def write_txn_markers(access: RequestAccess, request: WriteTxnMarkersRequest, serve: Serve) -> Any:
     """Brokers have CLUSTER_ACTION; who ends a hanging transaction has ALTER."""
-    if access.allows(_O.ALTER, CLUSTER) or access.authorize(_O.CLUSTER_ACTION, CLUSTER):
+    if access.is_allowed(_O.ALTER, CLUSTER) or access.authorize(_O.CLUSTER_ACTION, CLUSTER):
         return serve(request)
     return WriteTxnMarkersResponse(
         markers=tuple(

@@ -55,8 +55,8 @@ class AuthorizedLookup(PartitionLookup):
 
     def _is_readable(self, name: str) -> bool:
         if self._is_follower:
-            return self._access.allows(Operation.CLUSTER_ACTION, CLUSTER)
-        return self._access.allows(Operation.READ, TOPIC, name)
+            return self._access.is_allowed(Operation.CLUSTER_ACTION, CLUSTER)
+        return self._access.is_allowed(Operation.READ, TOPIC, name)
 
     def _is_allowed(self, name: str) -> bool:
         """The same with a denial in the audit log."""

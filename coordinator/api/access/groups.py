@@ -152,7 +152,7 @@ def consumer_group_describe(access: RequestAccess, request: ConsumerGroupDescrib
         return ConsumerGroupDescribeResponse(groups=refused)
 
     def shown(group: DescribedConsumerGroup) -> DescribedConsumerGroup:
-        if not all(access.allows(_O.DESCRIBE, TOPIC, name) for name in _topics_of(group)):
+        if not all(access.is_allowed(_O.DESCRIBE, TOPIC, name) for name in _topics_of(group)):
             return _consumer_refused(group.group_id, TOPIC_DENIED, UNSEEN_TOPICS)
         if group.authorized_operations == NOT_REQUESTED:
             return group
@@ -191,9 +191,9 @@ def _with_operations(access: RequestAccess, group: DescribedGroup) -> DescribedG
 def list_groups(access: RequestAccess, request: ListGroupsRequest, serve: Serve) -> Any:
     """DESCRIBE on the cluster shows all groups, on a group that one."""
 
-    if access.allows(_O.DESCRIBE, CLUSTER):
+    if access.is_allowed(_O.DESCRIBE, CLUSTER):
         return serve(request)
-    return serve(request, visible=partial(access.allows, _O.DESCRIBE, GROUP))
+    return serve(request, visible=partial(access.is_allowed, _O.DESCRIBE, GROUP))
 
 
 def delete_groups(access: RequestAccess, request: DeleteGroupsRequest, serve: Serve) -> Any:
@@ -372,7 +372,7 @@ def _without_offsets(topic: OffsetFetchRequestTopic, code: ErrorCode) -> OffsetF
 
 
 def _visible(access: RequestAccess, topics: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(topic for topic in topics if access.allows(_O.DESCRIBE, TOPIC, topic.name))
+    return tuple(topic for topic in topics if access.is_allowed(_O.DESCRIBE, TOPIC, topic.name))
 
 
 def _fetch_many(access: RequestAccess, request: OffsetFetchRequest, serve: Serve) -> Any:
@@ -424,4 +424,4 @@ def _visible_offsets(
     def name(topic: OffsetFetchResponseTopics) -> str:
         return topic.name or (access.topic_name(topic.topic_id) if by_id else None) or ""
 
-    return tuple(topic for topic in topics if access.allows(_O.DESCRIBE, TOPIC, name(topic)))
+    return tuple(topic for topic in topics if access.is_allowed(_O.DESCRIBE, TOPIC, name(topic)))

@@ -50,13 +50,13 @@ class RequestAccess:
             self.node.denials = Denials(self.node.timers.at)
         return self.node.denials
 
-    def allows(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
+    def is_allowed(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
         """Return the same without a line in the audit log: for what is hidden, not refused."""
-        return self._authorizer.allows(self.call.principal, self.host, operation, resource_type, name)
+        return self._authorizer.is_allowed(self.call.principal, self.host, operation, resource_type, name)
 
-    def allows_any(self, operation: Operation, resource_type: ResourceType) -> bool:
+    def is_any_allowed(self, operation: Operation, resource_type: ResourceType) -> bool:
         """Return whether the principal may do that with any resource of the type."""
-        return self._authorizer.allows_any(self.call.principal, self.host, operation, resource_type)
+        return self._authorizer.is_any_allowed(self.call.principal, self.host, operation, resource_type)
 
     def operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
         """Return the allowed operations as a set of bits (KIP-430)."""

@@ -215,7 +215,7 @@ _epochs_of_consumer: Final = on_topics(
 
 def offset_for_leader_epoch(access: RequestAccess, request: OffsetForLeaderEpochRequest, serve: Serve) -> Any:
     """CLUSTER_ACTION of a broker, else DESCRIBE on each topic."""
-    if access.allows(_O.CLUSTER_ACTION, CLUSTER):
+    if access.is_allowed(_O.CLUSTER_ACTION, CLUSTER):
         return serve(request)
     return _epochs_of_consumer(access, request, serve)
 
@@ -252,7 +252,7 @@ def _described(
     allowed, denied = access.split(_O.DESCRIBE, TOPIC, requested, _name)
     node = access.node
     creates = request.allow_auto_topic_creation and node.config.auto_create_topics_enable
-    if creates and not access.allows(_O.CREATE, CLUSTER):
+    if creates and not access.is_allowed(_O.CREATE, CLUSTER):
         allowed, not_created = access.split(
             _O.CREATE, TOPIC, allowed, lambda topic: None if topic.name in node.topics else topic.name
         )
@@ -261,7 +261,7 @@ def _described(
 
 
 def _listed(access: RequestAccess, request: MetadataRequest, response: MetadataResponse) -> MetadataResponse:
-    visible = tuple(topic for topic in response.topics if access.allows(_O.DESCRIBE, TOPIC, topic.name or ""))
+    visible = tuple(topic for topic in response.topics if access.is_allowed(_O.DESCRIBE, TOPIC, topic.name or ""))
     return _with_operations(access, request, replace(response, topics=visible))
 
 
@@ -271,7 +271,7 @@ def _with_operations(access: RequestAccess, request: MetadataRequest, response: 
         topics = tuple(_with_topic_operations(access, topic) for topic in topics)
     cluster = response.cluster_authorized_operations
     if request.include_cluster_authorized_operations:
-        cluster = access.operations(CLUSTER) if access.allows(_O.DESCRIBE, CLUSTER) else 0
+        cluster = access.operations(CLUSTER) if access.is_allowed(_O.DESCRIBE, CLUSTER) else 0
     return replace(response, topics=topics, cluster_authorized_operations=cluster)
 
 
@@ -286,7 +286,7 @@ def _with_topic_operations(access: RequestAccess, topic: T) -> T:
 def describe_topic_partitions(access: RequestAccess, request: DescribeTopicPartitionsRequest, serve: Serve) -> Any:
     """DESCRIBE on each topic. Of a request for all topics only those that may be seen are paged through."""
     if not request.topics:
-        names = [name for name in access.node.topics.names() if access.allows(_O.DESCRIBE, TOPIC, name)]
+        names = [name for name in access.node.topics.names() if access.is_allowed(_O.DESCRIBE, TOPIC, name)]
         reduced = _from_cursor(request, names)
         if reduced is None:
             return DescribeTopicPartitionsResponse()
@@ -330,7 +330,7 @@ def _with_partition_operations(
 def create_topics(access: RequestAccess, request: CreateTopicsRequest, serve: Serve) -> Any:
     """CREATE on the cluster or on each topic; the configs of a new topic are shown with DESCRIBE_CONFIGS only."""
     allowed, denied = list(request.topics), list[CreatableTopic]()
-    if not access.allows(_O.CREATE, CLUSTER):
+    if not access.is_allowed(_O.CREATE, CLUSTER):
         allowed, denied = access.split(_O.CREATE, TOPIC, request.topics, _name)
     refused = tuple(
         CreatableTopicResult(name=name, error_code=DENIED, error_message=CREATE_DENIED_MESSAGE)
@@ -346,7 +346,7 @@ def create_topics(access: RequestAccess, request: CreateTopicsRequest, serve: Se
 
 
 def _created(access: RequestAccess, topic: CreatableTopicResult) -> CreatableTopicResult:
-    if topic.error_code or access.allows(_O.DESCRIBE_CONFIGS, TOPIC, topic.name):
+    if topic.error_code or access.is_allowed(_O.DESCRIBE_CONFIGS, TOPIC, topic.name):
         return topic
     return replace(topic, topic_config_error_code=DENIED, num_partitions=-1, replication_factor=-1, configs=())
 
@@ -371,7 +371,7 @@ def delete_topics(access: RequestAccess, request: DeleteTopicsRequest, serve: Se
 
     AT1: only a client that may describe a topic learns that it does not exist, and gets its name in a refusal by id.
     """
-    if access.allows(_O.DELETE, CLUSTER):
+    if access.is_allowed(_O.DELETE, CLUSTER):
         return serve(request)
     if access.call.version < DELETE_IDS_SINCE:
         requested: list[Any] = list(request.topic_names)
@@ -397,7 +397,7 @@ def delete_topics(access: RequestAccess, request: DeleteTopicsRequest, serve: Se
 
 def _to_delete(access: RequestAccess, name: str) -> str | None:
     """Return the name, or None for a topic that does not exist and may be described: deleting it shows nothing."""
-    is_shown = name not in access.node.topics and access.allows(_O.DESCRIBE, TOPIC, name)
+    is_shown = name not in access.node.topics and access.is_allowed(_O.DESCRIBE, TOPIC, name)
     return None if is_shown else name
 
 
@@ -405,5 +405,5 @@ def _not_deleted(access: RequestAccess, requested: DeleteTopicState) -> Deletabl
     name = requested.name
     if name is None:
         found = access.topic_name(requested.topic_id)
-        name = found if found is not None and access.allows(_O.DESCRIBE, TOPIC, found) else None
+        name = found if found is not None and access.is_allowed(_O.DESCRIBE, TOPIC, found) else None
     return DeletableTopicResult(name=name, topic_id=requested.topic_id, error_code=DENIED, error_message=DENIED_MESSAGE)

@@ -91,7 +91,7 @@ def describe_transactions(access: RequestAccess, request: DescribeTransactionsRe
 
 
 def _visible(access: RequestAccess, state: TransactionState) -> TransactionState:
-    topics = (topic for topic in state.topics if access.allows(_O.DESCRIBE, TOPIC, topic.topic))
+    topics = (topic for topic in state.topics if access.is_allowed(_O.DESCRIBE, TOPIC, topic.topic))
     return replace(state, topics=tuple(topics))
 
 
@@ -100,7 +100,7 @@ def list_transactions(access: RequestAccess, request: ListTransactionsRequest, s
 
     def finish(response: ListTransactionsResponse) -> ListTransactionsResponse:
         states = response.transaction_states
-        visible = (state for state in states if access.allows(_O.DESCRIBE, TRANSACTION, state.transactional_id))
+        visible = (state for state in states if access.is_allowed(_O.DESCRIBE, TRANSACTION, state.transactional_id))
         return replace(response, transaction_states=tuple(visible))
 
     return after(serve(request), finish)

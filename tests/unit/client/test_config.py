@@ -268,9 +268,9 @@ def test_idempotence_unless_something_forbids_it(given: dict[str, Any], expected
 
 
 def test_automatic_commits_need_a_group() -> None:
-    assert not ConsumerConfig(bootstrap_servers=B).commits_by_itself
-    assert ConsumerConfig(bootstrap_servers=B, group_id="g").commits_by_itself
-    assert not ConsumerConfig(bootstrap_servers=B, group_id="g", enable_auto_commit=False).commits_by_itself
+    assert not ConsumerConfig(bootstrap_servers=B).has_automatic_commits
+    assert ConsumerConfig(bootstrap_servers=B, group_id="g").has_automatic_commits
+    assert not ConsumerConfig(bootstrap_servers=B, group_id="g", enable_auto_commit=False).has_automatic_commits
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_it_is_cheap_to_import() -> None:
 )
 def test_partitioners_by_name(given: str | None, own: bool, by_key: bool) -> None:
     config = ProducerConfig(bootstrap_servers=B, partitioner=given)
-    assert (config.own_partitioner is not None, config.partitions_by_key) == (own, by_key)
+    assert (config.own_partitioner is not None, config.is_partitioned_by_key) == (own, by_key)
 
 
 def test_a_callable_is_a_custom_partitioner() -> None:

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.certificates import Certificates
 from tests.unit.client.network.scripted import Scripted
 
-from rota.transport.diagnosis import answers_in_plain_text, answers_in_tls
+from rota.transport.diagnosis import is_plaintext_server, is_tls_server
 from rota.transport.errors import TlsFailed
 from rota.transport.handshake import connect
 from rota.transport.security import Security
@@ -36,21 +36,21 @@ async def kafka_without_tls() -> AsyncIterator[int]:
 
 async def test_a_broker_answers_in_plain_text() -> None:
     async with kafka_without_tls() as port:
-        assert await answers_in_plain_text("127.0.0.1", port)
+        assert await is_plaintext_server("127.0.0.1", port)
 
 
 async def test_a_tls_listener_does_not(certificates: Certificates) -> None:
     async with Scripted(tls=certificates.listener()) as broker:
-        assert not await answers_in_plain_text("127.0.0.1", broker.port)
+        assert not await is_plaintext_server("127.0.0.1", broker.port)
         port = broker.port
-    assert not await answers_in_plain_text("127.0.0.1", port), "nothing listens"
+    assert not await is_plaintext_server("127.0.0.1", port), "nothing listens"
 
 
 async def test_tls_is_known_by_its_handshake(certificates: Certificates) -> None:
     async with Scripted(tls=certificates.listener()) as broker:
-        assert await answers_in_tls("127.0.0.1", broker.port)
+        assert await is_tls_server("127.0.0.1", broker.port)
     async with kafka_without_tls() as port:
-        assert not await answers_in_tls("127.0.0.1", port)
+        assert not await is_tls_server("127.0.0.1", port)
 
 
 async def test_a_client_without_tls_at_a_listener_that_hangs_up_without_an_alert(certificates: Certificates) -> None:

@@ -56,12 +56,12 @@ def test_a_reassignment_completes_when_its_replicas_are_in_the_isr() -> None:
     moving = partition((3, 2, 1), (2, 1, 3), leader=1, adding=(3,), removing=(1,))
     (decision,) = decide([topic(moving)], live(1, 2, 3), never, item)
     assert brief(decision.after) == (3, (2, 3), 6)
-    assert decision.changes_replicas
+    assert decision.has_changed_replicas
     waiting = partition((3, 2, 1), (1, 2), leader=1, adding=(3,), removing=(1,))
     assert decide([topic(waiting)], live(1, 2, 3), never, item) == []
     (decision,) = decide([topic(waiting)], live(2, 3), never, item)
     assert brief(decision.after) == (2, (2,), 6)
-    assert not decision.changes_replicas
+    assert not decision.has_changed_replicas
 
 
 def test_a_controlled_shutdown_changes_only_partitions_with_the_stopping_broker() -> None:

@@ -207,4 +207,4 @@ def test_the_size_that_is_checked_is_never_below_the_size_that_is_written(
     ((key, value),) = encode([GroupRecord("gruppe-ü", group.value(generation=1, assigned=True))])
     written = BATCH_HEADER_BYTES + RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
     group.config = GroupConfig(record_bytes_max=written - 1)
-    assert not group.fits_in_record(members_bytes + sum(len(member.assignment) for member in group.members))
+    assert not group.can_fit_in_record(members_bytes + sum(len(member.assignment) for member in group.members))

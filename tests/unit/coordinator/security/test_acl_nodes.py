@@ -84,12 +84,12 @@ def test_an_entry_that_cannot_be_read_denies_all_that_it_may_be_about(text: str,
     eager_tasks.run_eagerly(add(topics, ResourcePattern.parse("TOPIC:LITERAL:*"), {all_users}))
     eager_tasks.run_eagerly(topics.configs.update(ConfigKind.ACLS, "TOPIC:LITERAL:x", lambda _: {text: ""}))
     for user in ("alice", "bob"):
-        is_allowed = authorizer.allows(Principal("User", user), "10.0.0.1", READ.operation, ResourceType.TOPIC, "x")
+        is_allowed = authorizer.is_allowed(Principal("User", user), "10.0.0.1", READ.operation, ResourceType.TOPIC, "x")
         assert is_allowed is (user not in denied)
-    assert authorizer.allows(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "y")
+    assert authorizer.is_allowed(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "y")
     shown = [acl.entry for acl in authorizer.acls if acl.pattern.name == "x"]
     eager_tasks.run_eagerly(remove(topics, ResourcePattern.parse("TOPIC:LITERAL:x"), shown))
-    assert authorizer.allows(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "x")
+    assert authorizer.is_allowed(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "x")
 
 
 def test_without_authorizer_class_name_there_is_no_authorizer() -> None:
@@ -111,9 +111,9 @@ def test_a_node_that_cannot_be_read_denies_its_resources_until_it_is_replaced() 
     eager_tasks.run_eagerly(topics.configs.refresh(ConfigKind.ACLS, str(secret)))
     _, restarted = opened(topics.store)  # type: ignore[arg-type]
     for each in (authorizer, restarted):
-        assert not each.allows(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "secret")
-        assert each.allows(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "open")
+        assert not each.is_allowed(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "secret")
+        assert each.is_allowed(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "open")
     assert eager_tasks.run_eagerly(add(topics, secret, {READ})) is None
-    assert not authorizer.allows(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "secret")
+    assert not authorizer.is_allowed(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "secret")
     assert eager_tasks.run_eagerly(remove(topics, secret, {Entry.parse("DENY ALL * User:*")})) is None
-    assert authorizer.allows(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "secret")
+    assert authorizer.is_allowed(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "secret")

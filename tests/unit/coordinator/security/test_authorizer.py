@@ -110,7 +110,7 @@ def test_a_change_counts_from_the_next_decision_on(before: list[Acl], after: lis
     assert set(authorizer.acls) == set(after)
     for name in NAMES:
         expected = model(after, ALICE, HOSTS[0], Operation.READ, TOPIC, name, allow_if_no_acl=False)
-        assert authorizer.allows(ALICE, HOSTS[0], Operation.READ, TOPIC, name) is expected
+        assert authorizer.is_allowed(ALICE, HOSTS[0], Operation.READ, TOPIC, name) is expected
 
 
 @settings(max_examples=300)
@@ -119,8 +119,8 @@ def test_an_operation_on_any_resource_is_allowed_where_some_name_is(bindings: li
     """As Kafka: READ on any topic, with names that no ACL mentions and the mentioned ones."""
     authorizer = authorizer_of(bindings)
     names = [*NAMES, *(f"{name}~" for name in NAMES), "~", "hardcode"]
-    some = any(authorizer.allows(ALICE, HOSTS[0], Operation.READ, TOPIC, name) for name in names)
-    found = authorizer.allows_any(ALICE, HOSTS[0], Operation.READ, TOPIC)
+    some = any(authorizer.is_allowed(ALICE, HOSTS[0], Operation.READ, TOPIC, name) for name in names)
+    found = authorizer.is_any_allowed(ALICE, HOSTS[0], Operation.READ, TOPIC)
     assert not some or found or _is_hidden_by_denials(bindings)
     assert not found or some or _is_hidden_by_denials(bindings)
 
@@ -137,7 +137,7 @@ def test_allows_any_is_false_if_a_wider_pattern_is_denied() -> None:
     )
 
     def is_allowed(*bindings: Acl) -> bool:
-        return authorizer_of(bindings).allows_any(ALICE, HOSTS[0], Operation.WRITE, TOPIC)
+        return authorizer_of(bindings).is_any_allowed(ALICE, HOSTS[0], Operation.WRITE, TOPIC)
 
     assert is_allowed(Acl(literal, allow))
     assert not is_allowed(Acl(literal, allow), Acl(literal, deny))
@@ -146,7 +146,7 @@ def test_allows_any_is_false_if_a_wider_pattern_is_denied() -> None:
     assert is_allowed(Acl(prefix, allow), Acl(literal, deny))
     assert is_allowed(Acl(wildcard, allow), Acl(prefix, deny))
     assert not is_allowed(Acl(literal, Entry.parse("ALLOW WRITE * User:bob")))
-    assert authorizer_of([], str(ALICE)).allows_any(ALICE, HOSTS[0], Operation.WRITE, TOPIC)
+    assert authorizer_of([], str(ALICE)).is_any_allowed(ALICE, HOSTS[0], Operation.WRITE, TOPIC)
 
 
 def test_super_users_stand_above_denials() -> None:
@@ -170,7 +170,7 @@ def test_an_address_is_compared_by_its_value(entry: str, host: str, *, is_allowe
     binding = Acl(
         ResourcePattern(TOPIC, PatternType.LITERAL, "x"), Entry(Permission.ALLOW, Operation.READ, str(ALICE), entry)
     )
-    assert authorizer_of([binding]).allows(ALICE, host, Operation.READ, TOPIC, "x") is is_allowed
+    assert authorizer_of([binding]).is_allowed(ALICE, host, Operation.READ, TOPIC, "x") is is_allowed
 
 
 def test_authorized_operations_are_a_set_of_bits() -> None:
@@ -206,12 +206,12 @@ def test_the_acls_are_looked_through_once_for_a_decision_about_some_resource(mon
     for expected in (True, False):
         looks.clear()
         for _ in range(3):
-            assert authorizer.allows_any(ALICE, HOSTS[0], Operation.WRITE, TOPIC) is expected
-            assert not authorizer.allows_any(BOB, HOSTS[0], Operation.WRITE, TOPIC)
+            assert authorizer.is_any_allowed(ALICE, HOSTS[0], Operation.WRITE, TOPIC) is expected
+            assert not authorizer.is_any_allowed(BOB, HOSTS[0], Operation.WRITE, TOPIC)
         assert len(looks) <= 2
         authorizer.replace(ResourcePattern.parse("TOPIC:LITERAL:a"), ())
     for number in range(DECISIONS_MAX + 10):
-        authorizer.allows_any(ALICE, str(number), Operation.WRITE, TOPIC)
+        authorizer.is_any_allowed(ALICE, str(number), Operation.WRITE, TOPIC)
     assert len(authorizer._any_decisions) <= DECISIONS_MAX
 
 
@@ -232,8 +232,8 @@ def test_a_decision_looks_at_the_entries_of_its_principal_and_host_alone(
     for pattern in ("TOPIC:LITERAL:*", "TOPIC:PREFIXED:t"):
         authorizer.replace(ResourcePattern.parse(pattern), entries_of)
     for number in range(100):
-        assert authorizer.allows(ALICE, HOSTS[0], Operation.READ, TOPIC, f"t{number}")
-        assert not authorizer.allows(ALICE, "10.1.7.1", Operation.READ, TOPIC, f"t{number}")
+        assert authorizer.is_allowed(ALICE, HOSTS[0], Operation.READ, TOPIC, f"t{number}")
+        assert not authorizer.is_allowed(ALICE, "10.1.7.1", Operation.READ, TOPIC, f"t{number}")
     assert len(looks) <= 2 * 100 * 2 * 2
 
 
@@ -251,7 +251,7 @@ def test_taking_over_a_prefix_does_not_look_at_the_others() -> None:
     for name in names:
         authorizer.replace(ResourcePattern(TOPIC, PatternType.PREFIXED, name), [read])
     assert Name.lengths <= 2 * len(names)
-    assert authorizer.allows(ALICE, HOSTS[0], Operation.READ, TOPIC, "0199-x")
+    assert authorizer.is_allowed(ALICE, HOSTS[0], Operation.READ, TOPIC, "0199-x")
 
 
 def test_prefixes_that_come_and_go_are_found_longest_first() -> None:

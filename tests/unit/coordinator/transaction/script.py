@@ -99,7 +99,7 @@ class Script:
         return self.next_id - 1
 
     def init(self, expected: Producer | None = None, timeout_ms: int = TIMEOUT_MS) -> ProducerReply:
-        fresh_id = self.fresh_id() if self.machine.needs_producer_id else None
+        fresh_id = self.fresh_id() if self.machine.is_producer_id_needed else None
         reply: ProducerReply = self.step(
             InitProducer(token=Token(1), timeout_ms=timeout_ms, expected=expected, fresh_id=fresh_id)
         )
@@ -120,7 +120,7 @@ class Script:
         return reply
 
     def end(self, is_commit: bool, producer: Producer | None = None, version: int = 0) -> ProducerReply:
-        fresh_id = self.fresh_id() if version == 2 and self.machine.needs_producer_id else None
+        fresh_id = self.fresh_id() if version == 2 and self.machine.is_producer_id_needed else None
         reply: ProducerReply = self.step(
             EndTransaction(
                 token=Token(1),

@@ -40,13 +40,13 @@ def test_loopback_is_reached_from_this_machine_only(host: str, expected: bool) -
 
 async def test_with_an_authorizer_the_console_neither_acts_nor_shows_records(world: World) -> None:
     site = world.broker.http.site
-    assert not site.hides_records
+    assert not site.has_hidden_records
     site.node.authorizer = Authorizer()
     assert site.is_read_only
     assert "checks no ACLs" in (await world.read("/api/records?topic=t", 403))["error"]
     site.node.config = site.node.config.changed({"rota.http.read.only": "false"})
     assert not site.is_read_only
-    assert not site.hides_records
+    assert not site.has_hidden_records
 
 
 @pytest.mark.parametrize(

@@ -19,14 +19,14 @@ def of(on: dict[TopicPartition, frozenset[str]], **members: str | None) -> RackI
 
 def test_racks_of_members_and_partitions_are_matched() -> None:
     racks = of(ON, a="r1", b="r2", c=None)
-    assert [racks.racks_match("a", item) for item in ON] == [True, False, True]
+    assert [racks.has_matching_rack("a", item) for item in ON] == [True, False, True]
     assert [racks.is_in_same_rack("b", item) for item in ON] == [False, True, True]
     assert [racks.consumers_in_rack(item) for item in ON] == [1, 1, 2]
 
 
 def test_a_member_without_a_rack_matches_any_but_is_in_none() -> None:
     racks = of(ON, a="r1", c="")
-    assert racks.racks_match("c", T1)
+    assert racks.has_matching_rack("c", T1)
     assert not racks.is_in_same_rack("c", T1)
 
 
@@ -46,11 +46,11 @@ def test_they_do_not_count_when_all_partitions_are_everywhere() -> None:
 def test_all_rack_info_is_available_when_racks_are_not_used() -> None:
     answer = all_rack_info(infos({"t": 1}, ON.__getitem__)["t"], {"a": MemberSubscription(("t",), rack="r2")})
     assert not answer.is_used
-    assert not answer.racks_match("a", T0)
+    assert not answer.has_matching_rack("a", T0)
 
 
 def test_nowhere_everything_fits() -> None:
-    assert NO_RACKS.racks_match("a", T0)
+    assert NO_RACKS.has_matching_rack("a", T0)
     assert not NO_RACKS.is_in_same_rack("a", T0)
     assert not NO_RACKS.is_used
 

@@ -19,8 +19,8 @@ def test_refused_actions_are_in_the_audit_log_and_hidden_resources_are_not() -> 
     request = access("TOPIC:LITERAL:t READ")
     with capture_logs() as logs:
         assert request.authorize(Operation.READ, TOPIC, "t")
-        assert not request.allows(Operation.READ, TOPIC, "x")
-        assert not request.allows(Operation.ALTER, CLUSTER)
+        assert not request.is_allowed(Operation.READ, TOPIC, "x")
+        assert not request.is_allowed(Operation.ALTER, CLUSTER)
     assert logs == []
     with capture_logs() as logs:
         assert not request.authorize(Operation.ALTER, CLUSTER)
