@@ -80,7 +80,7 @@ def run(bootstrap: str, tests: Path, only: Sequence[str] = ()) -> dict[str, str]
         "TESTS": ",".join(name[:4] for name in only),
         "TESTS_SKIP": ",".join(name[:4] for name in LIBRDKAFKA),
     }
-    with (tests / "output.txt").open("wb") as output:
+    with (tests / ("output-again.txt" if only else "output.txt")).open("wb") as output:
         subprocess.run(
             ["./test-runner", "-L", "-Q", f"-p{1 if only else PARALLEL}"],
             cwd=tests,

@@ -7,6 +7,7 @@ skipped. Those that are built with a compiler and those on a cluster run with RO
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -145,6 +146,7 @@ def test_saramas_functional_tests_on_a_cluster(tmp_path: Path) -> None:
 
 def assert_passed(outcomes: dict[str, str], again: Callable[[list[str]], dict[str, str]]) -> None:
     """What failed gets a second chance by itself: these tests race with each other, against Apache Kafka as well."""
+    print(Counter(outcome.partition(":")[0] for outcome in outcomes.values()))
     names = list(wrong(outcomes))
     if names:
         print(f"a second chance for {wrong(outcomes)}")
