@@ -31,6 +31,7 @@ from rota.client.log import logger
 from rota.client.other_clients import ALIASES
 from rota.protocol.dataclass import dataclass
 from rota.protocol.group_timeline import TOPIC as TIMELINE_TOPIC
+from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines import tables
 from rota.spark_connector.pipelines.arguments import checkpoint_path, common_parser, parse_common, source_options
 from rota.spark_connector.pipelines.job_lock import locked
@@ -224,20 +225,30 @@ def parse_arguments(arguments: Sequence[str]) -> Job:
     return Job(**parse_common(parser, list(arguments)))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run until all records are read or, with an interval, until it is interrupted."""
     job = parse_arguments(sys.argv[1:] if arguments is None else arguments)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with locked(job.checkpoint_path):
-        spark = SparkSession.builder.appName("group_activity").getOrCreate()
+    try:
+        with locked(job.checkpoint_path):
+            _run(job)
+    except OptionError as error:
+        print(f"group_activity: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _run(job: Job) -> None:
+    spark = SparkSession.builder.appName("group_activity").getOrCreate()
+    try:
         query = start(spark, job)
         try:
             query.awaitTermination()
         except KeyboardInterrupt:
             query.stop()
-        finally:
-            spark.stop()
+    finally:
+        spark.stop()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -369,7 +369,6 @@ def _run(spark: SparkSession, job: Job, show: Callable[[str], None]) -> None:
             follow(query, show)
             is_over = True
         except KeyboardInterrupt:
-            query.stop()
             is_over = True
         except StreamingQueryException as error:
             found = set(schema_ids(str(error))) - set(job.schema_ids)
@@ -377,6 +376,8 @@ def _run(spark: SparkSession, job: Job, show: Callable[[str], None]) -> None:
                 raise
             job = replace(job, schema_ids=(*job.schema_ids, *sorted(found)))
             _log.info("Started again for new schemas of the registry", ids=sorted(found))
+        finally:
+            query.stop()  # it must not go on without the lock
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

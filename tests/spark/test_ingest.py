@@ -68,6 +68,22 @@ def committed(address: str, group: str, topic: str) -> tuple[int | None, int | N
     return asyncio.run(send_request())
 
 
+def test_a_run_that_ends_with_an_error_leaves_no_query_without_its_lock(
+    spark: SparkSession, rota: str, tmp_path: Path
+) -> None:
+    """As when the terminal is closed: a second run of the job would write the micro-batch of the first."""
+    topic = create_topic(rota, 1)
+    written(rota, topic, [order(1)])
+    job = Job(rota, topic, str(tmp_path / "out"), schema=schema_file(tmp_path), interval="1 second")
+
+    def show(line: str) -> None:
+        raise BrokenPipeError(line)
+
+    with pytest.raises(BrokenPipeError, match="1 records"):
+        ingest.run(spark, job, show)
+    assert not [query.name for query in spark.streams.active]
+
+
 def test_json_becomes_a_table_and_what_is_not_becomes_dead_letters(
     spark: SparkSession, rota: str, tmp_path: Path
 ) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from rota.spark_connector.errors import OptionError
+from rota.spark_connector.pipelines import group_activity
 from rota.spark_connector.pipelines.job_lock import LOCK, locked
 
 HOLDER = """
@@ -40,3 +44,36 @@ def test_an_object_store_has_no_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rota.spark_connector.pipelines.job_lock.file_system", lambda _: (None, "bucket/checkpoint"))
     with locked("s3://bucket/checkpoint"), locked("s3://bucket/checkpoint"):
         pass
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_a_mounted_file_system_without_locks_does_not_stop_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: int
+) -> None:
+    """As NFS without its lock service, or an object store that is mounted with FUSE."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with locked(str(tmp_path)):
+        pass
+    assert "no locks" in caplog.text
+    assert str(tmp_path) in caplog.text
+
+
+def test_other_errors_of_the_disk_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(OSError, match="Input/output"), locked(str(tmp_path)):
+        raise AssertionError
+
+
+def test_group_activity_says_that_it_runs_already(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--bootstrap-servers", "127.0.0.1:1", "--output", str(tmp_path)]
+    with locked(f"{tmp_path}/_checkpoint"):
+        assert group_activity.main(arguments) == 2
+    assert "group_activity: " in (message := capsys.readouterr().err)
+    assert "another process is running it" in message
