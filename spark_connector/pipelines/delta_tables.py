@@ -5,6 +5,7 @@ Laws
     and Delta skips a commit that the table has.
     It skips every number up to the newest one, too: with an older copy of the checkpoint, or in the table of another
     query, nothing is written.
+    A first commit that a crash has interrupted leaves files that belong to no table; the next run writes it.
     Compaction changes no row. A day is removed as by maintenance.py.
 """
 
@@ -14,17 +15,18 @@ from typing import Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines.maintenance import delete_old_days, is_due
-from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, has_files, older_checkpoint, query_id
+from rota.spark_connector.pipelines.micro_batches import has_later, newest_rows
+from rota.spark_connector.pipelines.table_files import TableFiles, is_delta, older_checkpoint, query_id
 
 PACKAGES: Final = {"4.0": "4.4.0", "4.1": "4.4.0", "4.2": "4.4.0"}  # the newest release for each version of Spark
 SETTINGS: Final = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-LOG: Final = "_delta_log"
 
 
 class DeltaTable:
@@ -32,30 +34,49 @@ class DeltaTable:
 
     def __init__(self, location: str, day: str, checkpoint: str) -> None:
         self._location, self._day, self._checkpoint = location, day, checkpoint
+        self._files = TableFiles(location, day)
 
     def prepare(self, spark: SparkSession) -> None:
         """Raises OptionError where Spark has no Delta, and for a folder with other files."""
         check_session(spark)
-        if has_files(self._location) and not has_files(f"{self._location}/{LOG}"):
+        if not is_delta(self._location) and self._files.has_other_files():
             raise OptionError("--format", "delta", f"the format of the table in {self._location}: parquet")
 
-    def restart(self, spark: SparkSession, number: int) -> None:
-        """Delta knows the micro-batches that it has. Raises OptionError for later ones, and for those of another query:
-        the records of this one would be left out."""
-        if has_files(f"{self._location}/{LOG}"):
-            self._claim()
-            rows = spark.read.format("delta").load(self._location)
-            if rows.where(f"{BATCH} > {number}").limit(1).count():
+    def check(self, spark: SparkSession, number: int) -> None:
+        """Raises OptionError for later micro-batches, and for those of another query: the records of this one would be
+        left out."""
+        if is_delta(self._location):
+            self._files.check(query_id(self._checkpoint), number)
+            if has_later(self._rows(spark), number):
                 raise older_checkpoint(self._location, number)
+
+    def restart(self, spark: SparkSession, number: int) -> None:
+        """Delta knows the micro-batches that it has."""
+        if is_delta(self._location):
+            self._files.claim(query_id(self._checkpoint))
+
+    def create(self, spark: SparkSession, schema: str | StructType) -> None:
+        """Create the table, or add the columns that it does not have."""
+        rows = spark.createDataFrame([], schema)
+        if not is_delta(self._location) or set(rows.columns) - set(self._rows(spark).columns):
+            self._append(rows, {})
+        self._files.claim(query_id(self._checkpoint))
 
     def append(self, rows: DataFrame, number: int) -> None:
         """Add a micro-batch, unless the table has it."""
-        once = {"txnAppId": query_id(self._checkpoint), "txnVersion": str(number), "mergeSchema": "true"}
-        rows.write.format("delta").mode("append").partitionBy(self._day).options(**once).save(self._location)
-        self._claim()
+        self._append(rows, {"txnAppId": query_id(self._checkpoint), "txnVersion": str(number)})
+        self._files.claim(query_id(self._checkpoint))
 
-    def _claim(self) -> None:
-        TableFiles(self._location, self._day).claim(query_id(self._checkpoint))
+    def _append(self, rows: DataFrame, once: dict[str, str]) -> None:
+        writer = rows.write.format("delta").mode("append").partitionBy(self._day)
+        writer.options(**once, mergeSchema="true").save(self._location)
+
+    def newest(self, spark: SparkSession, before: int) -> DataFrame | None:
+        """The rows of the newest micro-batch before `before`."""
+        return newest_rows(self._rows(spark), before)
+
+    def _rows(self, spark: SparkSession) -> DataFrame:
+        return spark.read.format("delta").load(self._location)
 
     def maintain(self, spark: SparkSession, number: int, compact_after: int, keep_days: int) -> None:
         """Remove old days and join small files, once in as many micro-batches as make that worth it."""

@@ -6,8 +6,9 @@ A Structured Streaming job over `__consumer_offsets`, in which a broker stores i
 describes the tables. `spark-submit` can run this file.
 
 Laws
-    A micro-batch writes its rows into folders of its own number and replaces them when it runs again: a restart from
-    the checkpoint neither duplicates nor loses rows.
+    A micro-batch that runs again replaces what it had written (Parquet), or writes into each table what is not there
+    (the others): a restart from the checkpoint neither duplicates nor loses rows.
+    What the table `lag` has of a micro-batch is what the next one continues from, and what the alerts are about.
     Records that cannot be decoded are counted in the table `skipped` and do not stop the job.
 """
 
@@ -19,7 +20,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
@@ -34,20 +35,27 @@ from rota.protocol.group_timeline import TOPIC as TIMELINE_TOPIC
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines import tables
 from rota.spark_connector.pipelines.arguments import checkpoint_path, common_parser, parse_common, source_options
+from rota.spark_connector.pipelines.checkpoint_tables import Place
 from rota.spark_connector.pipelines.job_lock import locked
 from rota.spark_connector.pipelines.lag import (
     GroupPosition,
     Lag,
-    LogAtTime,
     positions_by_window,
     unread_offsets,
     with_lags,
     with_seconds,
 )
 from rota.spark_connector.pipelines.log_ends import end_offsets, record_times
-from rota.spark_connector.pipelines.maintenance import maintain
+from rota.spark_connector.pipelines.micro_batches import numbered
 from rota.spark_connector.pipelines.reading import TABLES, merged, schema
-from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, check_checkpoint, query_id
+from rota.spark_connector.pipelines.table_files import BATCH
+from rota.spark_connector.pipelines.table_formats import (
+    Table,
+    add_table_arguments,
+    open_table,
+    prepare_tables,
+    restart_tables,
+)
 from rota.spark_connector.source import register
 
 TOPIC: Final = "__consumer_offsets"
@@ -60,7 +68,8 @@ class Job:
 
     `timeline`: events of `__rota_group_timeline`, too. `groups` and `topics` are regular expressions of whole names,
     "": all. A group above `lag_max`, `lag_seconds_max` or `rebalances_max` in a window has an alert, 0: none.
-    `compact_after`: the number of folders of a day that are joined into one. `keep_days` 0: for ever.
+    `compact_after`: the number of folders of a day that are joined into one. `keep_days` 0: for ever. `table_format`:
+    parquet, delta or iceberg, the last one with a `namespace`: a catalog and a namespace in it.
     """
 
     bootstrap_servers: str
@@ -78,6 +87,8 @@ class Job:
     alert_topic: str = ""
     compact_after: int = 100
     keep_days: int = 0
+    table_format: str = "parquet"
+    namespace: str = ""
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -103,9 +114,14 @@ class Job:
         given = {name.removeprefix("kafka."): value for name, value in self.source.items() if name.startswith("kafka.")}
         return {name: value for name, value in given.items() if name in known}
 
-    def table(self, name: str) -> TableFiles:
-        """The files of a table."""
-        return TableFiles(f"{self.output}/{name}", tables.DAY)
+    @property
+    def place(self) -> Place:
+        """Where the tables are."""
+        return Place(self.table_format, self.output, self.namespace, self.checkpoint_path)
+
+    def tables(self) -> dict[str, Table]:
+        """TABLES. Raises OptionError."""
+        return {name: open_table(self.place, name, tables.DAY, schema(name), partial(merged, name)) for name in TABLES}
 
     @property
     def when(self) -> dict[str, Any]:
@@ -119,12 +135,9 @@ class Job:
 
 
 def start(spark: SparkSession, job: Job) -> StreamingQuery:
-    """Start the query. Raises OptionError when the output folder belongs to another checkpoint."""
+    """Start the query. Raises OptionError when the tables belong to another checkpoint, or the checkpoint to others."""
     register(spark)
-    check_checkpoint(job.output, "lag", job.checkpoint_path)
-    for name in TABLES:
-        job.table(name).create()
-        job.table(name).recover()
+    prepare_tables(spark, job.place, job.tables())
     read = spark.readStream.format("rota").options(**job.source).load()
     writer = (
         tables.events(read).writeStream.queryName("group_activity").option("checkpointLocation", job.checkpoint_path)
@@ -133,57 +146,70 @@ def start(spark: SparkSession, job: Job) -> StreamingQuery:
 
 
 def batch_writer(job: Job) -> Callable[[DataFrame, int], None]:
-    """For foreachBatch. The first micro-batch of a run may have been written before a crash: it is removed first."""
+    """For foreachBatch. Before a crash the first micro-batch of a run may have been written into some of the tables."""
+    opened = job.tables()
     known: list[GroupPosition] | None = None
 
     def write(batch: DataFrame, number: int) -> None:
         nonlocal known
         spark = batch.sparkSession
+        written: list[Lag] = []
         if known is None:
-            for name in TABLES:
-                job.table(name).restart(query_id(job.checkpoint_path), number)
-            known = previous_positions(spark, job, number)
-        known = write_batch(batch, number, known, job) or known
-        for name in TABLES:
-            merge = partial(merged, name)
-            maintain(spark, job.table(name), number, job.compact_after, job.keep_days, schema(name), merge)
+            restart_tables(spark, opened.values(), number)
+            for name, table in opened.items():
+                table.create(spark, schema(name))
+            known = previous_positions(spark, opened["lag"], number)
+            written = written_lags(spark, opened["lag"], number)
+        known = write_batch(batch, Batch(number, known, written), job, opened) or known
+        for table in opened.values():
+            table.maintain(spark, number, job.compact_after, job.keep_days)
 
     return write
 
 
-def write_batch(batch: DataFrame, number: int, known: list[GroupPosition], job: Job) -> list[GroupPosition]:
-    """Write the rows of one micro-batch; returns its positions. `known` are those of the micro-batch before."""
+class Batch(NamedTuple):
+    """A micro-batch: its number, the positions of the one before, and the lags that an earlier run has written of it,
+    which are not measured again."""
+
+    number: int
+    known: list[GroupPosition]
+    written: list[Lag]
+
+
+def write_batch(batch: DataFrame, at: Batch, job: Job, opened: Mapping[str, Table]) -> list[GroupPosition]:
+    """Write the rows of one micro-batch; returns its positions."""
     spark = batch.sparkSession
     events = tables.of_groups(tables.with_windows(batch, job.window), job.groups, job.topics).persist()
     try:
         kinds = {row["kind"] for row in events.select("kind").distinct().collect()}
         for kind_of, make in tables.OF_EVENTS:
             if kinds & kind_of:
-                _write(make(events), job, make.__name__, number)
-        rows = positions_by_window(tables.collect_positions(tables.commits(events), "last_offset"), known)
-        ends = end_offsets(job.client(AdminConfig), {position.log_at_time for position in rows})
-        lags = tables.lags(spark, _measured(rows, ends, job))
-        if rows:
-            _write(lags, job, "lag", number)
+                _append(opened[make.__name__], make(events), at.number)
+        measured = at.written or _measured(events, at.known, job)
+        lags = tables.lags(spark, measured)
+        if measured:
+            _append(opened["lag"], lags, at.number)
         if any(job.limits):
             alerts = tables.alerts(lags, tables.rebalances(events), job.limits)
             if found := alerts.collect():
-                write_alerts(spark.createDataFrame(found, alerts.schema), job, number)
+                _append(opened["alerts"], spark.createDataFrame(found, alerts.schema), at.number)
+                send_alerts(spark.createDataFrame(found, alerts.schema), job)
     finally:
         events.unpersist()
-    _log.info("Wrote the activity of groups", batch=number, output=job.output)
-    return rows
+    _log.info("Wrote the activity of groups", batch=at.number, output=job.output)
+    return [row.position for row in measured]
 
 
-def _measured(rows: list[GroupPosition], ends: Mapping[LogAtTime, int], job: Job) -> list[Lag]:
+def _measured(events: DataFrame, known: list[GroupPosition], job: Job) -> list[Lag]:
+    rows = positions_by_window(tables.collect_positions(tables.commits(events), "last_offset"), known)
+    ends = end_offsets(job.client(AdminConfig), {position.log_at_time for position in rows})
     lags = list(with_lags(rows, ends))
     times = record_times(job.client(ClientConfig), unread_offsets(lags))
     return list(with_seconds(lags, times, int(time.time() * 1000)))
 
 
-def write_alerts(alerts: DataFrame, job: Job, number: int) -> None:
-    """Write alerts into their table and, as JSON with the group as the key, to the topic of --alert-topic."""
-    _write(alerts, job, "alerts", number)
+def send_alerts(alerts: DataFrame, job: Job) -> None:
+    """Write alerts, as JSON with the group as the key, to the topic of --alert-topic."""
     if not job.alert_topic:
         return
     settings = {f"kafka.{name}": value for name, value in job.client(ProducerConfig).items()}
@@ -191,15 +217,20 @@ def write_alerts(alerts: DataFrame, job: Job, number: int) -> None:
     records.write.format("rota").mode("append").options(**settings, topic=job.alert_topic).save()
 
 
-def previous_positions(spark: SparkSession, job: Job, number: int) -> list[GroupPosition]:
+def previous_positions(spark: SparkSession, lag: Table, number: int) -> list[GroupPosition]:
     """The positions of the newest micro-batch before `number` that has any."""
-    folders = job.table("lag").newest_folders(number)
-    return tables.collect_positions(spark.read.parquet(*folders), "committed") if folders else []
+    rows = lag.newest(spark, number)
+    return [] if rows is None else tables.collect_positions(rows, "committed")
 
 
-def _write(rows: DataFrame, job: Job, table: str, number: int) -> None:
-    numbered = tables.with_day(rows).withColumn(BATCH, F.lit(number)).coalesce(1)
-    numbered.write.mode("append").partitionBy(tables.DAY, BATCH).parquet(f"{job.output}/{table}")
+def written_lags(spark: SparkSession, lag: Table, number: int) -> list[Lag]:
+    """The lags that the table has of the micro-batch; none: empty."""
+    rows = lag.newest(spark, number + 1)
+    return [] if rows is None else tables.collect_lags(rows.where(F.col(BATCH) == number))
+
+
+def _append(table: Table, rows: DataFrame, number: int) -> None:
+    table.append(numbered(tables.with_day(rows), number).coalesce(1), number)
 
 
 def parse_arguments(arguments: Sequence[str]) -> Job:
@@ -220,8 +251,7 @@ def parse_arguments(arguments: Sequence[str]) -> Job:
         "--rebalances-max", type=int, default=0, metavar="N", help="more rebalances of a group in a window are an alert"
     )
     parser.add_argument("--alert-topic", default="", metavar="TOPIC", help="alerts are written to it, too")
-    parser.add_argument("--compact-after", type=int, default=100, metavar="N", help="folders of a day (%(default)s)")
-    parser.add_argument("--keep-days", type=int, default=0, metavar="N", help="older days are removed (never)")
+    add_table_arguments(parser)
     return Job(**parse_common(parser, list(arguments)))
 
 

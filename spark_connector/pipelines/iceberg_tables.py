@@ -17,14 +17,17 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql.types import StructType
 
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines.maintenance import delete_old_days, is_due
+from rota.spark_connector.pipelines.micro_batches import has_later, newest_rows
 from rota.spark_connector.pipelines.table_files import BATCH, has_files, older_checkpoint, query_id
 
 PACKAGES: Final = {"4.0": "1.11.0", "4.1": "1.12.0"}  # the newest release for each version of Spark
 QUERY: Final = "rota.query-id"  # in the summary of a snapshot, and among the properties of the table
 NUMBER: Final = "rota.batch-id"
+MIN_INPUT_FILES: Final = 5  # of a day, for them to be joined: Iceberg's default
 PROPERTIES: Final = {"write.spark.accept-any-schema": "true"}  # a new field becomes a new column
 
 
@@ -45,41 +48,62 @@ class IcebergTable:
             expected = f"a namespace without {self._name}, or one with the checkpoint of its tables"
             raise OptionError("--namespace", f"{self._catalog}.{self._namespace}", expected)
 
-    def restart(self, spark: SparkSession, number: int) -> None:
-        """Look for the micro-batch, which an earlier run may have written. Raises OptionError when that is unknown."""
+    def check(self, spark: SparkSession, number: int) -> None:
+        """Look for the micro-batch, which an earlier run may have written. Raises OptionError when that is unknown, for
+        later micro-batches, and for the table of another query."""
         if not self._exists(spark):
             return
-        spark.catalog.refreshTable(self._name)  # a catalog may cache it
         self._check_owner(spark)
+        place, rows = f"{self._catalog}.{self._in_catalog}", self._rows(spark)
         summary = F.col("summary")
         snapshots = spark.table(f"{self._name}.snapshots")
         own = (summary[QUERY] == query_id(self._checkpoint)) & (summary[NUMBER] == str(number))
-        rows = spark.table(self._name)
-        if rows.where(f"{BATCH} > {number}").limit(1).count():
-            raise older_checkpoint(f"{self._catalog}.{self._in_catalog}", number)
+        if has_later(rows, number):
+            raise older_checkpoint(place, number)
         if snapshots.where(own).limit(1).count():
             self._written = number
         elif rows.where(f"{BATCH} = {number}").limit(1).count():
             expected = (
                 f"a table without rows of {BATCH} {number}, whose snapshot has expired or is of another checkpoint"
             )
-            raise OptionError("--namespace", f"{self._catalog}.{self._in_catalog}", expected)
+            raise OptionError("--namespace", place, expected)
+
+    def restart(self, spark: SparkSession, number: int) -> None:
+        """Nothing is removed: `append` adds what is not there."""
+
+    def create(self, spark: SparkSession, schema: str | StructType) -> None:
+        """Create the table, or add the columns that it does not have."""
+        rows = spark.createDataFrame([], schema)
+        if not self._exists(spark):
+            spark.sql(f"CREATE NAMESPACE IF NOT EXISTS `{self._catalog}`.{self._namespace}")
+            made = rows.writeTo(self._name).using("iceberg").partitionedBy(F.col(self._day))
+            for name, value in {**PROPERTIES, QUERY: query_id(self._checkpoint)}.items():
+                made = made.tableProperty(name, value)
+            made.create()
+        elif set(rows.columns) - set(self._rows(spark).columns):
+            self._append(rows, {})
 
     def append(self, rows: DataFrame, number: int) -> None:
         """Add a micro-batch, unless the table has it."""
         if number == self._written:
             return
-        spark = rows.sparkSession
-        if not self._exists(spark):
-            spark.sql(f"CREATE NAMESPACE IF NOT EXISTS `{self._catalog}`.{self._namespace}")
-            made = rows.limit(0).writeTo(self._name).using("iceberg").partitionedBy(F.col(self._day))
-            for name, value in {**PROPERTIES, QUERY: query_id(self._checkpoint)}.items():
-                made = made.tableProperty(name, value)
-            made.create()
+        if not self._exists(rows.sparkSession):
+            self.create(rows.sparkSession, rows.schema)
         marks = {f"snapshot-property.{QUERY}": query_id(self._checkpoint), f"snapshot-property.{NUMBER}": str(number)}
+        self._append(rows, marks)
+
+    def _append(self, rows: DataFrame, marks: dict[str, str]) -> None:
         # columns are matched by name; a new one need not be the last
         merge = {"mergeSchema": "true", "check-ordering": "false"}
         rows.writeTo(self._name).options(**marks, **merge).append()
+
+    def newest(self, spark: SparkSession, before: int) -> DataFrame | None:
+        """The rows of the newest micro-batch before `before`."""
+        return newest_rows(self._rows(spark), before)
+
+    def _rows(self, spark: SparkSession) -> DataFrame:
+        spark.catalog.refreshTable(self._name)  # a catalog may cache it
+        return spark.table(self._name)
 
     def maintain(self, spark: SparkSession, number: int, compact_after: int, keep_days: int) -> None:
         """Remove old days and join small files, once in as many micro-batches as make that worth it."""
@@ -87,7 +111,9 @@ class IcebergTable:
             return
         delete_old_days(spark, self._name, self._day, keep_days, self._in_catalog)
         if number:
-            spark.sql(f"CALL `{self._catalog}`.system.rewrite_data_files(table => '{self._in_catalog}')")
+            files = min(MIN_INPUT_FILES, max(2, compact_after // 2))
+            options = f"options => map('min-input-files', '{files}')"
+            spark.sql(f"CALL `{self._catalog}`.system.rewrite_data_files(table => '{self._in_catalog}', {options})")
 
     def _check_owner(self, spark: SparkSession) -> None:
         rows = spark.sql(f"SHOW TBLPROPERTIES {self._name}").collect()

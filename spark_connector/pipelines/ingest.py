@@ -32,16 +32,18 @@ from pyspark.sql.types import StructType, TimestampType
 from rota.client.log import logger
 from rota.protocol.dataclass import dataclass
 from rota.spark_connector.errors import OptionError
+from rota.spark_connector.pipelines import table_formats
 from rota.spark_connector.pipelines.arguments import checkpoint_path, common_parser, parse_common, source_options
+from rota.spark_connector.pipelines.checkpoint_tables import Place
 from rota.spark_connector.pipelines.job_lock import locked
+from rota.spark_connector.pipelines.micro_batches import numbered
 from rota.spark_connector.pipelines.new_schemas import check_schemas, schema_ids
 from rota.spark_connector.pipelines.progress_lines import METRICS, progress_line
 from rota.spark_connector.pipelines.protobuf_registry import protobuf_subject
 from rota.spark_connector.pipelines.protobuf_values import protobuf_format
 from rota.spark_connector.pipelines.schema_registry import Registry
-from rota.spark_connector.pipelines.table_files import BATCH, check_checkpoint
-from rota.spark_connector.pipelines.table_formats import FORMATS as TABLE_FORMATS
-from rota.spark_connector.pipelines.table_formats import Table, numbered, open_table
+from rota.spark_connector.pipelines.table_files import BATCH
+from rota.spark_connector.pipelines.table_formats import Table, add_table_arguments
 from rota.spark_connector.pipelines.value_formats import (
     REASON,
     RECORD,
@@ -114,18 +116,20 @@ class Job:
         """For writeStream.trigger."""
         return {"processingTime": self.interval} if self.interval else {"availableNow": True}
 
+    @property
+    def place(self) -> Place:
+        """Where the tables are."""
+        return Place(self.table_format, self.output, self.namespace, self.checkpoint_path)
+
     def tables(self) -> dict[str, Table]:
         """RECORDS and DEAD. Raises OptionError."""
-        place = (self.table_format, self.output, self.namespace)
-        return {name: open_table(*place, name, DAY, self.checkpoint_path) for name in (RECORDS, DEAD)}
+        return {name: table_formats.open_table(self.place, name, DAY) for name in (RECORDS, DEAD)}
 
 
 def start(spark: SparkSession, job: Job) -> StreamingQuery:
     """Start the query. Raises OptionError."""
     register(spark)
-    check_checkpoint(job.output, RECORDS, job.checkpoint_path)
-    for table in job.tables().values():
-        table.prepare(spark)
+    table_formats.prepare_tables(spark, job.place, job.tables())
     read = spark.readStream.format("rota").options(**job.source).load()
     rows = deduplicated(decoded(read, decoder(job), job), job)
     writer = rows.writeStream.queryName(f"ingest {job.topics}").option("checkpointLocation", job.checkpoint_path)
@@ -270,8 +274,7 @@ def batch_writer(job: Job) -> Callable[[DataFrame, int], None]:
         nonlocal is_first
         spark = batch.sparkSession
         if is_first:
-            for table in tables.values():
-                table.restart(spark, number)
+            table_formats.restart_tables(spark, tables.values(), number)
         is_first = False
         rows = batch.persist()
         try:
@@ -328,10 +331,7 @@ def parse_arguments(arguments: Sequence[str]) -> Job:
     parser.add_argument("--watermark", default="1 hour", help="how late a duplicate may come (%(default)s)")
     parser.add_argument("--once", action="store_true", help="end when all records of now are in the table")
     parser.add_argument("--interval", default="10 seconds", help="between micro-batches without --once (%(default)s)")
-    parser.add_argument("--compact-after", type=int, default=100, metavar="N", help="folders of a day (%(default)s)")
-    parser.add_argument("--keep-days", type=int, default=0, metavar="N", help="older days are removed (never)")
-    parser.add_argument("--format", dest="table_format", default="parquet", choices=TABLE_FORMATS, help="(%(default)s)")
-    parser.add_argument("--namespace", default="", metavar="CATALOG.NAMESPACE", help="of the tables of Iceberg")
+    add_table_arguments(parser)
     given = parse_common(parser, list(arguments))
     if given.pop("once"):
         given["interval"] = ""

@@ -13,7 +13,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from rota.spark_connector.pipelines.table_files import BATCH
+from rota.spark_connector.pipelines.table_files import BATCH, is_delta
 from rota.spark_connector.pipelines.tables import CONSUMER, DAY, PARTITION, TIMELINE_ROW, WINDOW
 
 _WINDOW: Final = "window_start timestamp, window_end timestamp"
@@ -35,14 +35,30 @@ SCHEMAS: Final = {
 TABLES: Final = tuple(SCHEMAS)
 
 
-def read(spark: SparkSession, output: str, table: str) -> DataFrame:
-    """Read one of TABLES. Raises ValueError for another name."""
+def read(spark: SparkSession, output: str, table: str, namespace: str = "") -> DataFrame:
+    """Read one of TABLES: of Parquet or Delta in the folder `output`, of Iceberg in `namespace` (a catalog and a
+    namespace in it). Raises ValueError for another name."""
     if table not in TABLES:
         raise ValueError(f"there is no table {table}; there are {', '.join(TABLES)}")
-    rows = merged(table, spark.read.schema(schema(table)).parquet(f"{output}/{table}"))
+    rows = merged(table, _stored(spark, output, table, namespace))
     if table == "rebalances":
         rows = rows.withColumn("rebalances", F.size("generations"))
     return named_members(rows) if table == "members" else rows.drop("source_offset")
+
+
+def _stored(spark: SparkSession, output: str, table: str, namespace: str) -> DataFrame:
+    """The rows of all micro-batches. Columns that a table of an earlier version does not have are null."""
+    location = f"{output}/{table}"
+    if namespace:
+        name = ".".join(f"`{part.replace('`', '``')}`" for part in f"{namespace}.{table}".split("."))
+        spark.catalog.refreshTable(name)  # a catalog may cache it
+        found = spark.table(name)
+    elif is_delta(location):
+        found = spark.read.format("delta").load(location)
+    else:
+        return spark.read.schema(schema(table)).parquet(location)
+    none = spark.createDataFrame([], schema(table))
+    return none.unionByName(found, allowMissingColumns=True).select(*none.columns)
 
 
 def schema(table: str) -> str:

@@ -2,7 +2,7 @@
 
     python -m rota.spark_connector.pipelines.report activity report.html --groups orders,billing
 
-Reads the Parquet files without Spark. The charts are drawn by Vega-Lite, whose script is in the page (the extra
+Reads the tables without Spark. The charts are drawn by Vega-Lite, whose script is in the page (the extra
 `rota[report]`): the page loads nothing.
 
 Laws
@@ -20,10 +20,6 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
-
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines import report_charts
 from rota.spark_connector.pipelines.report_rows import (
@@ -36,13 +32,11 @@ from rota.spark_connector.pipelines.report_rows import (
     timeline_marks,
     worst_groups,
 )
-from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, file_system, folder_date
+from rota.spark_connector.pipelines.report_tables import Tables
 
 GROUPS_MAX: Final = 20
-DAY: Final = "day"  # as in tables.py, which imports Spark
 DAYS: Final = 7
 DAYS_HELP: Final = f"the newest days of the tables ({DAYS}); 0: all"
-FOLDERS: Final = pa.schema([(DAY, pa.string()), (BATCH, pa.int32())])
 POLICY: Final = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
 PAGE: Final = """<!doctype html>
 <html lang="en">
@@ -93,63 +87,65 @@ draw();
 """
 
 
-def table(output: str, name: str, since: date | None = None) -> list[Row]:
-    """The rows of a table, with the columns of its folders; `since` is the first day, None: all. Files of other days
-    are not read. Raises FileNotFoundError."""
-    files, path = file_system(f"{output}/{name}")
-    found = ds.dataset(path, filesystem=files, format="parquet", partitioning=ds.partitioning(FOLDERS, flavor="hive"))
-    # folders of rows without a day have null
-    kept = None if since is None else pc.field(DAY).is_null() | (pc.field(DAY) >= since.isoformat())
-    parts = found.get_fragments(filter=kept)
-    schemas = [found.schema, *(part.physical_schema for part in parts)]  # older files lack columns
-    rows: list[Row] = found.replace_schema(pa.unify_schemas(schemas)).to_table(filter=kept).to_pylist()
-    return rows
+def table(output: str, name: str, since: date | None = None, namespace: str = "") -> list[Row]:
+    """The rows of a table, with the columns of day and micro-batch; `since` is the first day, None: all. Raises
+    FileNotFoundError, and OptionError when the package of the table's format is not installed."""
+    return Tables(output, namespace).open(name).rows(since)
 
 
-def first_day(output: str, days: int, today: date | None = None) -> date | None:
-    """The first of the newest `days` days of the tables that are not in the future; below 1: None, all of them."""
-    today = today or datetime.now(UTC).date()
-    names = TableFiles(f"{output}/lag", DAY).days()
-    dates = [day for name in names if (day := folder_date(name)) is not None and day <= today]
-    if days < 1 or not dates or days > max(dates).toordinal():
+def first_day(output: str, days: int, today: date | None = None, namespace: str = "") -> date | None:
+    """The first of the newest `days` days of the tables that are not in the future; below 1: None, all of them. Raises
+    as `table`."""
+    if days < 1:
         return None
-    return max(dates) - timedelta(days=days - 1)
+    today = today or datetime.now(UTC).date()
+    newest = max((day for day in Tables(output, namespace).open("lag").days() if day <= today), default=None)
+    if newest is None or days > newest.toordinal():
+        return None
+    return newest - timedelta(days=days - 1)
 
 
-def chart_data(output: str, groups: Sequence[str] = (), days: int = 0) -> tuple[list[str], dict[str, list[Row]]]:
-    """The groups (those with the highest lag, or `groups`) and the rows of the charts, of the newest `days` days."""
-    since = first_day(output, days)
-    partitions = partition_lags(table(output, "lag", since))
+def chart_data(
+    output: str, groups: Sequence[str] = (), days: int = 0, namespace: str = ""
+) -> tuple[list[str], dict[str, list[Row]]]:
+    """The groups (those with the highest lag, or `groups`) and the rows of the charts, of the newest `days` days.
+    Raises as `table`."""
+    since = first_day(output, days, namespace=namespace)
+    partitions = partition_lags(table(output, "lag", since, namespace))
     chosen = list(groups) or worst_groups(partitions, GROUPS_MAX)
-    members = named_members(_of(chosen, table(output, "members", since)))
+    members = named_members(_of(chosen, table(output, "members", since, namespace)))
     partitions = _of(chosen, partitions)
-    events = _of(chosen, timeline(output, since))
-    marks = rebalances(_of(chosen, table(output, "rebalances", since)), members, events)
+    events = _of(chosen, timeline(output, since, namespace))
+    marks = rebalances(_of(chosen, table(output, "rebalances", since, namespace)), members, events)
     ends = {row["group"]: row["end"] for row in sorted(partitions, key=lambda row: row["end"])}
     bars = member_bars(members, marks, ends)
     data = {"lags": group_lags(partitions), "partitions": partitions, "marks": marks, "members": bars}
     return chosen, {**data, "events": timeline_marks(events)}
 
 
-def timeline(output: str, since: date | None) -> list[Row]:
+def timeline(output: str, since: date | None, namespace: str = "") -> list[Row]:
     """The table timeline; empty for a job that does not write it."""
     try:
-        return table(output, "timeline", since)
+        return table(output, "timeline", since, namespace)
     except FileNotFoundError:
         return []
 
 
-def page(output: str, *, groups: Sequence[str] = (), title: str = "Consumer groups", days: int = 0) -> str:
-    """The page. Raises OptionError when the extra is not installed, FileNotFoundError."""
-    chosen, data = chart_data(output, groups, days)
+def page(
+    output: str, *, groups: Sequence[str] = (), title: str = "Consumer groups", days: int = 0, namespace: str = ""
+) -> str:
+    """The page. Raises OptionError when the extra is not installed, and as `table`."""
+    chosen, data = chart_data(output, groups, days, namespace)
     spec = json.dumps(report_charts.report(chosen, data, title)).replace("<", "\\u003c")
     script = _vega().javascript_bundle().replace("</script", "<\\/script")
     return PAGE.format(policy=POLICY, title=html.escape(title), library=script, spec=spec)
 
 
-def svg(output: str, *, groups: Sequence[str] = (), title: str = "Consumer groups", days: int = 0) -> str:
+def svg(
+    output: str, *, groups: Sequence[str] = (), title: str = "Consumer groups", days: int = 0, namespace: str = ""
+) -> str:
     """The lag and the rebalances of all groups as SVG. Raises as `page`."""
-    _, data = chart_data(output, groups, days)
+    _, data = chart_data(output, groups, days, namespace)
     found: str = _vega().vegalite_to_svg(report_charts.overview(data, title))
     return found
 
@@ -166,10 +162,18 @@ def _vega() -> Any:
     return vl_convert
 
 
+def add_tables_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where the tables are."""
+    parser.add_argument("output", help="the --output of the job; for Iceberg the folder of the namespace")
+    parser.add_argument(
+        "--namespace", default="", metavar="CATALOG.NAMESPACE", help="of Iceberg, in a catalog of pyiceberg's settings"
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(prog="report", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("output", help="the --output of the job")
+    add_tables_arguments(parser)
     parser.add_argument("file", type=Path, help="the file to write: NAME.html, or NAME.svg")
     parser.add_argument("--groups", default="", help=f"with commas (the {GROUPS_MAX} groups with the highest lag)")
     parser.add_argument("--title", default="Consumer groups")
@@ -177,8 +181,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     groups = [group for group in given.groups.split(",") if group]
     make = svg if given.file.suffix == ".svg" else page
+    shown = {"groups": groups, "title": given.title, "days": given.days, "namespace": given.namespace}
     try:
-        given.file.write_text(make(given.output, groups=groups, title=given.title, days=given.days), encoding="utf-8")
+        given.file.write_text(make(given.output, **shown), encoding="utf-8")
     except (OptionError, FileNotFoundError) as error:
         print(f"report: {error}", file=sys.stderr)
         return 2

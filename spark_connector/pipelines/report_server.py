@@ -19,7 +19,7 @@ from typing import Final
 
 from rota.client.log import logger
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.pipelines.report import DAYS, DAYS_HELP, page
+from rota.spark_connector.pipelines.report import DAYS, DAYS_HELP, add_tables_arguments, page
 
 REFRESH_S: Final = 30.0
 _log = logger("rota.spark")
@@ -71,7 +71,7 @@ def make_server(host: str, port: int, drawn: DrawnPage) -> ThreadingHTTPServer:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve until it is interrupted."""
     parser = argparse.ArgumentParser(prog="report_server", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("output", help="the --output of the job")
+    add_tables_arguments(parser)
     parser.add_argument("--listen", default="127.0.0.1:8090", metavar="HOST:PORT", help="(%(default)s)")
     parser.add_argument("--groups", default="", help="with commas (those with the highest lag)")
     parser.add_argument("--title", default="Consumer groups")
@@ -81,7 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     host, _, port = given.listen.rpartition(":")
     if not port.isdigit():
         parser.error(f"--listen {given.listen}: it must be HOST:PORT, as in 127.0.0.1:8090")
-    drawn = DrawnPage(lambda: page(given.output, groups=groups, title=given.title, days=given.days))
+    shown = {"groups": groups, "title": given.title, "days": given.days, "namespace": given.namespace}
+    drawn = DrawnPage(lambda: page(given.output, **shown))
     with make_server(host, int(port), drawn) as server:
         print(f"report at http://{host}:{server.server_address[1]}/", file=sys.stderr, flush=True)
         try:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from datetime import date
 from pathlib import PurePosixPath
@@ -28,6 +29,7 @@ BATCH: Final = "batch_id"
 COPY: Final = "_copy"  # the joined rows of micro-batches, before they replace these; readers skip the name
 PLAN: Final = "plan.json"  # what the copy replaces: from then on, a crash finishes the replacement
 OWNER: Final = "_query_id"  # of the query that writes the table; readers skip the name
+DELTA_LOG: Final = "_delta_log"  # the folder that makes a folder a table of Delta
 UNFINISHED: Final = "_temporary"  # of Hadoop's FileOutputCommitter: what tasks have written, until the end of their job
 _BATCH_FOLDER: Final = re.compile(BATCH + r"=(\d+)")
 _SCHEME: Final = re.compile(r"^s3[an]://")
@@ -55,47 +57,56 @@ class TableFiles:
         matches = (_BATCH_FOLDER.fullmatch(name) for name in self._names(f"{self._root}/{day}"))
         return sorted(int(match[1]) for match in matches if match)
 
-    def newest_folders(self, before: int) -> list[str]:
-        """The folders of the newest micro-batch with rows among those before `before`; none: empty."""
-        found = [(number, day) for day in self.days() for number in self.batches(day) if number < before]
-        newest = max(found, default=(0, ""))[0]
-        return [f"{self.location}/{day}/{BATCH}={number}" for number, day in found if number == newest]
+    def newest(self, before: int) -> int | None:
+        """The newest micro-batch with rows among those before `before`; None: there is none."""
+        return max((number for day in self.days() for number in self.batches(day) if number < before), default=None)
+
+    def folders(self, number: int) -> list[str]:
+        """The folders of a micro-batch, one for each of its days."""
+        days = [day for day in self.days() if number in self.batches(day)]
+        return [f"{self.location}/{day}/{BATCH}={number}" for day in days]
 
     def size_bytes(self, day: str, number: int) -> int:
         """The size of the files of a micro-batch in a day."""
         selector = fs.FileSelector(self._folder(day, number), recursive=True)
         return sum(info.size or 0 for info in self._files.get_file_info(selector))
 
-    def restart(self, query: str, number: int) -> None:
-        """Before the first micro-batch of a run: remove what an earlier run of this query has written of it. Raises
-        OptionError, and removes nothing, when the table has rows of another query, or later ones."""
-        last = max((each for day in self.days() for each in self.batches(day)), default=number)
-        if last > number:
+    def check(self, query: str, number: int) -> None:
+        """Before the first micro-batch of a run. Raises OptionError when the table has rows of another query, or later
+        ones."""
+        if (self.newest(sys.maxsize) or 0) > number:
             raise older_checkpoint(self.location, number)
-        self.claim(query)
-        self.remove_batch(number)
-
-    def claim(self, query: str) -> None:
-        """Note that this query writes the table. Raises OptionError when another one does."""
         owner = self.owner()
         if owner not in ("", query):
             expected = (
                 f"a folder of this query, not of another one: its checkpoint has the id {owner}, this one {query}"
             )
             raise OptionError("--output", self.location, expected)
-        if not owner:
+
+    def restart(self, query: str, number: int) -> None:
+        """Remove what an earlier run of this query has written of its last micro-batch. Raises as `check`, and removes
+        nothing then."""
+        self.check(query, number)
+        self.claim(query)
+        self.remove_batch(number)
+
+    def claim(self, query: str) -> None:
+        """Note that this query writes the table, unless the owner of the table is known."""
+        if not self.owner():
             self.create()
             with self._files.open_output_stream(f"{self._root}/{OWNER}") as out:
                 out.write(f"{query}\n".encode())
 
     def owner(self) -> str:
         """The id of the query that writes the table; "": unknown."""
-        path = f"{self._root}/{OWNER}"
-        if self._files.get_file_info(path).type != fs.FileType.File:
-            return ""
-        with self._files.open_input_stream(path) as file:
-            text = file.read().decode(errors="replace")
-        return str(text[:-1]) if text.endswith("\n") else ""  # of a crash while it was written
+        text = read_text(f"{self.location}/{OWNER}")
+        return text[:-1] if text.endswith("\n") else ""  # of a crash while it was written
+
+    def has_other_files(self) -> bool:
+        """Whether the folder has more than a table of Delta writes before its first commit: days without
+        micro-batches."""
+        others = [name for name in self._names(self._root) if name not in (*self.days(), DELTA_LOG)]
+        return bool(others) or any(self.batches(day) for day in self.days())
 
     def remove_batch(self, number: int) -> None:
         """Remove what a micro-batch has written into any day, and what a killed job has not finished."""
@@ -217,6 +228,12 @@ def sync_paths(paths: Iterable[str]) -> None:
             os.close(handle)
 
 
+def sync_local(files: fs.FileSystem, paths: Iterable[str]) -> None:
+    """The same where the file system is local; another one answers when a change is durable. Raises OSError."""
+    if isinstance(files, fs.LocalFileSystem):
+        sync_paths(paths)
+
+
 def no_sync(paths: Iterable[str]) -> None:
     """For a store that answers when a change is durable."""
 
@@ -233,6 +250,22 @@ def has_files(location: str) -> bool:
     """Whether a folder exists and is not empty."""
     files, path = file_system(location)
     return bool(files.get_file_info(fs.FileSelector(path, allow_not_found=True)))
+
+
+def read_text(location: str) -> str:
+    """The text of a small file; "": there is none."""
+    files, path = file_system(location)
+    if files.get_file_info(path).type != fs.FileType.File:
+        return ""
+    with files.open_input_stream(path) as file:
+        return str(file.read().decode(errors="replace"))
+
+
+def is_delta(location: str) -> bool:
+    """Whether a folder is a table of Delta, with a first commit."""
+    files, path = file_system(location)
+    found = files.get_file_info(fs.FileSelector(f"{path}/{DELTA_LOG}", allow_not_found=True))
+    return any(PurePosixPath(info.path).suffix in (".json", ".parquet") for info in found)
 
 
 def older_checkpoint(location: str, number: int) -> OptionError:

@@ -202,6 +202,13 @@ def collect_positions(rows: DataFrame, offset: str) -> list[GroupPosition]:
     return [GroupPosition((start, end), *rest) for start, end, *rest in found]
 
 
+def collect_lags(rows: DataFrame) -> list[Lag]:
+    """Collect the rows of the table lag."""
+    found = rows.select(*_millis(), *LAG.names[2:]).collect()
+    of_position = len(GroupPosition._fields) - 1  # without the window
+    return [Lag(GroupPosition((start, end), *rest[:of_position]), *rest[of_position:]) for start, end, *rest in found]
+
+
 def lags(spark: SparkSession, rows: Iterable[Lag]) -> DataFrame:
     """The table lag."""
     flat = [(*row.position.window, *row.position[1:], row.end_offset, row.lag, row.lag_seconds) for row in rows]

@@ -38,6 +38,8 @@ HELD_BY = {
     "spark-submit": "tests/spark/test_pipeline.py",
     "python -m rota.spark_connector.pipelines.report": "tests/browser/test_report.py",
     'pip install "rota[report]"': "tests/browser/test_report.py",
+    "pip install deltalake": "tests/spark/test_activity_tables.py",
+    'pip install "pyiceberg[pyarrow]"': "tests/spark/test_activity_tables.py",
 }
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -148,8 +150,9 @@ def row(option: str) -> str:
     return found
 
 
-def test_the_command_for_the_program_of_ingest_finds_it() -> None:
-    (command,) = (line for line in INGEST.splitlines() if line.startswith("JOB="))
+@pytest.mark.parametrize(("page", "name"), [(INGEST, "ingest"), (ACTIVITY, "group_activity")])
+def test_the_command_for_the_program_of_a_job_finds_it(page: str, name: str) -> None:
+    (command,) = (line for line in page.splitlines() if line.startswith("JOB="))
     script = command.replace("$(python ", f"$({sys.executable} ") + '\necho "$JOB"'
     found = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout
-    assert Path(found.strip()).samefile(ROOT / "spark_connector" / "pipelines" / "ingest.py")
+    assert Path(found.strip()).samefile(ROOT / "spark_connector" / "pipelines" / f"{name}.py")

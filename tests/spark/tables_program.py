@@ -34,7 +34,7 @@ from rota.spark_connector.pipelines.ingest import (
     run,
     start,
 )
-from rota.spark_connector.pipelines.table_formats import numbered
+from rota.spark_connector.pipelines.micro_batches import numbered
 
 NAMESPACE = "lake.shop"
 SCHEMA = "id long not null, at timestamp"

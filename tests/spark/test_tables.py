@@ -28,7 +28,8 @@ def packages(kind: str, release: str) -> list[str]:
     """The settings of the page."""
     if kind == "delta":
         package = f"io.delta:delta-spark_{release}_2.13:{delta_tables.PACKAGES[release]}"
-        own = delta_tables.SETTINGS
+        # Delta's 50 tasks for each reading of a log are for large ones
+        own = {**delta_tables.SETTINGS, "spark.databricks.delta.snapshotPartitions": "1"}
     else:
         package = f"org.apache.iceberg:iceberg-spark-runtime-{release}_2.13:{iceberg_tables.PACKAGES[release]}"
         catalog = "spark.sql.catalog.lake"

@@ -10,8 +10,8 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.pipelines.delta_tables import LOG, SETTINGS, DeltaTable, check_session
-from rota.spark_connector.pipelines.table_files import BATCH
+from rota.spark_connector.pipelines.delta_tables import SETTINGS, DeltaTable, check_session
+from rota.spark_connector.pipelines.table_files import BATCH, DELTA_LOG
 
 
 def session(version: str, settings: dict[str, str], error: str = "") -> Any:
@@ -63,14 +63,34 @@ def test_an_older_copy_of_the_checkpoint_and_another_query_are_refused(tmp_path:
     checkpoint.mkdir()
     (checkpoint / "metadata").write_text('{"id":"own"}')
     delta = DeltaTable(str(table), "day", str(checkpoint))
+    delta.check(with_table(), 0)
     delta.restart(with_table(), 0)
     assert not table.exists()
-    (table / LOG).mkdir(parents=True)
-    (table / LOG / "0.json").touch()
+    (table / DELTA_LOG).mkdir(parents=True)
+    (table / DELTA_LOG / "0.json").touch()
     for number in (2, 3):
-        delta.restart(with_table(1, 2), number)
+        delta.check(with_table(1, 2), number)
+    delta.restart(with_table(1, 2), 2)
     with pytest.raises(OptionError, match="without a batch_id above 1: the checkpoint is an older copy"):
-        delta.restart(with_table(1, 2), 1)
+        delta.check(with_table(1, 2), 1)
     (checkpoint / "metadata").write_text('{"id":"other"}')
     with pytest.raises(OptionError, match="another one: its checkpoint has the id own"):
-        delta.restart(with_table(1, 2), 3)
+        delta.check(with_table(1, 2), 3)
+
+
+def test_a_first_commit_that_was_interrupted_is_no_table_of_another_format(tmp_path: Path) -> None:
+    """The job would refuse its own folder for ever."""
+    delta = DeltaTable(str(tmp_path), "day", "/c")
+    (tmp_path / DELTA_LOG).mkdir()
+    (tmp_path / "day=2026-01-01").mkdir()
+    (tmp_path / "day=2026-01-01" / "part.parquet").touch()
+    delta.prepare(session("4.1.0", SETTINGS))
+    (tmp_path / "day=2026-01-01" / f"{BATCH}=0").mkdir()
+    with pytest.raises(OptionError, match=r"the format of the table .*: parquet"):
+        delta.prepare(session("4.1.0", SETTINGS))
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(OptionError, match="the format of the table"):
+        DeltaTable(str(tmp_path), "day", "/c").prepare(session("4.1.0", SETTINGS))

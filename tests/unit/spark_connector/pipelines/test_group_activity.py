@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from rota.client import AdminConfig, ProducerConfig
+from rota.spark_connector.errors import OptionError
 from rota.spark_connector.options import stream_options
-from rota.spark_connector.pipelines.group_activity import Job, parse_arguments
+from rota.spark_connector.pipelines.group_activity import Job, main, parse_arguments
+from rota.spark_connector.pipelines.job_lock import locked
+from rota.spark_connector.pipelines.reading import TABLES
 
 LEAST = ["--bootstrap-servers", "a:1", "--output", "/out"]
 
@@ -68,3 +71,21 @@ def test_filters_limits_and_maintenance() -> None:
     job = parse_arguments([*LEAST, *more.split()])
     assert (job.groups, job.topics, job.lag_max, job.rebalances_max) == ("a.*", "t", 5, 2)
     assert (job.alert_topic, job.compact_after, job.keep_days) == ("x", 9, 3)
+
+
+def test_the_format_of_the_tables() -> None:
+    assert {type(table).__name__ for table in parse_arguments(LEAST).tables().values()} == {"ParquetTable"}
+    delta = parse_arguments([*LEAST, "--format", "delta"])
+    assert {type(table).__name__ for table in delta.tables().values()} == {"DeltaTable"}
+    iceberg = parse_arguments([*LEAST, "--format", "iceberg", "--namespace", "lake.shop"])
+    assert tuple(iceberg.tables()) == TABLES
+    assert (iceberg.place.table_format, iceberg.place.namespace) == ("iceberg", "lake.shop")
+    with pytest.raises(OptionError, match=r"CATALOG\.NAMESPACE for iceberg"):
+        parse_arguments([*LEAST, "--format", "iceberg"]).tables()
+
+
+def test_a_refused_job_says_why_and_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before it starts Spark."""
+    with locked(f"{tmp_path}/_checkpoint"):
+        assert main(["--bootstrap-servers", "a:1", "--output", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith("group_activity: option --checkpoint is")

@@ -39,4 +39,4 @@ def test_the_table_of_another_query_is_refused(tmp_path: Path) -> None:
     (tmp_path / "metadata").write_text('{"id":"own"}')
     table = IcebergTable("lake.shop.records", "day", str(tmp_path))
     with pytest.raises(OptionError, match=r"lake.shop.records.*another one: its checkpoint has the id other"):
-        table.restart(owned_by("other"), 0)
+        table.check(owned_by("other"), 0)

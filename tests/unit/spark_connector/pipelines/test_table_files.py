@@ -346,11 +346,13 @@ def test_paths_and_urls(tmp_path: Path) -> None:
 def test_the_newest_batch_with_rows_may_be_in_several_days(tmp_path: Path) -> None:
     table = fill(tmp_path, range(4))
     fill(tmp_path, range(2, 3), day="day=2026-01-01")
-    assert table.newest_folders(3) == [f"{tmp_path}/{day}/{BATCH}=2" for day in ("day=2026-01-01", DAY)]
-    assert table.newest_folders(0) == []
+    assert table.newest(3) == 2
+    assert table.folders(2) == [f"{tmp_path}/{day}/{BATCH}=2" for day in ("day=2026-01-01", DAY)]
+    assert table.newest(0) is None
     new = TableFiles(str(tmp_path / "new"), "day")
     new.create()
-    assert new.newest_folders(9) == new.days() == []
+    assert new.newest(9) is None
+    assert new.folders(9) == new.days() == []
 
 
 def test_the_table_of_another_checkpoint_is_not_written(tmp_path: Path) -> None:

@@ -1,0 +1,69 @@
+"""The tables that a checkpoint belongs to: a file in its folder has their format and, for Iceberg, their namespace.
+
+Laws
+    A query that has progress goes on in tables of the same format and namespace: others would lack all rows before.
+    A checkpoint without the file, of an earlier version, belongs to the tables in the output folder, if there are any.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from rota.spark_connector.errors import OptionError
+from rota.spark_connector.pipelines.table_files import file_system, has_files, is_delta, read_text, sync_local
+
+FILE: Final = "job.tables"  # in the folder of the checkpoint, where Spark leaves it alone
+
+
+class Place(NamedTuple):
+    """Where the tables of a job are: in the folder `output`, or in the `namespace` of a catalog (Iceberg)."""
+
+    table_format: str
+    output: str
+    namespace: str
+    checkpoint: str
+
+
+def check_tables(place: Place, names: Iterable[str]) -> None:
+    """Raise OptionError when the checkpoint has progress in tables of another format or namespace; `names` are those of
+    the tables."""
+    if not has_files(f"{place.checkpoint}/offsets"):
+        return
+    table_format, namespace = _recorded(place.checkpoint) or (_found(place.output, names), place.namespace)
+    if table_format not in ("", place.table_format):
+        expected = f"{table_format}, the format of the tables of the checkpoint {place.checkpoint}"
+        raise OptionError("--format", place.table_format, expected)
+    if namespace != place.namespace:
+        expected = f"{namespace}, which has the tables of the checkpoint {place.checkpoint}"
+        raise OptionError("--namespace", place.namespace, expected)
+
+
+def record_tables(place: Place) -> None:
+    """Note which tables the checkpoint belongs to."""
+    wanted = (place.table_format, place.namespace)
+    if _recorded(place.checkpoint) == wanted:
+        return
+    files, path = file_system(place.checkpoint)
+    files.create_dir(path)
+    with files.open_output_stream(f"{path}/{FILE}") as out:
+        out.write(json.dumps(dict(zip(("format", "namespace"), wanted, strict=True))).encode() + b"\n")
+    sync_local(files, [f"{path}/{FILE}", path])
+
+
+def _recorded(checkpoint: str) -> tuple[str, str] | None:
+    """The format and the namespace; None: unknown, as after a crash while they were written."""
+    text = read_text(f"{checkpoint}/{FILE}")
+    if not text.endswith("\n"):
+        return None
+    found = json.loads(text)
+    return found["format"], found["namespace"]
+
+
+def _found(output: str, names: Iterable[str]) -> str:
+    """The format of the tables in a folder; "": there are none."""
+    folders = [f"{output}/{name}" for name in names if has_files(f"{output}/{name}")]
+    if not folders:
+        return ""
+    return "delta" if any(is_delta(folder) for folder in folders) else "parquet"

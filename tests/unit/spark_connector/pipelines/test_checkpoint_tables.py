@@ -1,0 +1,81 @@
+"""A checkpoint goes on in the tables that it has written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rota.spark_connector.errors import OptionError
+from rota.spark_connector.pipelines.checkpoint_tables import FILE, Place, check_tables, record_tables
+
+NAMES = ("commits", "lag")
+
+
+@pytest.fixture
+def parquet(tmp_path: Path) -> Place:
+    return Place("parquet", f"{tmp_path}/out", "", f"{tmp_path}/checkpoint")
+
+
+def with_progress(place: Place) -> Place:
+    offsets = Path(place.checkpoint, "offsets")
+    offsets.mkdir(parents=True, exist_ok=True)
+    (offsets / "0").touch()
+    return place
+
+
+def others(place: Place) -> list[Place]:
+    """The same job with tables of another format."""
+    return [place._replace(table_format="delta"), place._replace(table_format="iceberg", namespace="lake.shop")]
+
+
+def test_tables_of_another_format_are_refused(parquet: Place) -> None:
+    """They would begin in the middle: the records before are in the first ones."""
+    record_tables(with_progress(parquet))
+    check_tables(parquet, NAMES)
+    check_tables(parquet._replace(output="/moved"), NAMES)
+    for other in others(parquet):
+        with pytest.raises(OptionError, match="parquet, the format of the tables of the checkpoint"):
+            check_tables(other, NAMES)
+
+
+def test_another_namespace_is_refused(parquet: Place) -> None:
+    iceberg = with_progress(parquet._replace(table_format="iceberg", namespace="lake.shop"))
+    record_tables(iceberg)
+    check_tables(iceberg, NAMES)
+    with pytest.raises(OptionError, match=r"lake\.shop, which has the tables of the checkpoint"):
+        check_tables(iceberg._replace(namespace="lake.other"), NAMES)
+    with pytest.raises(OptionError, match="iceberg, the format"):
+        check_tables(parquet, NAMES)
+
+
+def test_a_checkpoint_without_progress_can_have_any_tables(parquet: Place) -> None:
+    """A run that ended before its first micro-batch has written nothing."""
+    record_tables(parquet)
+    for other in others(parquet):
+        check_tables(other, NAMES)
+        record_tables(other)
+        check_tables(with_progress(other), NAMES)
+        Path(parquet.checkpoint, "offsets", "0").unlink()
+
+
+@pytest.mark.parametrize("text", ["", '{"format": "del', '{"format": "delta", "namespace": ""}'])
+def test_a_checkpoint_of_an_earlier_version_belongs_to_the_tables_in_its_folder(parquet: Place, text: str) -> None:
+    """Also when the process died while it wrote the file."""
+    checkpoint = Path(with_progress(parquet).checkpoint)
+    (checkpoint / FILE).write_text(text)
+    for place in (parquet, *others(parquet)):
+        check_tables(place, NAMES)  # no tables in the folder: nothing is known
+    table = Path(parquet.output, "lag")
+    table.mkdir(parents=True)
+    (table / "_query_id").touch()
+    check_tables(parquet, NAMES)
+    for other in others(parquet):
+        with pytest.raises(OptionError, match="parquet, the format"):
+            check_tables(other, NAMES)
+    (table / "_delta_log").mkdir()
+    (table / "_delta_log" / "0.json").touch()
+    check_tables(others(parquet)[0], NAMES)
+    for other in (parquet, others(parquet)[1]):
+        with pytest.raises(OptionError, match="delta, the format"):
+            check_tables(other, NAMES)
