@@ -32,6 +32,7 @@ SARAMA_CLUSTER_ONLY = (
     "TestFuncProducingZstd",
     "TestFuncProducingFlushing",
     "TestFuncProducingIdempotentWithBrokerFailure",
+    "TestFuncTxnProduceWithBrokerFailure",
     "TestFuncIdempotentBufferedSequence",
     "TestFuncAdminAlterPartitionReassignments",
     "TestFuncAdminDescribeConfig",
