@@ -7,10 +7,12 @@ Laws
     It does so with an older copy of the checkpoint, too, and in the table of another query: a property of the table
     has the id of the one that created it.
     Compaction changes no row. A day is removed as by maintenance.py.
+    No column has a name that Iceberg reserves: such a table is written, but it cannot be compacted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -29,6 +31,8 @@ QUERY: Final = "rota.query-id"  # in the summary of a snapshot, and among the pr
 NUMBER: Final = "rota.batch-id"
 MIN_INPUT_FILES: Final = 5  # of a day, for them to be joined: Iceberg's default
 PROPERTIES: Final = {"write.spark.accept-any-schema": "true"}  # a new field becomes a new column
+PARTITION, KAFKA_PARTITION = "_partition", "_kafka_partition"  # the first is one of Iceberg's own columns
+RESERVED: Final = frozenset(("_file", "_pos", "_deleted", "_spec_id", "_row_id", "_last_updated_sequence_number"))
 
 
 class IcebergTable:
@@ -69,11 +73,13 @@ class IcebergTable:
             raise OptionError("--namespace", place, expected)
 
     def restart(self, spark: SparkSession, number: int) -> None:
-        """Nothing is removed: `append` adds what is not there."""
+        """Nothing is removed: `append` adds what is not there. The tables of earlier versions cannot be compacted."""
+        if self._exists(spark) and PARTITION in self._rows(spark).columns:
+            spark.sql(f"ALTER TABLE {self._name} RENAME COLUMN {PARTITION} TO {KAFKA_PARTITION}")
 
     def create(self, spark: SparkSession, schema: str | StructType) -> None:
-        """Create the table, or add the columns that it does not have."""
-        rows = spark.createDataFrame([], schema)
+        """Create the table, or add the columns that it does not have. Raises OptionError for a reserved name."""
+        rows = stored(spark.createDataFrame([], schema))
         if not self._exists(spark):
             spark.sql(f"CREATE NAMESPACE IF NOT EXISTS `{self._catalog}`.{self._namespace}")
             made = rows.writeTo(self._name).using("iceberg").partitionedBy(F.col(self._day))
@@ -90,7 +96,7 @@ class IcebergTable:
         if not self._exists(rows.sparkSession):
             self.create(rows.sparkSession, rows.schema)
         marks = {f"snapshot-property.{QUERY}": query_id(self._checkpoint), f"snapshot-property.{NUMBER}": str(number)}
-        self._append(rows, marks)
+        self._append(stored(rows), marks)
 
     def _append(self, rows: DataFrame, marks: dict[str, str]) -> None:
         # columns are matched by name; a new one need not be the last
@@ -124,6 +130,19 @@ class IcebergTable:
 
     def _exists(self, spark: SparkSession) -> bool:
         return spark.catalog.tableExists(self._name)
+
+
+def stored(rows: DataFrame) -> DataFrame:
+    """The rows with the names of the table's columns. Raises OptionError for one that Iceberg reserves."""
+    check_names(rows.columns)
+    return rows.withColumnRenamed(PARTITION, KAFKA_PARTITION)
+
+
+def check_names(columns: Iterable[str]) -> None:
+    """Raises OptionError for a field of the values with a name that Iceberg reserves, or that another column gets."""
+    if refused := sorted((RESERVED | {KAFKA_PARTITION}) & set(columns)):
+        expected = f"parquet or delta for values with a field {refused[0]}, a name that Iceberg needs"
+        raise OptionError("--format", "iceberg", expected)
 
 
 def check_session(spark: SparkSession, name: str, catalog: str) -> bool:

@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rota.client import Producer, ProducerConfig
 from rota.spark_connector import register
 from rota.spark_connector.errors import OptionError
+from rota.spark_connector.pipelines.iceberg_tables import KAFKA_PARTITION, PARTITION
 from rota.spark_connector.pipelines.ingest import (
     DEAD,
     RECORDS,
@@ -98,6 +99,14 @@ class Tables:
 
         self._run(write)
 
+    def as_of_an_earlier_version(self) -> list[str]:
+        """The columns of partitions after a run with tables whose column has a name that Iceberg reserves."""
+        for name in (RECORDS, DEAD):
+            self.spark.sql(f"ALTER TABLE {NAMESPACE}.{name} RENAME COLUMN {KAFKA_PARTITION} TO {PARTITION}")
+        send(self.job.bootstrap_servers, self.job.topics, order(8, day=9), b"nope", order(9, day=9))
+        assert self.after() == [[6, 7, 8, 9], 3]
+        return [column for name in (RECORDS, DEAD) for column in self.table(name).columns if "partition" in column]
+
     def refused(self, checkpoint: str) -> str:
         """The error of a run with another checkpoint."""
         try:
@@ -161,6 +170,8 @@ def main(kind: str, servers: str, folder: str, *settings: str) -> None:
     found["foreign"] = "of another" in tables.refused(f"{folder}/foreign")
     found["untouched"] = tables.content() == found["expired"]
     found["last"] = tables.after()
+    if kind == "iceberg":
+        found["renamed"] = tables.as_of_an_earlier_version()
     spark.stop()
     print(json.dumps(found))
 

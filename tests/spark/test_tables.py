@@ -15,6 +15,7 @@ from rota.spark_connector.pipelines import delta_tables, iceberg_tables
 from rota.testing import running_broker
 
 PROGRAM = Path(__file__).with_name("tables_program.py")
+KAFKA_PARTITIONS = [iceberg_tables.KAFKA_PARTITION] * 2  # of both tables
 pytestmark = [soak_only, pytest.mark.timeout(900)]
 
 
@@ -56,6 +57,7 @@ def check(line: str, release: str) -> None:
     found = json.loads(line)
     assert found.pop("version").startswith(release)
     assert "checkpoint" in found.pop("another")
+    assert found.pop("renamed", KAFKA_PARTITIONS) == KAFKA_PARTITIONS
     assert found == {
         "between": [[1, 2], 1],
         "second": [[1, 2, 3], 2],

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.spark_connector.pipelines.test_delta_tables import session
 
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.pipelines.iceberg_tables import QUERY, IcebergTable, check_session
+from rota.spark_connector.pipelines.iceberg_tables import QUERY, IcebergTable, check_names, check_session
 
 
 def test_a_release_of_spark_without_iceberg_is_refused_by_name() -> None:
@@ -40,3 +40,10 @@ def test_the_table_of_another_query_is_refused(tmp_path: Path) -> None:
     table = IcebergTable("lake.shop.records", "day", str(tmp_path))
     with pytest.raises(OptionError, match=r"lake.shop.records.*another one: its checkpoint has the id other"):
         table.check(owned_by("other"), 0)
+
+
+@pytest.mark.parametrize("name", ["_file", "_pos", "_row_id", "_kafka_partition"])
+def test_in13_a_field_with_a_name_that_iceberg_reserves_is_refused(name: str) -> None:
+    with pytest.raises(OptionError, match=f"parquet or delta for values with a field {name}"):
+        check_names(["id", name, "_topic"])
+    check_names(["id", "_topic", "_partition", "pos", "row", "file"])
