@@ -53,9 +53,7 @@ class Laws:
         self.unclean: dict[str, int] = {}  # by topic: the leader epoch of its last unclean election
         self._eligible: dict[str, set[int]] = {}  # by topic: the ISR and the ELR
         self._placed: dict[str, PartitionState] = {}
-        self._requested: dict[int, list[Placement]] = defaultdict(
-            list
-        )  # by administrators, by the version of the state
+        self._requested = defaultdict[int, list[Placement]](list)  # by administrators; by the version of the state
         self.moves = 0  # reassignments that were completed, and added replicas
         self.elections = self.acknowledged = 0
         self.acks: list[tuple[int, int, list[bytes]]] = []  # leader epoch, base offset and values, for the end
