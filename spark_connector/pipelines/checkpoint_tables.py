@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.pipelines.table_files import file_system, has_files, is_delta, read_text, sync_local
+from rota.spark_connector.pipelines.table_files import file_system, has_files, is_delta, read_text, sync_of
 
 FILE: Final = "job.tables"  # in the folder of the checkpoint, where Spark leaves it alone
 
@@ -49,7 +49,7 @@ def record_tables(place: Place) -> None:
     files.create_dir(path)
     with files.open_output_stream(f"{path}/{FILE}") as out:
         out.write(json.dumps(dict(zip(("format", "namespace"), wanted, strict=True))).encode() + b"\n")
-    sync_local(files, [f"{path}/{FILE}", path])
+    sync_of(files)([f"{path}/{FILE}", path])
 
 
 def _recorded(checkpoint: str) -> tuple[str, str] | None:

@@ -192,8 +192,9 @@ def write_batch(batch: DataFrame, at: Batch, job: Job, opened: Mapping[str, Tabl
         if any(job.limits):
             alerts = tables.alerts(lags, tables.rebalances(events), job.limits)
             if found := alerts.collect():
-                _append(opened["alerts"], spark.createDataFrame(found, alerts.schema), at.number)
-                send_alerts(spark.createDataFrame(found, alerts.schema), job)
+                alerts = spark.createDataFrame(found, alerts.schema)
+                _append(opened["alerts"], alerts, at.number)
+                send_alerts(alerts, job)
     finally:
         events.unpersist()
     _log.info("Wrote the activity of groups", batch=at.number, output=job.output)

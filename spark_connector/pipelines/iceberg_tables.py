@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines.maintenance import delete_old_days, is_due
-from rota.spark_connector.pipelines.micro_batches import has_later, newest_rows
+from rota.spark_connector.pipelines.micro_batches import catalog_rows, has_later, newest_rows, quoted
 from rota.spark_connector.pipelines.table_files import BATCH, has_files, older_checkpoint, query_id
 
 PACKAGES: Final = {"4.0": "1.11.0", "4.1": "1.12.0"}  # the newest release for each version of Spark
@@ -42,7 +42,7 @@ class IcebergTable:
     def __init__(self, name: str, day: str, checkpoint: str) -> None:
         self._catalog, _, self._in_catalog = name.partition(".")
         self._namespace = self._in_catalog.rpartition(".")[0]
-        self._name = ".".join(f"`{part.replace('`', '``')}`" for part in name.split("."))
+        self._name = quoted(name)
         self._day, self._checkpoint = day, checkpoint
         self._written: int | None = None
 
@@ -58,7 +58,7 @@ class IcebergTable:
         if not self._exists(spark):
             return
         self._check_owner(spark)
-        place, rows = f"{self._catalog}.{self._in_catalog}", self._rows(spark)
+        place, rows = f"{self._catalog}.{self._in_catalog}", catalog_rows(spark, self._name)
         summary = F.col("summary")
         snapshots = spark.table(f"{self._name}.snapshots")
         own = (summary[QUERY] == query_id(self._checkpoint)) & (summary[NUMBER] == str(number))
@@ -74,7 +74,7 @@ class IcebergTable:
 
     def restart(self, spark: SparkSession, number: int) -> None:
         """Nothing is removed: `append` adds what is not there. The tables of earlier versions cannot be compacted."""
-        if self._exists(spark) and PARTITION in self._rows(spark).columns:
+        if self._exists(spark) and PARTITION in catalog_rows(spark, self._name).columns:
             spark.sql(f"ALTER TABLE {self._name} RENAME COLUMN {PARTITION} TO {KAFKA_PARTITION}")
 
     def create(self, spark: SparkSession, schema: str | StructType) -> None:
@@ -86,7 +86,7 @@ class IcebergTable:
             for name, value in {**PROPERTIES, QUERY: query_id(self._checkpoint)}.items():
                 made = made.tableProperty(name, value)
             made.create()
-        elif set(rows.columns) - set(self._rows(spark).columns):
+        elif set(rows.columns) - set(catalog_rows(spark, self._name).columns):
             self._append(rows, {})
 
     def append(self, rows: DataFrame, number: int) -> None:
@@ -105,11 +105,7 @@ class IcebergTable:
 
     def newest(self, spark: SparkSession, before: int) -> DataFrame | None:
         """The rows of the newest micro-batch before `before`."""
-        return newest_rows(self._rows(spark), before)
-
-    def _rows(self, spark: SparkSession) -> DataFrame:
-        spark.catalog.refreshTable(self._name)  # a catalog may cache it
-        return spark.table(self._name)
+        return newest_rows(catalog_rows(spark, self._name), before)
 
     def maintain(self, spark: SparkSession, number: int, compact_after: int, keep_days: int) -> None:
         """Remove old days and join small files, once in as many micro-batches as make that worth it."""

@@ -6,10 +6,21 @@ Laws
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from rota.spark_connector.pipelines.table_files import BATCH
+
+
+def quoted(name: str) -> str:
+    """The name of a table in SQL: each of its parts in backquotes."""
+    return ".".join(f"`{part.replace('`', '``')}`" for part in name.split("."))
+
+
+def catalog_rows(spark: SparkSession, name: str) -> DataFrame:
+    """The rows of a table of a catalog, by its quoted name, as they are now."""
+    spark.catalog.refreshTable(name)  # a catalog may cache it
+    return spark.table(name)
 
 
 def numbered(rows: DataFrame, number: int) -> DataFrame:

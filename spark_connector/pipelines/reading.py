@@ -13,6 +13,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from rota.spark_connector.pipelines.micro_batches import catalog_rows, quoted
 from rota.spark_connector.pipelines.table_files import BATCH, is_delta
 from rota.spark_connector.pipelines.tables import CONSUMER, DAY, PARTITION, TIMELINE_ROW, WINDOW
 
@@ -50,9 +51,7 @@ def _stored(spark: SparkSession, output: str, table: str, namespace: str) -> Dat
     """The rows of all micro-batches. Columns that a table of an earlier version does not have are null."""
     location = f"{output}/{table}"
     if namespace:
-        name = ".".join(f"`{part.replace('`', '``')}`" for part in f"{namespace}.{table}".split("."))
-        spark.catalog.refreshTable(name)  # a catalog may cache it
-        found = spark.table(name)
+        found = catalog_rows(spark, quoted(f"{namespace}.{table}"))
     elif is_delta(location):
         found = spark.read.format("delta").load(location)
     else:

@@ -16,7 +16,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from pathlib import PurePosixPath
 from typing import Final
@@ -42,7 +42,7 @@ class TableFiles:
     def __init__(self, location: str, day: str) -> None:
         self.location, self.day = location, day
         self._files, self._root = file_system(location)
-        self._sync = sync_paths if isinstance(self._files, fs.LocalFileSystem) else no_sync
+        self._sync = sync_of(self._files)
 
     def create(self) -> None:
         """Create the folder of the table, so that a table without rows can be read."""
@@ -228,14 +228,13 @@ def sync_paths(paths: Iterable[str]) -> None:
             os.close(handle)
 
 
-def sync_local(files: fs.FileSystem, paths: Iterable[str]) -> None:
-    """The same where the file system is local; another one answers when a change is durable. Raises OSError."""
-    if isinstance(files, fs.LocalFileSystem):
-        sync_paths(paths)
-
-
 def no_sync(paths: Iterable[str]) -> None:
     """For a store that answers when a change is durable."""
+
+
+def sync_of(files: fs.FileSystem) -> Callable[[Iterable[str]], None]:
+    """How changes of this file system are made durable."""
+    return sync_paths if isinstance(files, fs.LocalFileSystem) else no_sync
 
 
 def file_system(location: str) -> tuple[fs.FileSystem, str]:
