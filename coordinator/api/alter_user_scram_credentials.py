@@ -34,6 +34,7 @@ Change = ScramCredentialDeletion | ScramCredentialUpsertion
 Configs = Mapping[str, str]
 
 USER_CHARS_MAX: Final = 512
+SALTED_PASSWORD_BYTES_MAX: Final = 1024
 _TWICE: Final = "A user credential cannot be altered twice in the same request"
 _ABSENT: Final = "Attempt to delete a user credential that does not exist"
 
@@ -79,8 +80,16 @@ def _refuse(change: Change) -> Refusal | None:
         return Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
     if change.iterations > ITERATIONS_MAX:
         return Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
-    if not 0 < len(change.salt) <= SALT_BYTES_MAX or len(change.salted_password) != mechanism.key_bytes:
-        return Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Salt or salted password has a length that is not accepted")
+    return _refuse_lengths(change)
+
+
+def _refuse_lengths(change: ScramCredentialUpsertion) -> Refusal | None:
+    """A salted password of another length than the mechanism's keys is accepted, as by Kafka: it keys an HMAC."""
+    if len(change.salt) > SALT_BYTES_MAX:
+        return Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, f"Salt must not be longer than {SALT_BYTES_MAX} bytes")
+    if not 0 < len(change.salted_password) <= SALTED_PASSWORD_BYTES_MAX:
+        expected = f"Salted password must have 1 to {SALTED_PASSWORD_BYTES_MAX} bytes"
+        return Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, expected)
     return None
 
 

@@ -47,6 +47,15 @@ def test_a_credential_is_set_and_deleted() -> None:
     assert find_credential(world.node.topics, "alice", scram.SHA_256) is None
 
 
+@pytest.mark.parametrize(("salt", "salted"), [(b"my-salt", b"my-salted-password"), (b"", b"x"), (b"s", bytes(1024))])
+def test_salts_and_salted_passwords_of_other_lengths_are_accepted_as_by_kafka(salt: bytes, salted: bytes) -> None:
+    world = World()
+    assert alter(world, upsertion(mechanism=2, salt=salt, salted_password=salted)) == [("alice", 0)]
+    stored = find_credential(world.node.topics, "alice", scram.SHA_512)
+    assert stored is not None
+    assert (stored.salt, stored.server_key) == (salt, scram.server_key(scram.SHA_512, salted))
+
+
 def test_a_user_with_the_name_of_the_default_is_a_user_as_any_other() -> None:
     world = World()
     assert alter(world, upsertion("<default>"), upsertion("%41lice")) == [("<default>", 0), ("%41lice", 0)]
@@ -62,8 +71,9 @@ def test_a_user_with_the_name_of_the_default_is_a_user_as_any_other() -> None:
         (upsertion("x" * 513), 93),
         (upsertion(iterations=4095), 93),
         (upsertion(iterations=16385), 93),
-        (upsertion(salt=b""), 93),
+        (upsertion(salt=bytes(1025)), 93),
         (upsertion(salted_password=b""), 93),
+        (upsertion(salted_password=bytes(1025)), 93),
         (upsertion(mechanism=0), 33),
         (deletion(mechanism=3), 33),
         (deletion(), 91),
