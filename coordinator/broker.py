@@ -451,11 +451,13 @@ class Broker:
 
     def _resign(self) -> None:
         """Lead and follow no shard any more: their logs are being closed."""
+        self.groups.notes.write()  # while the timelines' partitions are led here (TL16)
         self.timeline_topic.close()
         for hosted_topic in self.hosted_topics:
             hosted_topic.resign()
 
     def _changed(self, change: Change) -> None:
+        self.groups.notes.write()  # while the timelines' partitions are led here (TL16)
         self.timeline_topic.changed(change)
         for hosted_topic in self.hosted_topics:
             hosted_topic.changed(change)

@@ -7,8 +7,6 @@ from functools import partial
 from itertools import starmap
 from typing import Any, Final
 
-import structlog
-
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.consumer_group import records as consumer_records
 from rota.coordinator.consumer_group.machine import HostedGroup
@@ -19,21 +17,16 @@ from rota.coordinator.group.effects import GroupRecord, OffsetRecord, OffsetReco
 from rota.coordinator.group.events import ExpireOffsets, TopicsDeleted
 from rota.coordinator.group.expiry import expires_ms
 from rota.coordinator.group.state import GroupConfig
-from rota.coordinator.group.timeline_event import brief, event_of
-from rota.coordinator.observe.counters import RebalanceCounters
+from rota.coordinator.group_notes import GroupNotes
 from rota.coordinator.observe.health_log import ROUND_MS, HealthLog
 from rota.coordinator.observe.lag import UNKNOWN, Committed, GroupLag, committed_lag, total
 from rota.coordinator.observe.lag_watch import LagWatch
-from rota.coordinator.observe.line_limit import LineLimit
 from rota.coordinator.observe.timeline import Timelines, TimelineStore
-from rota.coordinator.runtime.contract import Encoded, Hosting, Note, RecordType
+from rota.coordinator.runtime.contract import Encoded, Hosting, RecordType
 from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, CoordinatorRuntime, HostPartition, TimerService
 from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.runtime.shard import Shard, ShardState
 from rota.protocol.errors import ErrorCode
-from rota.protocol.group_timeline import EventType, GroupEvent, is_end_of_rebalance
-
-log = structlog.get_logger("rota.coordinator")
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 NO_BROKER: Final = -1
@@ -42,7 +35,6 @@ MINUTE_MS: Final = 60_000
 HEALTH_ROUND_MS: Final = ROUND_MS
 GroupShard = Shard[HostedGroup]
 _NO_TOPICS: Final = Environment()  # what groups of the consumer protocol see where no broker says more
-OTHER_TRIGGER: Final = "other"
 
 
 class RecordCodec:
@@ -81,14 +73,14 @@ class GroupCoordinator(CoordinatorRuntime[HostedGroup]):
         `leader` returns the broker that leads a partition of it; None while no broker does.
         `timelines` keeps the events of groups, by default in memory alone; `broker` is this one, as the events say it.
         """
-        self.config, self._broker, self.environment = config, broker, environment
+        self.config, self.environment = config, environment
         self.timelines: TimelineStore = timelines or Timelines()
-        self.rebalances, self._line_limit = RebalanceCounters(), LineLimit(now_ms)
         self.lag_watch = self._watch_lags(now_ms)
         self.health = HealthLog(events=self.timelines.of, lag=self.lag_watch.lag, wall_ms=wall_ms)
+        self.notes = GroupNotes(self.timelines, self.health.event_added, broker, now_ms, wall_ms, tick_queue)
         self._ensure_topic, self._leader = ensure_topic, leader
         self._deleted_topics: dict[str, frozenset[bytes]] = {}  # ids by name; their offsets are not removed yet
-        self._is_removing, self.lost_events = False, 0  # events of timelines, lost by mistakes of our own
+        self._is_removing = False
         super().__init__(
             hosting(lambda: self.config, self.environment),
             shards=shards,
@@ -97,7 +89,7 @@ class GroupCoordinator(CoordinatorRuntime[HostedGroup]):
             now_ms=now_ms,
             wall_ms=wall_ms,
             tick_queue=tick_queue,
-            emit_event=self._emit_event,
+            emit_event=self.notes.add,
             commit_timeout_ms=commit_timeout_ms,
         )
 
@@ -141,8 +133,7 @@ class GroupCoordinator(CoordinatorRuntime[HostedGroup]):
         """Look at the lags and events of the next groups, and log which lines were left out, every HEALTH_ROUND_MS."""
         self.lag_watch.round()
         self.health.round()
-        for group_id, lines in self._line_limit.take_left_out():
-            log.warning("Lines of a group are left out; its timeline has the events", group=group_id, lines=lines)
+        self.notes.log_left_out()
 
     def _offsets_lag(self, group_id: str) -> GroupLag:
         """Return a lag without the ends of the partitions: offsets and when they expire."""
@@ -178,34 +169,6 @@ class GroupCoordinator(CoordinatorRuntime[HostedGroup]):
         self._is_removing = bool(deleted)
         if deleted:  # topics that are deleted meanwhile wait for the end of this round
             self.broadcast(TopicsDeleted(deleted, self.wall_ms()), _cost, self._remove_offsets, repeats_max=REPEATS_MAX)
-
-    def _emit_event(self, group_id: str, note: Note) -> None:
-        """Add to the timeline and to the log. Called within a group's step, which no mistake here may break (TL1)."""
-        try:
-            self._add_event(group_id, note)
-        except Exception as mistake:  # whatever it is: the group goes on without this event
-            self.lost_events += 1
-            if self.lost_events == 1:
-                log.error("Timeline event was lost", group=group_id, exc_info=mistake)
-        if self._line_limit.admits(group_id):
-            log.info(note.event, **brief(note).fields)
-
-    def _add_event(self, group_id: str, note: Note) -> None:
-        event = event_of(note, self.wall_ms(), self._broker)
-        if event is None:
-            return
-        self._count(group_id, event)
-        if event.type == EventType.DELETED:
-            self.timelines.forget(group_id)
-        else:
-            self.timelines.add(group_id, event)
-            self.health.event_added(group_id)
-
-    def _count(self, group_id: str, event: GroupEvent) -> None:
-        if event.type == EventType.REBALANCE_STARTED:
-            self.rebalances.began(group_id, event.trigger or OTHER_TRIGGER)
-        elif is_end_of_rebalance(event) or event.type == EventType.DELETED:
-            self.rebalances.ended_now(group_id)
 
 
 def group_config(config: BrokerConfig) -> GroupConfig:

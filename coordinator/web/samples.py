@@ -176,7 +176,7 @@ class Samples:
         yield Sample("rota_coordinator_load_seconds", (), groups.loads_total_ms / 1000)
 
     def _rebalances(self) -> Iterator[Sample]:
-        rebalances = self._site.node.groups.rebalances
+        rebalances = self._site.node.groups.notes.rebalances
         for cause, count in list(rebalances.began_count.items()):
             yield Sample("rota_rebalances", (cause,), count)
         for cause, durations in list(rebalances.ended.items()):

@@ -158,7 +158,7 @@ def test_tl1_a_mistake_in_the_timeline_breaks_no_step_of_a_group(world: World, m
     world.turn()
     assert not list(world.coordinator.machines())
     assert all(shard.term == term for shard, term in shards), "no shard was loaded again"
-    assert world.coordinator.lost_events >= GROUPS
+    assert world.coordinator.notes.lost_events >= GROUPS
 
 
 def test_hl2_a_stuck_partition_is_a_finding_of_the_health_log() -> None:
@@ -181,6 +181,7 @@ def test_lg5_a_group_with_many_lines_leaves_some_out_and_says_so(world: World) -
         for number in range(LINES_PER_GROUP_MAX + 5):
             world.join("g0", fresh_id=f"m{number}", known=True)
         world.join("g1", fresh_id="m", known=True)
+        world.turn()
         world.coordinator.look_at_health()
         lines = [event["group"] for event in captured]
         assert (lines.count("g0"), lines.count("g1")) == (LINES_PER_GROUP_MAX, 1)

@@ -110,7 +110,7 @@ def test_tl4_an_assignor_that_is_not_configured_is_counted_in_the_timeline_of_a_
 
 def test_tl14_a_rebalance_is_counted_until_the_members_have_their_partitions() -> None:
     world = world_with_member()
-    ended = world.node.groups.rebalances.ended["member-joined"]
+    ended = world.node.groups.notes.rebalances.ended["member-joined"]
     world.now_ms += 1_000  # the assignment interval
     heartbeat(world, joins(member_id="n"))
     heartbeats = joins(member_epoch=2, rebalance_timeout_ms=-1, subscribed_topic_names=None)

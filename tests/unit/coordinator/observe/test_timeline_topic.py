@@ -10,9 +10,12 @@ import pytest
 
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.group import notes
+from rota.coordinator.metadata.changes import TopicDeleted
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, GROUP_TIMELINE
 from rota.coordinator.observe import timeline_topic
 from rota.coordinator.observe.timeline import Timelines
+from rota.coordinator.runtime.contract import Note
 from rota.protocol.group_timeline import EventType, GroupEvent
 
 Config = Callable[..., BrokerConfig]
@@ -158,3 +161,20 @@ async def test_a_topic_that_an_operator_gave_more_partitions_is_used_at_once(con
         await until(lambda: times(broker, "g") == [1])
         add(broker, "g", 2)
         assert times(broker, "g") == [1, 2]
+
+
+@pytest.mark.parametrize("by", ["a stop", "a change of the topic"])
+async def test_tl16_notes_of_this_turn_are_written_before_the_partition_is_given_up(config: Config, by: str) -> None:
+    async with Broker(config()) as broker:
+        await broker.groups.ensure_topic()
+        add(broker, "g", 1)
+        await until(lambda: GROUP_TIMELINE in broker.topics)
+        topic = broker.topics.get(GROUP_TIMELINE)
+        assert topic is not None
+        broker.groups.notes.add("g", Note(notes.NOW_EMPTY, {"group": "g", "generation": 7}))
+        if by == "a stop":
+            broker._resign()
+        else:
+            broker._changed(TopicDeleted(topic))
+    async with Broker(config()) as broker:
+        await until(lambda: [event.generation for event in broker.groups.timelines.of("g")] == [-1, 7])

@@ -1,0 +1,95 @@
+"""The notes of groups, which become events of their timelines and lines of the log: all those of a turn together.
+
+A step of a group only leaves its notes here. To make events and lines of them takes as long as the steps do, and less
+for many notes in a row: interpreted code that runs again is still in the processor's caches.
+
+Laws
+    TL1 No failure of a timeline or of the log reaches a group; events that are lost are counted.
+    TL16 The notes of a turn are written at its end, in their order; or before that by `write`, which is called before
+        the partitions of the timelines are given up.
+    LG5 Lines of a group beyond the limit are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from rota.coordinator.group.timeline_event import brief, event_of
+from rota.coordinator.observe.counters import RebalanceCounters
+from rota.coordinator.observe.line_limit import LineLimit
+from rota.coordinator.observe.timeline import TimelineStore
+from rota.coordinator.runtime.contract import Note
+from rota.protocol.group_timeline import EventType, GroupEvent, is_end_of_rebalance
+
+log = structlog.get_logger("rota.coordinator")
+
+OTHER_TRIGGER: Final = "other"
+_REBALANCE_STARTED, _DELETED = EventType.REBALANCE_STARTED, EventType.DELETED  # bound once, for speed
+
+
+class GroupNotes:
+    """The notes of all groups of a broker that are not written yet, and where they are written."""
+
+    def __init__(
+        self,
+        timelines: TimelineStore,
+        event_added: Callable[[str], None],
+        broker: int,
+        now_ms: Callable[[], int],
+        wall_ms: Callable[[], int],
+        tick_queue: Callable[[Callable[[], None]], object],
+    ) -> None:
+        """`event_added` is called with each group whose timeline has got an event; `broker` is this one's number."""
+        self.rebalances = RebalanceCounters()
+        self.lost_events = 0  # by mistakes of our own
+        self._timelines, self._event_added, self._broker = timelines, event_added, broker
+        self._wall_ms, self._tick_queue = wall_ms, tick_queue
+        self._line_limit = LineLimit(now_ms)
+        self._waiting: list[tuple[str, Note]] = []
+
+    def add(self, group_id: str, note: Note) -> None:
+        """Let a note be written at the end of this turn."""
+        if not self._waiting:
+            self._tick_queue(self.write)
+        self._waiting.append((group_id, note))
+
+    def write(self) -> None:
+        """Write the notes that wait."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        wall_ms, write_line, admits = self._wall_ms(), log.info, self._line_limit.admits
+        for group_id, note in waiting:
+            try:
+                self._add_event(group_id, note, wall_ms)
+            except Exception as mistake:  # whatever it is: the group goes on without this event
+                self.lost_events += 1
+                if self.lost_events == 1:
+                    log.error("Timeline event was lost", group=group_id, exc_info=mistake)
+            if admits(group_id):
+                write_line(note.event, **brief(note).fields)
+
+    def log_left_out(self) -> None:
+        """Log how many lines of each group were left out."""
+        for group_id, lines in self._line_limit.take_left_out():
+            log.warning("Lines of a group are left out; its timeline has the events", group=group_id, lines=lines)
+
+    def _add_event(self, group_id: str, note: Note, wall_ms: int) -> None:
+        event = event_of(note, wall_ms, self._broker)
+        if event is None:
+            return
+        self._count(group_id, event)
+        if event.type == _DELETED:
+            self._timelines.forget(group_id)
+        else:
+            self._timelines.add(group_id, event)
+            self._event_added(group_id)
+
+    def _count(self, group_id: str, event: GroupEvent) -> None:
+        if event.type == _REBALANCE_STARTED:
+            self.rebalances.began(group_id, event.trigger or OTHER_TRIGGER)
+        elif event.type == _DELETED or is_end_of_rebalance(event):
+            self.rebalances.ended_now(group_id)
