@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.consumer_group.machine import HostedGroup
-from rota.coordinator.group.effects import Joined
+from rota.coordinator.group.effects import Joined, JoinedMember
 from rota.coordinator.group.events import InstanceId, Join, MemberId, Proto
 from rota.coordinator.group.transitions import GroupState
 from rota.coordinator.group.waiting import park_join
@@ -111,10 +111,11 @@ def _response(body: Joined, version: int) -> JoinGroupResponse:
         leader=body.leader,
         skip_assignment=body.skip_assignment,
         member_id=body.member_id,
-        members=tuple(
-            JoinGroupResponseMember(
-                member_id=member.member_id, group_instance_id=member.instance_id, metadata=member.metadata
-            )
-            for member in body.members
-        ),
+        members=tuple(map(_response_member, body.members)),
+    )
+
+
+def _response_member(member: JoinedMember) -> JoinGroupResponseMember:
+    return JoinGroupResponseMember(
+        member_id=member.member_id, group_instance_id=member.instance_id, metadata=member.metadata
     )

@@ -78,7 +78,11 @@ def _take_assignment(group: ClassicGroup, event: Sync, step: Step) -> None:
     """Record the leader's assignment: a member that it left out gets an empty part, unknown members are ignored."""
     members, assignments = group.members, dict(event.assignments)
     parts = [assignments.get(member.member_id, b"") for member in members]
-    if not group.can_fit_in_record(members.bytes_with(group.protocol) + sum(map(len, parts))):
+    parts_bytes = sum(map(len, parts))
+    if not (
+        group.can_fit_in_record(members.record_bytes + parts_bytes)  # as nearly always: no member has to be looked at
+        or group.can_fit_in_record(members.bytes_with(group.protocol) + parts_bytes)
+    ):
         _refuse_assignment(group, event, step)
         return
     _note_assignment(group, assignments, step)

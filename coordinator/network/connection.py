@@ -292,9 +292,9 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
             return
         self._slot_bytes += size
-        self._owner.request_memory.hold(size)
+        is_exceeded = self._owner.request_memory.hold(size)
         if slot is self._slots[0]:
-            if self._owner.request_memory.is_exceeded:
+            if is_exceeded:
                 self._send_ready_replies()  # now: the replies of a whole tick would take too much memory
             elif not self._flush_pending:
                 self._flush_pending = True  # the replies of one tick are sent in one write

@@ -76,9 +76,10 @@ class RequestMemoryPool:
         if self._repliers and self.has_reply_room:
             self._repliers.popleft().reply_admitted()
 
-    def hold(self, size: int) -> None:
-        """Count bytes that are held from now on."""
+    def hold(self, size: int) -> bool:
+        """Count bytes that are held from now on; return whether more are held than the limit allows."""
         self.held_bytes += size
+        return self.held_bytes > self.bytes_max
 
     def hold_frame(self, size: int) -> None:
         """Count bytes that were received of an incomplete large frame."""

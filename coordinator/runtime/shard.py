@@ -172,7 +172,8 @@ class Shard(Generic[M]):
         `decide` returns True if the request waits in the machine, which is hosted: a later step replies to its token.
         False: nothing has changed, the result is None, and an event has to be submitted.
         """
-        token, delayed_reply = self.token(), DelayedReply[Any](mutes=True)
+        token = self.token()
+        delayed_reply: DelayedReply[Any] = DelayedReply(mutes=True)
         self._requests[token] = (delayed_reply, refusal)
         try:
             if decide(machine, token, *request):
