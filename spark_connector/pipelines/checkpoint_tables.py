@@ -15,6 +15,7 @@ from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines.table_files import file_system, has_files, is_delta, read_text, sync_of
 
 FILE: Final = "job.tables"  # in the folder of the checkpoint, where Spark leaves it alone
+EXAMPLE: Final = '{"format": "parquet", "namespace": ""}'
 
 
 class Place(NamedTuple):
@@ -53,12 +54,16 @@ def record_tables(place: Place) -> None:
 
 
 def _recorded(checkpoint: str) -> tuple[str, str] | None:
-    """The format and the namespace; None: unknown, as after a crash while they were written."""
+    """The format and the namespace; None: unknown, as after a crash while they were written. Raises OptionError."""
     text = read_text(f"{checkpoint}/{FILE}")
     if not text.endswith("\n"):
         return None
-    found = json.loads(text)
-    return found["format"], found["namespace"]
+    try:
+        found = json.loads(text)
+        return found["format"], found["namespace"]
+    except (ValueError, KeyError, TypeError):
+        expected = f"one with a valid {FILE}, a line such as {EXAMPLE}: the file is damaged; write that line again"
+        raise OptionError("--checkpoint", checkpoint, expected) from None
 
 
 def _found(output: str, names: Iterable[str]) -> str:

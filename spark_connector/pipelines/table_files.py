@@ -32,7 +32,11 @@ OWNER: Final = "_query_id"  # of the query that writes the table; readers skip t
 DELTA_LOG: Final = "_delta_log"  # the folder that makes a folder a table of Delta
 UNFINISHED: Final = "_temporary"  # of Hadoop's FileOutputCommitter: what tasks have written, until the end of their job
 _BATCH_FOLDER: Final = re.compile(BATCH + r"=(\d+)")
-_SCHEME: Final = re.compile(r"^s3[an]://")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?=:)")
+_LOCAL: Final = re.compile(r":(?://)?(/(?!/).*)")  # after file
+_PATH: Final = re.compile(r"(:(?://[^/]*)?)([^?]*)(.*)")  # after another scheme: the host, the path, the query
+_ARROW_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}  # Hadoop's names of what pyarrow calls s3
+SUPPORTED: Final = "a local path, or a URL of file, s3, s3a, gs, abfs, abfss or hdfs, as in s3a://bucket/folder"
 
 
 class TableFiles:
@@ -238,11 +242,25 @@ def sync_of(files: fs.FileSystem) -> Callable[[Iterable[str]], None]:
 
 
 def file_system(location: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a path or URL, and the path in it."""
-    if "://" not in location and not location.startswith("file:"):
+    """The file system of a path or URL, and the path in it, where Spark has it, too: Hadoop's URLs have no escapes.
+    Raises OptionError."""
+    scheme = _SCHEME.match(location)
+    if scheme is None:
         return fs.LocalFileSystem(), location.rstrip("/")
-    found, path = fs.FileSystem.from_uri(_SCHEME.sub("s3://", location))
+    name, rest = scheme[0], location[scheme.end() :]
+    if name == "file" and (local := _LOCAL.fullmatch(rest)):
+        return fs.LocalFileSystem(), local[1].rstrip("/")
+    uri = _ARROW_SCHEMES.get(name, name) + _PATH.sub(_escaped, rest, count=1)
+    try:
+        found, path = fs.FileSystem.from_uri(uri)
+    except ValueError as error:
+        raise OptionError("location", location, f"{SUPPORTED} ({error})") from None
     return found, path.rstrip("/")
+
+
+def _escaped(parts: re.Match[str]) -> str:
+    """The rest of a URL for pyarrow, which decodes the path."""
+    return parts[1] + parts[2].replace("%", "%25").replace(" ", "%20") + parts[3]
 
 
 def has_files(location: str) -> bool:
@@ -287,7 +305,10 @@ def check_checkpoint(output: str, table: str, checkpoint: str) -> None:
 
 
 def query_id(checkpoint: str) -> str:
-    """The id of the query that the checkpoint belongs to. Spark writes it before the first micro-batch."""
-    files, path = file_system(checkpoint)
-    with files.open_input_stream(f"{path}/metadata") as file:
-        return str(json.loads(file.read())["id"])
+    """The id of the query that the checkpoint belongs to. Spark writes it before the first micro-batch. Raises
+    OptionError."""
+    try:
+        return str(json.loads(read_text(f"{checkpoint}/metadata"))["id"])
+    except (ValueError, KeyError, TypeError):
+        expected = "a checkpoint of Spark: its file metadata is missing or damaged; restore it from a copy"
+        raise OptionError("--checkpoint", checkpoint, expected) from None

@@ -79,3 +79,13 @@ def test_a_checkpoint_of_an_earlier_version_belongs_to_the_tables_in_its_folder(
     for other in (parquet, others(parquet)[1]):
         with pytest.raises(OptionError, match="delta, the format"):
             check_tables(other, NAMES)
+
+
+@pytest.mark.parametrize("text", ["parquet\n", "[]\n", '{"format": "delta"}\n', "\0\n"])
+def test_a_damaged_file_is_refused_with_its_name_and_the_remedy(parquet: Place, text: str) -> None:
+    (Path(with_progress(parquet).checkpoint) / FILE).write_text(text)
+    reason = r"--checkpoint is '.*/checkpoint'.*job\.tables.*write that line again"
+    with pytest.raises(OptionError, match=reason):
+        check_tables(parquet, NAMES)
+    with pytest.raises(OptionError, match=reason):
+        record_tables(parquet)

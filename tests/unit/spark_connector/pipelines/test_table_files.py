@@ -343,6 +343,32 @@ def test_paths_and_urls(tmp_path: Path) -> None:
     assert has_files(tmp_path.as_uri())
 
 
+@pytest.mark.parametrize(
+    "location", ["dbfs:/x", "dbfs:///x", "wasbs://c@account/x", "file://host/x", "file:x", "ftp://host/x"]
+)
+def test_a_url_that_is_not_supported_is_refused_and_not_taken_as_a_local_path(location: str) -> None:
+    with pytest.raises(OptionError, match=f"{location}'; it must be a local path, or a URL of file, s3"):
+        file_system(location)
+
+
+def test_a_url_is_the_place_that_hadoop_has_for_it() -> None:
+    """Its URLs have no escapes: the folder of file:/a%20b has a percent sign in its name."""
+    for url in ("file:/tmp/a%20b c", "file:///tmp/a%20b c/", "/tmp/a%20b c"):
+        assert file_system(url)[1] == "/tmp/a%20b c"
+    assert file_system("gs://bucket/a%20b c/")[1] == "bucket/a%20b c"
+    for scheme in ("s3", "s3a"):  # a region, so that none is looked up
+        url = f"{scheme}://bucket/a%20b c?region=us-east-1&endpoint_override=http%3A%2F%2F127.0.0.1%3A9000"
+        assert file_system(url)[1] == "bucket/a%20b c"
+    assert file_system("lake/12:30")[1] == "lake/12:30"
+
+
+@pytest.mark.parametrize("text", ["", '{"id":', "[]", "{}"])
+def test_a_checkpoint_with_damaged_metadata_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "metadata").write_text(text)
+    with pytest.raises(OptionError, match=r"--checkpoint.*its file metadata is missing or damaged"):
+        query_id(str(tmp_path))
+
+
 def test_the_newest_batch_with_rows_may_be_in_several_days(tmp_path: Path) -> None:
     table = fill(tmp_path, range(4))
     fill(tmp_path, range(2, 3), day="day=2026-01-01")
