@@ -183,11 +183,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     make = svg if given.file.suffix == ".svg" else page
     shown = {"groups": groups, "title": given.title, "days": given.days, "namespace": given.namespace}
     try:
-        given.file.write_text(make(given.output, **shown), encoding="utf-8")
-    except (OptionError, FileNotFoundError) as error:
-        print(f"report: {error}", file=sys.stderr)
-        return 2
+        text = make(given.output, **shown)
+    except OptionError as error:
+        return _failed(str(error))
+    except (ValueError, OSError) as error:  # ValueError: a file that pyarrow cannot read
+        return _failed(f"{error}; {given.output} must have the tables of a group_activity job")
+    try:
+        given.file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        return _failed(str(error))
     return 0
+
+
+def _failed(why: str) -> int:
+    print(f"report: {why}", file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

@@ -93,3 +93,15 @@ def test_a_column_that_older_files_do_not_have_is_read(tmp_path: Path) -> None:
         pq.write_table(pa.table(rows), folder / "part.parquet")
     found = {row["batch_id"]: (row["lag"], row["lag_seconds"]) for row in table(str(tmp_path), "lag")}
     assert found == {0: (1, None), 1: (2, 0.5)}
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_tables_that_cannot_be_read_are_an_error_with_what_is_expected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], damaged: bool
+) -> None:
+    if damaged:
+        folder = tmp_path / "lag" / "day=2026-01-01" / "batch_id=1"
+        folder.mkdir(parents=True)
+        (folder / "part-0.parquet").write_text("PAR1")
+    assert main([str(tmp_path), str(tmp_path / "page.svg")]) == 2
+    assert f"{tmp_path} must have the tables of a group_activity job" in capsys.readouterr().err
