@@ -57,7 +57,7 @@ def _replaced(resource: AlterConfigsResource, target: Target, before: Mapping[st
     if empty:
         return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(empty)}")
     configs = {config.name: config.value for config in resource.configs if config.value is not None}
-    return target.check(configs, configs) or configs
+    return target.check(configs, configs, set(target.present()) - configs.keys()) or configs
 
 
 # ---- shared with IncrementalAlterConfigs

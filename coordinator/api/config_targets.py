@@ -2,19 +2,20 @@
 
 A target checks new configs and writes them. The error codes and texts are Kafka's, which differ between the types.
 
-Law
+Laws
+    BC6 min.insync.replicas of all brokers is not removed, and that of one broker not set.
     SC6 Key and trust stores that cannot be used are refused, and change nothing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from typing import Final, Protocol
 
 from rota.coordinator.api.describe_configs import BROKER, CLIENT_METRICS, GROUP, TOPIC, refuse_broker
 from rota.coordinator.api.node import Node
-from rota.coordinator.config.broker import BrokerConfig, definition_of
+from rota.coordinator.config.broker import MIN_ISR, BrokerConfig, definition_of
 from rota.coordinator.config.client_metrics import SUBSCRIPTIONS_MAX, InvalidSubscription, check_client_metrics
 from rota.coordinator.config.definition import ConfigRefused, Definition, Type, unknown_config
 from rota.coordinator.config.dynamic import check_dynamic, check_topics, check_value, usable
@@ -56,14 +57,17 @@ class Target(Protocol):
     def before(self) -> Mapping[str, str]:
         """Return its own configs, as the image has them."""
 
+    def present(self) -> Collection[str]:
+        """Return the names of its own configs, and of those that it always has."""
+
     def refuse_list_operation(self, name: str, operation: int) -> Refusal | None:
         """Return an error unless items may be added to this config and removed from it."""
 
     def in_force(self, name: str, configs: Configs) -> str:
         """Return the value that items are added to or removed from."""
 
-    def check(self, configs: Configs, names: Iterable[str]) -> Refusal | None:
-        """Check the new configs, of which `names` are set by the request."""
+    def check(self, configs: Configs, names: Iterable[str], removed: Container[str]) -> Refusal | None:
+        """Check the new configs, of which `names` are set by the request, and which `removed` of the old ones."""
 
     async def write(self, update: Update) -> Refusal | None:
         """Replace the configs by what `update` returns for those in the store. Raises StoreFailed."""
@@ -107,6 +111,9 @@ class TopicTarget:
     def before(self) -> Mapping[str, str]:
         return self._topic.configs
 
+    def present(self) -> Collection[str]:
+        return self._topic.configs
+
     def refuse_list_operation(self, name: str, operation: int) -> Refusal | None:
         definition = TOPIC_CONFIGS.get(name)
         if definition is None:
@@ -116,7 +123,7 @@ class TopicTarget:
     def in_force(self, name: str, configs: Configs) -> str:
         return usable_topic(configs, self._node.config)[0].text(name)
 
-    def check(self, configs: Configs, names: Iterable[str]) -> Refusal | None:
+    def check(self, configs: Configs, names: Iterable[str], removed: Container[str]) -> Refusal | None:
         try:
             TopicConfig(configs, self._node.config)
         except ConfigRefused as refused:
@@ -137,6 +144,9 @@ class BrokerTarget:
     def before(self) -> Mapping[str, str]:
         return self._node.topics.resource_configs(ConfigKind.BROKERS, self._name)
 
+    def present(self) -> Collection[str]:
+        return {*self.before(), MIN_ISR} if self._name == DEFAULT_NAME else self.before()
+
     def refuse_list_operation(self, name: str, operation: int) -> Refusal | None:
         definition = self._definition(name)
         if isinstance(definition, Refusal) or definition.type is Type.LIST:
@@ -147,7 +157,7 @@ class BrokerTarget:
     def in_force(self, name: str, configs: Configs) -> str:
         return configs.get(name, definition_of(name).default or "")
 
-    def check(self, configs: Configs, names: Iterable[str]) -> Refusal | None:
+    def check(self, configs: Configs, names: Iterable[str], removed: Container[str]) -> Refusal | None:
         names, is_default, config = list(names), self._name == DEFAULT_NAME, self._node.config
         try:
             check_dynamic(names, of_all_brokers=is_default)
@@ -162,6 +172,16 @@ class BrokerTarget:
             _check_tls(changed, config)
         except ConfigRefused as refused:
             return Refusal(ErrorCode.INVALID_REQUEST, str(refused))
+        return self._refuse_min_isr(names, removed)
+
+    def _refuse_min_isr(self, names: Iterable[str], removed: Container[str]) -> Refusal | None:
+        """BC6. A broker's own value, which earlier releases accepted, can be removed."""
+        if self._name == DEFAULT_NAME:
+            why = "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
+            return Refusal(ErrorCode.INVALID_CONFIG, why) if MIN_ISR in removed else None
+        if MIN_ISR in names or (MIN_ISR in removed and MIN_ISR not in self.before()):
+            why = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
+            return Refusal(ErrorCode.INVALID_CONFIG, why)
         return None
 
     async def write(self, update: Update) -> Refusal | None:
@@ -195,6 +215,9 @@ class _ResourceTarget:
     def before(self) -> Mapping[str, str]:
         return self._node.topics.resource_configs(self.kind, self._name)
 
+    def present(self) -> Collection[str]:
+        return self.before()
+
     def refuse_list_operation(self, name: str, operation: int) -> Refusal | None:
         return _not_a_list(name, operation)
 
@@ -210,7 +233,7 @@ class GroupTarget(_ResourceTarget):
 
     kind = ConfigKind.GROUPS
 
-    def check(self, configs: Configs, names: Iterable[str]) -> Refusal | None:
+    def check(self, configs: Configs, names: Iterable[str], removed: Container[str]) -> Refusal | None:
         try:
             check_group(configs, self._node.config)
         except ConfigRefused as refused:
@@ -223,7 +246,7 @@ class ClientMetricsTarget(_ResourceTarget):
 
     kind = ConfigKind.CLIENT_METRICS
 
-    def check(self, configs: Configs, names: Iterable[str]) -> Refusal | None:
+    def check(self, configs: Configs, names: Iterable[str], removed: Container[str]) -> Refusal | None:
         known = self._node.topics.configured(self.kind)
         if self._name not in known and len(known) >= SUBSCRIPTIONS_MAX:
             return Refusal(ErrorCode.POLICY_VIOLATION, f"There are {SUBSCRIPTIONS_MAX} client metrics subscriptions")

@@ -63,8 +63,9 @@ def _altered(resource: AlterConfigsResource, target: Target, before: Mapping[str
         if refusal is not None:
             return refusal
         _perform(target, change, configs)
-    names = [change.name for change in resource.configs if change.config_operation != DELETE]
-    return target.check(configs, names) or configs
+    deleted = {change.name for change in resource.configs if change.config_operation == DELETE}
+    names = [change.name for change in resource.configs if change.name not in deleted]
+    return target.check(configs, names, deleted) or configs
 
 
 def _refuse(target: Target, change: AlterableConfig) -> Refusal | None:

@@ -5,6 +5,8 @@ Laws
     An invalid configuration is refused as a whole. Only `reconfigure` changes a valid one, as a whole again.
     BC1 A property's value is that of this broker's dynamic config, else of the dynamic default of all brokers, else of
         the properties that the broker was started with, else the default (KIP-226).
+    BC6 min.insync.replicas is a config of all brokers, which can be changed and not removed, and never of one broker:
+        the controller decides with it about eligible leader replicas (KIP-966).
 
 The file is longer than 400 lines because it is one list of settings.
 """
@@ -38,6 +40,7 @@ from rota.coordinator.config.listeners import (
 from rota.coordinator.config.security_properties import SECURITY
 
 SECURED = tuple(definition.name for definition in SECURITY)  # what a listener may have of its own
+MIN_ISR = "min.insync.replicas"
 HOUR_MS, MINUTE_MS = 3_600_000, 60_000
 
 
@@ -268,6 +271,13 @@ class BrokerConfig:
             if name in configs:
                 return configs[name]
         return USED[name].default if name in USED else None
+
+    @property
+    def cluster_defaults(self) -> dict[str, str]:
+        """BC6. The configs of all brokers. min.insync.replicas is one even if it was never set: with this broker's
+        value from the start, as Kafka writes it for a cluster that has eligible leader replicas (KIP-966)."""
+        minimum = self.properties.get(MIN_ISR, USED[MIN_ISR].default)
+        return {MIN_ISR: str(minimum), **self.dynamic_defaults}
 
     def with_dynamic(self, defaults: Mapping[str, str], own: Mapping[str, str]) -> BrokerConfig:
         """Return these settings with other dynamic configs. Raises ConfigRefused."""

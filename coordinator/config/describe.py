@@ -76,7 +76,7 @@ def _topic_synonym(config: TopicConfig, name: str) -> Iterator[Synonym]:
 
 def describe_defaults(broker: BrokerConfig) -> list[ConfigEntry]:
     """Return the dynamic configs of all brokers, ordered by name."""
-    return [_default_entry(definition_of(name), value) for name, value in sorted(broker.dynamic_defaults.items())]
+    return [_default_entry(definition_of(name), value) for name, value in sorted(broker.cluster_defaults.items())]
 
 
 def _default_entry(definition: Definition, text: str) -> ConfigEntry:
@@ -152,7 +152,7 @@ def _broker_synonyms(name: str | None, broker: BrokerConfig) -> Iterator[Synonym
 def _all_synonyms(names: Sequence[str], broker: BrokerConfig) -> Iterator[Synonym]:
     sources = (
         (broker.dynamic, Source.DYNAMIC_BROKER),
-        (broker.dynamic_defaults, Source.DYNAMIC_DEFAULT_BROKER),
+        (broker.cluster_defaults, Source.DYNAMIC_DEFAULT_BROKER),
         (_static(broker), Source.STATIC_BROKER),
     )
     for configs, source in sources:

@@ -43,11 +43,10 @@ OWN_WORDS = {
 """Steps with the same error code and other words: Rota names the valid values, or why it refuses."""
 
 DIFFERENT = {
-    "min isr of a broker": "Kafka refuses it with eligible leader replicas (KIP-966); the leader of Rota empties them.",
     "sensitive": "Kafka loads the key store, of which there is none here, with each of its settings.",
     "unknown": "Kafka keeps any name, for plug-ins. Rota has none: it refuses, and names the nearest known name.",
     "listener": "Rota has no settings of a single listener, and says so.",
-    "all defaults": "Those of the steps above.",
+    "all defaults": "Kafka has kept the unknown name of the step before.",
     "unknown operation": "Kafka fails with UNKNOWN_SERVER_ERROR for loggers.",
 }
 

@@ -6,9 +6,14 @@ import pytest
 from tests.unit.coordinator.api.data_world import World, answered
 
 from rota.coordinator.api import config_targets
+from rota.coordinator.api.alter_configs import alter_configs
 from rota.coordinator.api.incremental_alter_configs import APPEND, DELETE, SET, incremental_alter_configs
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.changes import DEFAULT_NAME, ConfigKind
 from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.alter_configs import AlterableConfig as ReplacedConfig
+from rota.protocol.messages.alter_configs import AlterConfigsRequest
+from rota.protocol.messages.alter_configs import AlterConfigsResource as ReplacedResource
 from rota.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -16,6 +21,7 @@ from rota.protocol.messages.incremental_alter_configs import (
 )
 
 BROKER, METRICS, GROUP = 4, 16, 32
+MIN_ISR = "min.insync.replicas"
 Change = tuple[str, int, str | None]
 
 
@@ -34,6 +40,14 @@ def alter(world: World, kind: int, name: str, *changes: Change, validate_only: b
     return result.error_code, result.error_message or ""
 
 
+def replace(world: World, name: str, **configs: str) -> tuple[int, str]:
+    items = tuple(ReplacedConfig(name=key.replace("_", "."), value=value) for key, value in configs.items())
+    resource = ReplacedResource(resource_type=BROKER, resource_name=name, configs=items)
+    request = AlterConfigsRequest(resources=(resource,), validate_only=False)
+    (result,) = answered(world.serve(alter_configs, request, 1)).responses
+    return result.error_code, result.error_message or ""
+
+
 def test_a_broker_property_is_in_force_in_its_logs(world: World) -> None:
     assert alter(world, BROKER, "", ("log.retention.ms", SET, "50"), ("message.max.bytes", SET, "900")) == (0, "")
     assert world.partition().log.config.retention_ms == 50
@@ -42,6 +56,29 @@ def test_a_broker_property_is_in_force_in_its_logs(world: World) -> None:
     assert world.partition().log.config.retention_ms == 60
     assert alter(world, BROKER, "3", ("log.retention.ms", DELETE, None)) == (0, "")
     assert world.partition().log.config.retention_ms == 50
+
+
+def test_min_insync_replicas_of_all_brokers_is_changed_and_not_removed(world: World) -> None:
+    refused = (ErrorCode.INVALID_CONFIG, "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.")
+    assert alter(world, BROKER, "", (MIN_ISR, DELETE, None)) == refused
+    assert replace(world, "") == replace(world, "", log_retention_ms="50") == refused
+    assert alter(world, BROKER, "", ("log.retention.ms", SET, "50")) == (0, "")
+    assert alter(world, BROKER, "", (MIN_ISR, SET, "2")) == (0, "")
+    assert alter(world, BROKER, "", (MIN_ISR, DELETE, None)) == refused
+    assert world.node.config.min_insync_replicas == 2
+    assert replace(world, "", min_insync_replicas="3") == (0, "")
+    assert (world.node.config.min_insync_replicas, world.node.config.log_retention_ms) == (3, None)
+
+
+def test_min_insync_replicas_of_a_broker_is_removed_only_where_an_earlier_release_set_it(world: World) -> None:
+    refused = (ErrorCode.INVALID_CONFIG, "Broker-level min.insync.replicas cannot be altered while ELR is enabled.")
+    for change in ((MIN_ISR, SET, "2"), (MIN_ISR, DELETE, None)):
+        assert alter(world, BROKER, "3", change) == refused
+    assert replace(world, "3", min_insync_replicas="2") == refused
+    eager_tasks.run_eagerly(world.node.topics.configs.update(ConfigKind.BROKERS, "3", lambda _: {MIN_ISR: "2"}))
+    assert alter(world, BROKER, "3", ("log.retention.ms", SET, "60")) == (0, "")
+    assert alter(world, BROKER, "3", (MIN_ISR, DELETE, None)) == (0, "")
+    assert world.node.config.min_insync_replicas == 1
 
 
 @pytest.mark.parametrize(
