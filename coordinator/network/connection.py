@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rota.coordinator.network.unauthenticated import Handshake
     from rota.coordinator.security.sasl.session import SaslSession
 
+FIND_COORDINATOR = 10  # its API key
 WRITE_CHUNK_BYTES = 64 * 1024  # replies go to the socket at least this often
 TURN_REQUESTS_MAX = 256  # requests of one connection before the others are served
 READ_AHEAD_BYTES = 64 * 1024  # read while no request is served, so that the end of the connection is noticed
@@ -403,13 +404,10 @@ class Connection(asyncio.Protocol):
         self._set_reading()
 
     def _expedite(self, frames: list[bytes]) -> None:
-        """F17. Tell the reply that mutes, which is the last one, if a request of another API waits for it.
-
-        Requests of one API, such as Fetches that a client sends ahead, do not keep each other from waiting.
-        """
-        slot = self._slots[-1]
-        if slot.delayed_reply is not None and any(int.from_bytes(frame[:2]) != slot.api >> 16 for frame in frames):
-            slot.delayed_reply.expedite()
+        """F17. Tell the reply that mutes, which is the last one, if a FindCoordinator waits for it."""
+        delayed_reply = self._slots[-1].delayed_reply
+        if delayed_reply is not None and any(int.from_bytes(frame[:2]) == FIND_COORDINATOR for frame in frames):
+            delayed_reply.expedite()
 
     def refuse(self, why: str) -> None:
         """Close a new connection at once; over TLS its peer could keep it open otherwise."""

@@ -7,7 +7,7 @@ Laws
     F6  Once answered or abandoned it has no watch and no timer.
     F7  The response is computed in its own tick, so that appends of one tick share it and no producer waits for it.
     F11 Its records are loaded in a thread, too, if they are not in the page cache.
-    F17 When a request of another API arrives behind it, it is answered at once, with the available records.
+    F17 When a FindCoordinator arrives behind it, it is answered at once, with the available records.
 """
 
 from __future__ import annotations

@@ -81,11 +81,11 @@ class DelayedReply(Generic[T]):
             call()
 
     def on_expedite(self, call: Callable[[], None]) -> None:
-        """Call `call` if a request of another API has to wait for this reply: it may be given before its time."""
+        """Call `call` if a request that is urgent has to wait for this reply: it may be given before its time."""
         self._expedited = call
 
     def expedite(self) -> None:
-        """A request of another API waits for this reply."""
+        """A request that is urgent waits for this reply."""
         if self._expedited is not None:
             call, self._expedited = self._expedited, None
             call()

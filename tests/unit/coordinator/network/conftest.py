@@ -25,10 +25,11 @@ from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.scheduling.timers import Timers
 from rota.protocol.compiler import codec
 from rota.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from rota.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rota.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
-HEARTBEAT, LIST_GROUPS, API_VERSIONS = 12, 16, 18
+FIND_COORDINATOR, HEARTBEAT, LIST_GROUPS, API_VERSIONS = 10, 12, 16, 18
 BIG_BYTES = 1 << 20
 
 
@@ -106,7 +107,17 @@ class World:
     def _routes(self) -> dict[int, Route]:
         listed = Route(LIST_GROUPS, "ListGroups", range(6), 3, ListGroupsRequest, ListGroupsResponse, self._list)
         versions = ApiVersionsRequest.VERSIONS
+        find = Route(
+            FIND_COORDINATOR,
+            "FindCoordinator",
+            range(7),
+            3,
+            FindCoordinatorRequest,
+            FindCoordinatorResponse,
+            self._find,
+        )
         return {
+            FIND_COORDINATOR: find,
             HEARTBEAT: Route(HEARTBEAT, "Heartbeat", range(5), 4, HeartbeatRequest, HeartbeatResponse, self._heartbeat),
             LIST_GROUPS: listed,
             API_VERSIONS: Route(
@@ -152,6 +163,10 @@ class World:
     def _list(self, node: Any, call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
         self.requests.append(-1)
         return ListGroupsResponse(error_code=0, groups=[ListedGroup(group_id="x" * 30_000, protocol_type="")] * 35)
+
+    def _find(self, node: Any, call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+        self.requests.append(-10)
+        return FindCoordinatorResponse(error_code=0)
 
     def answer(self, generation: int) -> None:
         self.delayed_reply.pop(generation).answer(HeartbeatResponse(error_code=0, throttle_time_ms=generation))
