@@ -35,7 +35,7 @@ TESTING_PAGE = ["tests/docs/test_testing_page.py"]  # its Go program compiles Go
 SUITES = {
     "property": ["tests/property", "tests/contract", "tests/unit"],
     "simulation": [path for path in _files("tests/simulation", "test_*.py") if path != MACHINES],
-    "machines": [MACHINES],  # 120,000 seeds
+    "machines": [MACHINES],  # 220,000 seeds
     "chaos": [path for path in _files("tests/chaos", "test_*.py") if path not in CLUSTERS],
     "clusters": CLUSTERS,  # several broker processes
     "interop": ["tests/interop"],

@@ -7,7 +7,7 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Final
 
@@ -92,10 +92,11 @@ class Probes:
         expired = [sequence for sequence, relay in self.relays.items() if relay.deadline_ms <= now_ms]
         return [self.relays.pop(sequence) for sequence in expired]
 
-    def deadlines(self) -> Iterator[int]:
+    def deadlines(self) -> list[int]:
         """When to look again."""
-        yield from (min(probe.deadline_ms, probe.resend_ms) for probe in self.own.values())
-        yield from (relay.deadline_ms for relay in self.relays.values())
+        deadlines = [min(probe.deadline_ms, probe.resend_ms) for probe in self.own.values()]
+        deadlines += [relay.deadline_ms for relay in self.relays.values()]
+        return deadlines
 
     def postpone(self, delay_ms: int) -> None:
         """Move all deadlines."""

@@ -145,10 +145,11 @@ class Swim:
         if not self.is_active:
             return None
         deadlines = [self._next_ping_ms, *self._probes.deadlines()]
-        for member in self._suspects():
-            deadlines.append(self._refutation_ms(member))
-            if member.resend_ms is not None:
-                deadlines.append(member.resend_ms)
+        for member in self.members.values():
+            if member.status is Status.SUSPECT:
+                deadlines.append(self._refutation_ms(member))
+                if member.resend_ms is not None:
+                    deadlines.append(member.resend_ms)
         return min(deadlines)
 
     # ---- the brokers

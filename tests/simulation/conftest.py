@@ -23,12 +23,18 @@ CLUSTER_SEEDS = seeds(gate=0, soak=1_000) or (1, 3, 5, 9, 16, 17)
 STORAGE_SEEDS_FILE = Path(__file__).with_name("storage_seeds.txt")
 STORAGE_SEEDS = seeds(gate=0, soak=600) or (3, 5, 6)  # each of the six scenarios begins once in six seeds
 
-MACHINE_SEEDS_FILE = Path(__file__).with_name("machine_seeds.txt")
 # of worlds of the machines alone, which take the fiftieth part; the mutations need seeds up to 150
 MACHINE_SEEDS = seeds(gate=250, soak=100_000)
+SHORT_SEEDS = seeds(gate=1_750, soak=100_000)  # of short ones, with more faults
 UNCLEAN_SEEDS = seeds(gate=40, soak=10_000)  # of those with unclean elections
 MOVING_SEEDS = seeds(gate=40, soak=10_000)  # of those with reassignments
 MACHINE_SLICE = 50  # that one test plays
+SLICES_OF_MACHINES = {  # seeds, and the file of those that have failed
+    "machine_seeds": (MACHINE_SEEDS, Path(__file__).with_name("machine_seeds.txt")),
+    "short_seeds": (SHORT_SEEDS, Path(__file__).with_name("short_seeds.txt")),
+    "unclean_seeds": (UNCLEAN_SEEDS, Path(__file__).with_name("unclean_seeds.txt")),
+    "moving_seeds": (MOVING_SEEDS, Path(__file__).with_name("moving_seeds.txt")),
+}
 
 TRANSACTION_SEEDS_FILE = Path(__file__).with_name("transaction_seeds.txt")
 TRANSACTION_SEEDS = seeds(gate=2, soak=300)
@@ -72,17 +78,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         given = metafunc.config.getoption("--rota-seed", default=None)
         chosen = [*TRANSACTION_SEEDS, *failed_seeds(TRANSACTION_SEEDS_FILE)] if given is None else [given]
         metafunc.parametrize("transaction_seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")
-    if "machine_seeds" in metafunc.fixturenames:
-        given = metafunc.config.getoption("--rota-seed", default=None)
-        slices = [MACHINE_SEEDS[at : at + MACHINE_SLICE] for at in range(0, len(MACHINE_SEEDS), MACHINE_SLICE)]
-        slices += [range(seed, seed + 1) for seed in failed_seeds(MACHINE_SEEDS_FILE) if seed not in MACHINE_SEEDS]
-        chosen_slices = slices if given is None else [range(given, given + 1)]
-        metafunc.parametrize("machine_seeds", chosen_slices, ids=lambda part: f"seeds={part[0]}-{part[-1]}")
-    for fixture, part_of_machines in (("unclean_seeds", UNCLEAN_SEEDS), ("moving_seeds", MOVING_SEEDS)):
+    for fixture, (of_machines, file) in SLICES_OF_MACHINES.items():
         if fixture in metafunc.fixturenames:
             given = metafunc.config.getoption("--rota-seed", default=None)
-            starts = range(0, len(part_of_machines), MACHINE_SLICE)
-            slices = [part_of_machines[at : at + MACHINE_SLICE] for at in starts]
+            slices = [of_machines[at : at + MACHINE_SLICE] for at in range(0, len(of_machines), MACHINE_SLICE)]
+            slices += [range(seed, seed + 1) for seed in failed_seeds(file) if seed not in of_machines]
             chosen_slices = slices if given is None else [range(given, given + 1)]
             metafunc.parametrize(fixture, chosen_slices, ids=lambda part: f"seeds={part[0]}-{part[-1]}")
     if "storage_seed" in metafunc.fixturenames:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 Reply = Callable[[tuple[ErrorCode, int, int]], None]  # to a producer: base offset, leader epoch
 
 DATA: Final = "t"
-LAG_MS: Final = 1_500  # replica.lag.time.max.ms
 SWIM: Final = SwimSettings(interval_ms=400, ping_timeout_ms=120, suspicion_timeout_ms=300)
 STALL_MS: Final = 400  # how long it may stand still until others may have declared it dead
 ACK_TIMEOUT_MS: Final = 1_000
@@ -127,14 +126,14 @@ class Life:
                 tick()
         self._touched.append(self)
 
-    def serve(self, call: Callable[[], None]) -> None:
+    def serve(self, serve: Callable[[Life, Callable[[Any], None]], None], reply: Callable[[Any], None]) -> None:
         """A request: CM2, it waits while the registration is not confirmed."""
         if self.tasks.has_stood_still and self.frozen_until_ms <= self.heap.now_ms:
             self._notice_standstill()
         if self.is_confirmed:
-            call()
+            serve(self, reply)
         else:
-            self._waiting.append(call)
+            self._waiting.append(partial(serve, self, reply))
 
     def freeze(self, ms: float) -> None:
         """SIGSTOP, for so long."""
@@ -207,7 +206,7 @@ class Life:
             timers=self.tasks,
             flush_worker=self,
             isr_writer=self,
-            lag_ms_max=LAG_MS,
+            lag_ms_max=self.world.LAG_MS,
             placed=self.image.as_it_counts(state),
             now_ms=self.now_ms(),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from tests.simulation.machines_image import NOT_REGISTERED
 
@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from tests.simulation.machines_broker import Life
     from tests.simulation.machines_world import MachinesWorld
 
-OFTEN_MS = (400.0, 1_000.0, 3_000.0)
-
 
 class Faults:
     """`begin` it, then `heal`."""
+
+    FIRST_MS: ClassVar[float] = 700.0  # none before
+    OFTEN_MS: ClassVar[tuple[float, ...]] = (400.0, 1_000.0, 3_000.0)  # one is drawn for each kind
 
     def __init__(self, world: MachinesWorld) -> None:
         self.world, self.random, self.heap = world, world.random, world.heap
@@ -40,7 +41,7 @@ class Faults:
                 life.run(life.store.reconnect)
 
     def _every(self, kinds: list[Callable[[], None]]) -> None:
-        mean_ms = self.random.choice(OFTEN_MS)
+        mean_ms = self.random.choice(self.OFTEN_MS)
 
         def fire() -> None:
             if self.heap.now_ms < self._until_ms:
@@ -48,7 +49,7 @@ class Faults:
                     self.random.choice(kinds)()
                 self.heap.after(self.random.expovariate(1 / mean_ms), fire)
 
-        self.heap.after(700 + self.random.expovariate(1 / mean_ms), fire)
+        self.heap.after(self.FIRST_MS + self.random.expovariate(1 / mean_ms), fire)
 
     def _victim(self) -> Life | None:
         up = self.world.up()

@@ -130,10 +130,9 @@ class Laws:
             if life.tasks.is_stopped:
                 continue
             for partition in life.partitions.values():
-                state = partition.state
-                now = state.high_watermark, state.role, state.leader_epoch
-                if now != (before := seen.get(partition, NOTHING)):
-                    seen[partition] = now
+                state, before = partition.state, seen.get(partition, NOTHING)
+                if state.high_watermark != before[0] or state.role is not before[1] or state.leader_epoch != before[2]:
+                    now = seen[partition] = state.high_watermark, state.role, state.leader_epoch
                     self._changed(life, partition, before, now)
 
     def _changed(

@@ -37,21 +37,22 @@ class Heap:
     def __init__(self, seed: int) -> None:
         self.random, self.now_ms, self.events = Random(seed), 0.0, 0
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
-        self._numbers = count()
+        self._next_number = count().__next__
 
     def after(self, ms: float, call: Callable[[], None]) -> None:
-        heappush(self._heap, (self.now_ms + ms, next(self._numbers), call))
+        heappush(self._heap, (self.now_ms + ms, self._next_number(), call))
 
     def run(self, until_ms: float, touched: list[Any], check: Callable[[], None]) -> None:
         """Let time pass, calling `check` after each event that has put something into `touched`."""
-        heap = self._heap
+        heap, events = self._heap, 0
         while heap and heap[0][0] <= until_ms:
             self.now_ms, _, call = heappop(heap)
-            self.events += 1
+            events += 1
             call()
             if touched:
                 check()
         self.now_ms = until_ms
+        self.events += events
 
 
 @dataclass
@@ -72,12 +73,18 @@ class Network:
     LATE_MS = (20.0, 900.0)
 
     def send(self, source: int, to: int, arrive: Callable[[], None], *, is_datagram: bool = False) -> None:
-        draw = self.heap.random.random
-        is_doubled, is_blocked = is_datagram and draw() < self.doubled, (source, to) in self.blocked
-        for _ in range(1 + is_doubled):
-            if not is_blocked and draw() >= self.lost:
-                first, last = self.LATE_MS if draw() < self.late else self.delays_ms
-                self.heap.after(first + (last - first) * draw(), arrive)
+        is_doubled = is_datagram and self.heap.random.random() < self.doubled
+        if (source, to) not in self.blocked:
+            self._send(arrive)
+            if is_doubled:
+                self._send(arrive)
+
+    def _send(self, arrive: Callable[[], None]) -> None:
+        heap = self.heap
+        draw = heap.random.random
+        if draw() >= self.lost:
+            first, last = self.LATE_MS if draw() < self.late else self.delays_ms
+            heap.after(first + (last - first) * draw(), arrive)
 
     def heal(self) -> None:
         self.blocked.clear()

@@ -18,15 +18,15 @@ from tests.simulation.machines_world import BROKERS, HEALED_MS, LogLine, Machine
 from rota.coordinator.controller import reassignment
 from rota.coordinator.metadata.store import StoreError, StoreFailed
 
-OFTEN_MS = (200.0, 700.0, 1_500.0)
-
 
 class MovingFaults(Faults):
     """As well as all others: the data topic gets other replicas, or a reassignment is cancelled."""
 
+    MOVES_OFTEN_MS: ClassVar[tuple[float, ...]] = (200.0, 700.0, 1_500.0)
+
     def begin(self, for_ms: float) -> None:
         super().begin(for_ms)
-        self._mean_ms = self.random.choice(OFTEN_MS)
+        self._mean_ms = self.random.choice(self.MOVES_OFTEN_MS)
         self._next()
 
     def _next(self) -> None:
@@ -56,10 +56,7 @@ class MovingFaults(Faults):
 
 class MovingWorld(MachinesWorld):
     REASSIGNS: ClassVar[bool] = True
-
-    def __init__(self, seed: int, log_line: LogLine = silent) -> None:
-        super().__init__(seed, log_line)
-        self.faults = MovingFaults(self)
+    FAULTS: ClassVar[type[Faults]] = MovingFaults
 
     def _check_progress(self) -> None:
         super()._check_progress()

@@ -63,13 +63,7 @@ class Replication:
     def _tick(self) -> None:
         for partition in self.life.partitions.values():
             partition.tick(self.life.now_ms())
-        self.life.tasks.after(self._lag_ms / 2, self._tick)
-
-    @property
-    def _lag_ms(self) -> int:
-        from tests.simulation.machines_broker import LAG_MS
-
-        return LAG_MS
+        self.life.tasks.after(self.life.world.LAG_MS / 2, self._tick)
 
     def assign(self, name: str) -> None:
         """RP1. Follow the present leader of that partition, if there is one elsewhere."""

@@ -54,10 +54,7 @@ class UncleanFaults(Faults):
 
 class UncleanWorld(MachinesWorld):
     ALLOW_UNCLEAN: ClassVar[frozenset[str]] = frozenset({DATA})
-
-    def __init__(self, seed: int, log_line: LogLine = silent) -> None:
-        super().__init__(seed, log_line)
-        self.faults = UncleanFaults(self)
+    FAULTS: ClassVar[type[Faults]] = UncleanFaults
 
     def _check_progress(self) -> None:
         super()._check_progress()

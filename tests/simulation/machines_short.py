@@ -1,0 +1,50 @@
+"""Short worlds of the machines, for many seeds: a quarter of the simulated time of `machines_world`, and faults four times as often.
+
+Each fifth seed is one in which replicas are reassigned. All laws hold but G6: the members of the groups stop when
+everything heals, and only replicas and producers go on. The worlds of six seconds check G6.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from tests.simulation.machines_faults import Faults
+from tests.simulation.machines_moves import MovingFaults, MovingWorld
+from tests.simulation.machines_world import LogLine, MachinesWorld, silent
+
+RUN_MS: Final = 1_500
+LAG_MS: Final = 400
+FIRST_MS: Final = 250.0
+OFTEN_MS: Final = (120.0, 300.0, 900.0)
+MOVES: Final = 5  # each fifth seed
+
+
+class ShortFaults(Faults):
+    FIRST_MS: ClassVar[float] = FIRST_MS
+    OFTEN_MS: ClassVar[tuple[float, ...]] = OFTEN_MS
+
+
+class ShortMovingFaults(MovingFaults):
+    FIRST_MS: ClassVar[float] = FIRST_MS
+    OFTEN_MS: ClassVar[tuple[float, ...]] = OFTEN_MS
+    MOVES_OFTEN_MS: ClassVar[tuple[float, ...]] = (150.0, 400.0, 800.0)
+
+
+class ShortWorld(MachinesWorld):
+    RUN_MS: ClassVar[int] = RUN_MS
+    LAG_MS: ClassVar[int] = LAG_MS
+    CHECKS_GROUP: ClassVar[bool] = False
+    FAULTS: ClassVar[type[Faults]] = ShortFaults
+
+
+class ShortMovingWorld(MovingWorld):
+    RUN_MS: ClassVar[int] = RUN_MS
+    LAG_MS: ClassVar[int] = LAG_MS
+    CHECKS_GROUP: ClassVar[bool] = False
+    FAULTS: ClassVar[type[Faults]] = ShortMovingFaults
+
+
+def play_short(seed: int, log_line: LogLine = silent) -> MachinesWorld:
+    """The whole run of a seed, and its laws."""
+    world = (ShortWorld if seed % MOVES else ShortMovingWorld)(seed, log_line)
+    return world.play()
