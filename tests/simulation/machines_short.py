@@ -1,4 +1,4 @@
-"""Short worlds of the machines, for many seeds: a quarter of the simulated time of `machines_world`, and faults four times as often.
+"""Short worlds of the machines, for many seeds: a quarter of the time of `machines_world`, faults four times as often.
 
 Each fifth seed is one in which replicas are reassigned. All laws hold but G6: the members of the groups stop when
 everything heals, and only replicas and producers go on. The worlds of six seconds check G6.
