@@ -99,7 +99,9 @@ def test_a_transaction_is_whole_when_the_brokers_that_it_needs_are_killed(cluste
         broker = victim()
         cluster.kill(broker)
         end(producer.commit_transaction if is_commit else producer.abort_transaction)
-        kept += [number] * RECORDS if is_commit else []
-        assert visible(cluster.bootstrap) == kept, f"after the kill of the {name}"
+        if is_commit:
+            kept.extend([number] * RECORDS)
+        # as in Kafka, a commit is answered before the partitions have its markers: a new leader gets its own later
+        until(lambda: visible(cluster.bootstrap) == kept, f"records missing after the kill of the {name}")
         assert committed(cluster.bootstrap) == kept[-1], f"after the kill of the {name}"
         cluster.start(broker)
