@@ -35,6 +35,7 @@ _BATCH_FOLDER: Final = re.compile(BATCH + r"=(\d+)")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?=:)")
 _LOCAL: Final = re.compile(r":(?://)?(/(?!/).*)")  # after file
 _PATH: Final = re.compile(r"(:(?://[^/]*)?)([^?]*)(.*)")  # after another scheme: the host, the path, the query
+_SECRET: Final = re.compile("//[^/@:]*:[^/@]*@")  # a name and its secret in a URL
 _ARROW_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}  # Hadoop's names of what pyarrow calls s3
 SUPPORTED: Final = "a local path, or a URL of file, s3, s3a, gs, abfs, abfss or hdfs, as in s3a://bucket/folder"
 
@@ -254,7 +255,8 @@ def file_system(location: str) -> tuple[fs.FileSystem, str]:
     try:
         found, path = fs.FileSystem.from_uri(uri)
     except ValueError as error:
-        raise OptionError("location", location, f"{SUPPORTED} ({error})") from None
+        shown, reason = (_SECRET.sub("//...@", text) for text in (location, str(error)))
+        raise OptionError("location", shown, f"{SUPPORTED} ({reason})") from None
     return found, path.rstrip("/")
 
 

@@ -343,6 +343,12 @@ def test_paths_and_urls(tmp_path: Path) -> None:
     assert has_files(tmp_path.as_uri())
 
 
+def test_a_secret_in_a_url_is_not_in_the_error() -> None:
+    with pytest.raises(OptionError, match="wasbs://...@bucket/x") as refused:
+        file_system("wasbs://name:planted@bucket/x")
+    assert "planted" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     "location", ["dbfs:/x", "dbfs:///x", "wasbs://c@account/x", "file://host/x", "file:x", "ftp://host/x"]
 )
