@@ -24,8 +24,8 @@ STORAGE_SEEDS_FILE = Path(__file__).with_name("storage_seeds.txt")
 STORAGE_SEEDS = seeds(gate=0, soak=600) or (3, 5, 6)  # each of the six scenarios begins once in six seeds
 
 # of worlds of the machines alone, which take the fiftieth part; the mutations need seeds up to 150
-MACHINE_SEEDS = seeds(gate=250, soak=100_000)
-SHORT_SEEDS = seeds(gate=1_750, soak=100_000)  # of short ones, with more faults
+MACHINE_SEEDS = seeds(gate=150, soak=100_000)
+SHORT_SEEDS = seeds(gate=1_770, soak=100_000)  # of short ones, with more faults
 UNCLEAN_SEEDS = seeds(gate=40, soak=10_000)  # of those with unclean elections
 MOVING_SEEDS = seeds(gate=40, soak=10_000)  # of those with reassignments
 MACHINE_SLICE = 50  # that one test plays

@@ -1,4 +1,4 @@
-"""Short worlds of the machines, for many seeds: a quarter of the time of `machines_world`, faults four times as often.
+"""Short worlds of the machines, for many seeds: a fifth of the time of `machines_world`, faults four times as often.
 
 Each fifth seed is one in which replicas are reassigned. All laws hold but G6: the members of the groups stop when
 everything heals, and only replicas and producers go on. The worlds of six seconds check G6.
@@ -12,9 +12,9 @@ from tests.simulation.machines_faults import Faults
 from tests.simulation.machines_moves import MovingFaults, MovingWorld
 from tests.simulation.machines_world import LogLine, MachinesWorld, silent
 
-RUN_MS: Final = 1_500
+RUN_MS: Final = 1_200
 LAG_MS: Final = 400
-FIRST_MS: Final = 250.0
+FIRST_MS: Final = 200.0
 OFTEN_MS: Final = (120.0, 300.0, 900.0)
 MOVES: Final = 5  # each fifth seed
 
