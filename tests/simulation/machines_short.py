@@ -12,36 +12,27 @@ from tests.simulation.machines_faults import Faults
 from tests.simulation.machines_moves import MovingFaults, MovingWorld
 from tests.simulation.machines_world import LogLine, MachinesWorld, silent
 
-RUN_MS: Final = 1_200
-LAG_MS: Final = 400
-FIRST_MS: Final = 200.0
-OFTEN_MS: Final = (120.0, 300.0, 900.0)
 MOVES: Final = 5  # each fifth seed
 
 
-class ShortFaults(Faults):
-    FIRST_MS: ClassVar[float] = FIRST_MS
-    OFTEN_MS: ClassVar[tuple[float, ...]] = OFTEN_MS
+class FrequentFaults(Faults):
+    FIRST_MS: ClassVar[float] = 200.0
+    OFTEN_MS: ClassVar[tuple[float, ...]] = (120.0, 300.0, 900.0)
 
 
-class ShortMovingFaults(MovingFaults):
-    FIRST_MS: ClassVar[float] = FIRST_MS
-    OFTEN_MS: ClassVar[tuple[float, ...]] = OFTEN_MS
+class FrequentMovingFaults(FrequentFaults, MovingFaults):
     MOVES_OFTEN_MS: ClassVar[tuple[float, ...]] = (150.0, 400.0, 800.0)
 
 
 class ShortWorld(MachinesWorld):
-    RUN_MS: ClassVar[int] = RUN_MS
-    LAG_MS: ClassVar[int] = LAG_MS
+    RUN_MS: ClassVar[int] = 1_200
+    LAG_MS: ClassVar[int] = 400
     CHECKS_GROUP: ClassVar[bool] = False
-    FAULTS: ClassVar[type[Faults]] = ShortFaults
+    FAULTS: ClassVar[type[Faults]] = FrequentFaults
 
 
-class ShortMovingWorld(MovingWorld):
-    RUN_MS: ClassVar[int] = RUN_MS
-    LAG_MS: ClassVar[int] = LAG_MS
-    CHECKS_GROUP: ClassVar[bool] = False
-    FAULTS: ClassVar[type[Faults]] = ShortMovingFaults
+class ShortMovingWorld(ShortWorld, MovingWorld):
+    FAULTS: ClassVar[type[Faults]] = FrequentMovingFaults
 
 
 def play_short(seed: int, log_line: LogLine = silent) -> MachinesWorld:
