@@ -15,7 +15,9 @@ from rota.coordinator.metadata.changes import TopicDeleted
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, GROUP_TIMELINE
 from rota.coordinator.observe import timeline_topic
 from rota.coordinator.observe.timeline import Timelines
+from rota.coordinator.observe.timeline_log import TimelineLog
 from rota.coordinator.runtime.contract import Note
+from rota.coordinator.runtime.shard import Shard
 from rota.protocol.group_timeline import EventType, GroupEvent
 
 Config = Callable[..., BrokerConfig]
@@ -39,6 +41,13 @@ async def until(condition: Callable[[], object]) -> None:
 
 def add(broker: Broker, group_id: str, time_ms: int) -> None:
     broker.groups.timelines.add(group_id, GroupEvent(time_ms=time_ms, type=EventType.EMPTIED))
+
+
+def is_read(broker: Broker, group_id: str) -> bool:
+    """Whether the partition of the group's timeline is led and read, so that its events go to the log."""
+    timelines = broker.groups.timelines
+    assert isinstance(timelines, TimelineLog)
+    return isinstance(timelines.ready(group_id), Shard)
 
 
 def times(broker: Broker, group_id: str) -> list[int]:
@@ -171,6 +180,7 @@ async def test_tl16_notes_of_this_turn_are_written_before_the_partition_is_given
         await until(lambda: GROUP_TIMELINE in broker.topics)
         topic = broker.topics.get(GROUP_TIMELINE)
         assert topic is not None
+        await until(lambda: is_read(broker, "g"))  # before that events wait in memory (TL2), and a stop loses them
         broker.groups.notes.add("g", Note(notes.NOW_EMPTY, {"group": "g", "generation": 7}))
         if by == "a stop":
             broker._resign()
