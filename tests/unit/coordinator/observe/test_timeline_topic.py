@@ -64,6 +64,7 @@ async def test_the_topic_is_created_with_the_first_event_and_read_back_after_a_r
         assert topic is not None
         assert topic.is_internal
         assert (len(topic.partitions), topic.configs["cleanup.policy"]) == (1, "compact")
+        await until(lambda: is_read(broker, "g"))  # before that events wait in memory (TL2), and a stop loses them
         add(broker, "g", 2)
     async with Broker(config()) as broker:
         await until(lambda: times(broker, "g") == [1, 2])
@@ -180,7 +181,7 @@ async def test_tl16_notes_of_this_turn_are_written_before_the_partition_is_given
         await until(lambda: GROUP_TIMELINE in broker.topics)
         topic = broker.topics.get(GROUP_TIMELINE)
         assert topic is not None
-        await until(lambda: is_read(broker, "g"))  # before that events wait in memory (TL2), and a stop loses them
+        await until(lambda: is_read(broker, "g"))
         broker.groups.notes.add("g", Note(notes.NOW_EMPTY, {"group": "g", "generation": 7}))
         if by == "a stop":
             broker._resign()
