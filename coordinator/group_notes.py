@@ -4,9 +4,10 @@ A step of a group only leaves its notes here. To make events and lines of them t
 for many notes in a row: interpreted code that runs again is still in the processor's caches.
 
 Laws
-    TL1 No failure of a timeline or of the log reaches a group; events that are lost are counted.
-    TL16 The notes of a turn are written at its end, in their order; or before that by `write`, which is called before
-        the partitions of the timelines are given up.
+    TL1 No failure of a timeline or of the log reaches a group or another note; events and lines that are lost are
+        counted.
+    TL16 The notes of a turn are written at its end, in their order; or before that when there are WAITING_MAX of them,
+        and by `write`, which is called before the partitions of the timelines are given up.
     LG5 Lines of a group beyond the limit are left out.
 """
 
@@ -27,6 +28,7 @@ from rota.protocol.group_timeline import EventType, GroupEvent, is_end_of_rebala
 log = structlog.get_logger("rota.coordinator")
 
 OTHER_TRIGGER: Final = "other"
+WAITING_MAX: Final = 1_024  # notes: their texts are those of requests, which are not cut yet
 _REBALANCE_STARTED, _DELETED = EventType.REBALANCE_STARTED, EventType.DELETED  # bound once, for speed
 
 
@@ -44,7 +46,7 @@ class GroupNotes:
     ) -> None:
         """`event_added` is called with each group whose timeline has got an event; `broker` is this one's number."""
         self.rebalances = RebalanceCounters()
-        self.lost_events = 0  # by mistakes of our own
+        self.lost_events = self.lost_lines = 0  # by mistakes of our own, and by a log that raises
         self._timelines, self._event_added, self._broker = timelines, event_added, broker
         self._wall_ms, self._tick_queue = wall_ms, tick_queue
         self._line_limit = LineLimit(now_ms)
@@ -55,6 +57,8 @@ class GroupNotes:
         if not self._waiting:
             self._tick_queue(self.write)
         self._waiting.append((group_id, note))
+        if len(self._waiting) >= WAITING_MAX:
+            self.write()
 
     def write(self) -> None:
         """Write the notes that wait."""
@@ -63,14 +67,19 @@ class GroupNotes:
             return
         wall_ms, write_line, admits = self._wall_ms(), log.info, self._line_limit.admits
         for group_id, note in waiting:
+            lost: Exception | None = None
             try:
                 self._add_event(group_id, note, wall_ms)
-            except Exception as mistake:  # whatever it is: the group goes on without this event
+            except Exception as mistake:  # noqa: BLE001  # whatever it is: the group goes on without this event
                 self.lost_events += 1
-                if self.lost_events == 1:
-                    log.error("Timeline event was lost", group=group_id, exc_info=mistake)
-            if admits(group_id):
-                write_line(note.event, **brief(note).fields)
+                lost = mistake if self.lost_events == 1 else None
+            try:
+                if lost is not None:
+                    log.error("Timeline event was lost", group=group_id, exc_info=lost)
+                if admits(group_id):
+                    write_line(note.event, **brief(note).fields)
+            except Exception:  # noqa: BLE001  # the log of a process that set up structlog itself
+                self.lost_lines += 1
 
     def log_left_out(self) -> None:
         """Log how many lines of each group were left out."""

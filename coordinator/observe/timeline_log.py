@@ -6,7 +6,9 @@ each partition after some turns of the loop, in the leader epoch of that partiti
 Laws
     TL1 No reply waits for the timeline, and no failure of it reaches a group.
     TL10 An event is written a few turns of the loop after its tick, with the events of those turns: while groups
-        rebalance all the time, a write for each event would cost more than the event. A stop writes all events.
+        rebalance all the time, a write for each event would cost more than the event. A stop writes all events. Those
+        that are not written when the leader epoch changes are written in the new epoch if this broker leads again,
+        else dropped and counted: a leader cannot append in an earlier epoch.
     TL2 While the partition is not led here, or is still being read, events wait in memory: PENDING_MAX events and
         PENDING_BYTES_MAX bytes of all groups. Beyond that the oldest of the partition with the most events are dropped
         and counted. They are written, PENDING_SLICE of them in a loop tick, as soon as this broker leads the partition
@@ -22,18 +24,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 from typing import Final
 
 import structlog
 
+from rota.coordinator.log.errors import NotLeader
 from rota.coordinator.observe.timeline import Forget, GroupTimeline, Sizes, hosting
-from rota.coordinator.runtime.contract import Note
+from rota.coordinator.runtime.contract import Encoded, Note
 from rota.coordinator.runtime.coordinator import CoordinatorRuntime, HostPartition, TimerService
 from rota.coordinator.runtime.routing import shard_of
-from rota.coordinator.runtime.shard import Shard, ShardState
+from rota.coordinator.runtime.shard import Shard, ShardState, Units
 from rota.protocol.errors import ErrorCode
-from rota.protocol.group_timeline import GroupEvent, decode_value, encode_value
+from rota.protocol.group_timeline import GroupEvent, decode_key, decode_value, encode_value
 
 log = structlog.get_logger("rota.timeline")
 
@@ -65,7 +68,9 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
         self._pending: dict[int, deque[Pending]] = {}  # by shard; never empty
         self._pending_count = self._pending_bytes = 0
         self._misplaced: dict[int, dict[str, int]] = {}  # by shard: groups, and the shard that has their events
+        self._refused: dict[int, list[Pending]] = {}  # by shard: events whose leader epoch has ended just now
         self.dropped = 0  # events that were never written, since the start
+        self._has_warned = False
         super().__init__(
             hosting(),
             shards=shards,
@@ -147,10 +152,38 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
         else:
             self._tick_queue(partial(self._flush_after, calls - 1))
 
+    def append(
+        self,
+        shard: Shard[GroupTimeline],
+        records: list[Encoded],
+        producer: tuple[int, int] | None = None,
+        units: Units = tuple,
+    ) -> tuple[int, bool]:
+        """Write the records, see the runtime; keep those whose leader epoch is over."""
+        try:
+            return super().append(shard, records, producer, units)
+        except NotLeader:
+            keys = [decode_key(key or b"") for key, _ in records]
+            refused = [(key.group, value) for key, (_, value) in zip(keys, records, strict=True) if key is not None]
+            self._refused[shard.index] = [pending for pending, _ in groupby(refused)]  # a group has many tombstones
+            raise
+
+    def lead(self, index: int, epoch: int) -> None:
+        """Become the leader, see the runtime; events of an earlier epoch that are not written yet wait for this one."""
+        self.flush()
+        super().lead(index, epoch)
+        refused = self._refused.pop(index, None)
+        if refused:
+            self._pending[index] = deque([*refused, *self._pending.get(index, ())])
+            for _, value in refused:
+                self._count_pending(1, value)
+            self._drop_excess()
+
     def resign(self, index: int, epoch: int | None = None) -> None:
         """Stop leading or following, see the runtime; what can still be written is written before."""
         self.flush()
         super().resign(index, epoch)
+        self.dropped += len(self._refused.pop(index, ()))
 
     # ---- events that wait
 
@@ -168,15 +201,19 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
         shard = self._shard(group_id)
         self._pending.setdefault(shard.index, deque()).append((group_id, value))
         self._count_pending(1, value)
+        self._drop_excess()
+        if shard.state is ShardState.DOWN:
+            self._request_topic()
+
+    def _drop_excess(self) -> None:
         while self._pending_count > PENDING_MAX or self._pending_bytes > PENDING_BYTES_MAX:
             self._take_pending(max(self._pending, key=lambda index: len(self._pending[index])))
             self.dropped += 1
-            if self.dropped == 1:
+            if not self._has_warned:
+                self._has_warned = True
                 log.warning(
                     "Timeline events are dropped: this broker does not lead their partitions", waiting=PENDING_MAX
                 )
-        if shard.state is ShardState.DOWN:
-            self._request_topic()
 
     def _take_pending(self, index: int) -> Pending:
         waiting = self._pending[index]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
+from rota.coordinator import group_notes
 from rota.coordinator.group import notes
 from rota.coordinator.group_notes import GroupNotes
 from rota.coordinator.observe.line_limit import LINES_PER_GROUP_MAX, WINDOW_MS
@@ -80,6 +82,19 @@ def test_tl16_write_does_not_wait_for_the_end_of_the_turn_and_nothing_is_written
     assert world.types() == [EventType.EMPTIED, EventType.LOADED]
 
 
+def test_tl16_a_turn_with_many_notes_keeps_a_bounded_number_of_them(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_notes, "WAITING_MAX", 3)
+    for _ in range(4):
+        world.note(notes.NOW_EMPTY)
+    assert world.types() == [EventType.EMPTIED] * 3
+    world.turn()
+    assert world.types() == [EventType.EMPTIED] * 4
+    world.turn()
+    assert (world.types(), world.queue) == ([EventType.EMPTIED] * 4, [])
+
+
 def test_a_note_for_the_log_alone_is_no_event(world: World) -> None:
     with capture_logs() as lines:
         world.note(notes.MEMBER_ID_REQUIRED)
@@ -125,6 +140,27 @@ def test_tl1_a_mistake_loses_one_event_not_its_line_and_not_the_others() -> None
     assert world.notes.lost_events == 2
     assert [line["event"] for line in lines].count(notes.NOW_EMPTY) == 3
     assert [line["event"] for line in lines].count("Timeline event was lost") == 1
+
+
+def raises(logger: object, level: str, event: dict[str, object]) -> str:
+    if event["event"] in (notes.NOW_EMPTY, "Timeline event was lost"):
+        raise RuntimeError("a processor of the application")
+    raise structlog.DropEvent
+
+
+def test_tl1_a_log_that_raises_loses_its_line_and_no_event() -> None:
+    """A broker of the test kit logs by the structlog configuration of its application."""
+    world = World(Failing())
+    structlog.configure(processors=[raises])
+    try:
+        for group_id in ("g", "bad", "other"):
+            world.note(notes.NOW_EMPTY, group_id)
+        world.note(notes.LOADED)
+        world.turn()
+    finally:
+        structlog.reset_defaults()
+    assert (world.types(), world.types("other")) == ([EventType.EMPTIED, EventType.LOADED], [EventType.EMPTIED])
+    assert (world.notes.lost_events, world.notes.lost_lines) == (1, 3)
 
 
 def test_lg5_lines_beyond_the_limit_are_left_out_and_counted(world: World) -> None:

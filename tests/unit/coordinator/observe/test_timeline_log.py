@@ -103,6 +103,49 @@ def test_tl10_events_are_written_before_their_partition_is_given_up() -> None:
     assert World(world.partitions).lead().times("g") == [1]
 
 
+def test_tl10_events_of_a_leader_epoch_that_is_over_are_written_in_the_next_one_of_this_broker() -> None:
+    """Its partitions take no record in the earlier epoch any more."""
+    world = World(count=2).lead()
+    first, second = (next(name for name in map(str, range(99)) if shard_of(name, 2) == index) for index in range(2))
+    world.add(first, 1)
+    world.log.forget(first)
+    world.add(first, 2)
+    world.add(second, 3)
+    for partition in world.partitions:
+        partition.lead(1)  # as a change of the metadata does, before the timelines hear of it
+    for index in range(2):
+        world.log.lead(index, 1)
+    world.add(first, 4)
+    world.tick()
+    assert (world.times(first), world.times(second), world.log.dropped) == ([2, 4], [3], 0)
+    assert World(world.partitions, count=2).lead(1).times(first) == [2, 4]
+
+
+def test_tl10_events_that_cannot_be_written_before_another_broker_leads_are_dropped_and_counted() -> None:
+    world = World().lead()
+    world.add("g", 1)
+    world.add("g", 2)
+    world.partitions[0].lead(1)
+    world.log.resign(0, 1)
+    assert (world.times("g"), world.log.dropped) == ([], 2)
+    world.add("g", 3)
+    world.partitions[0].lead(2)
+    world.log.lead(0, 2)
+    world.tick()
+    assert (world.times("g"), world.log.dropped) == ([3], 2)
+
+
+def test_tl10_the_bounds_hold_for_events_of_an_earlier_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline_log, "PENDING_MAX", 2)
+    world = World().lead()
+    for time_ms in range(4):
+        world.add("g", time_ms)
+    world.partitions[0].lead(1)
+    world.log.lead(0, 1)
+    world.tick()
+    assert (world.times("g"), world.log.dropped) == ([2, 3], 2)
+
+
 def test_tl10_a_failing_log_is_given_up_all_the_same() -> None:
     world = World().lead()
     world.add("g", 1)

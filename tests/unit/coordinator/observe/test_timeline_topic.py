@@ -11,7 +11,7 @@ import pytest
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.group import notes
-from rota.coordinator.metadata.changes import TopicDeleted
+from rota.coordinator.metadata.changes import Change, PartitionsChanged, TopicDeleted
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, GROUP_TIMELINE
 from rota.coordinator.observe import timeline_topic
 from rota.coordinator.observe.timeline import Timelines
@@ -187,5 +187,25 @@ async def test_tl16_notes_of_this_turn_are_written_before_the_partition_is_given
             broker._resign()
         else:
             broker._changed(TopicDeleted(topic))
+    async with Broker(config()) as broker:
+        await until(lambda: [event.generation for event in broker.groups.timelines.of("g")] == [-1, 7])
+
+
+async def test_tl16_notes_of_the_turn_in_which_the_leader_epoch_changes_are_written_in_the_new_one(
+    config: Config,
+) -> None:
+    def note(change: Change) -> None:
+        if isinstance(change, PartitionsChanged):
+            broker.groups.notes.add("g", Note(notes.NOW_EMPTY, {"group": "g", "generation": 7}))
+
+    async with Broker(config()) as broker:
+        await broker.groups.ensure_topic()
+        add(broker, "g", 1)
+        await until(lambda: GROUP_TIMELINE in broker.topics)
+        await until(lambda: is_read(broker, "g"))
+        broker.topics._listeners.insert(0, note)  # before the partitions hear of it
+        await broker.topics.bump_leader_epoch(GROUP_TIMELINE, 0)
+        await until(lambda: is_read(broker, "g"))
+        await until(lambda: [event.generation for event in broker.groups.timelines.of("g")] == [-1, 7])
     async with Broker(config()) as broker:
         await until(lambda: [event.generation for event in broker.groups.timelines.of("g")] == [-1, 7])
