@@ -15,8 +15,9 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from rota.coordinator.network.call import Call, ClientSoftware, CloseConnection
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 FIND_COORDINATOR = 10  # its API key
 WRITE_CHUNK_BYTES = 64 * 1024  # replies go to the socket at least this often
 TURN_REQUESTS_MAX = 256  # requests of one connection before the others are served
+SEARCHED_REQUESTS_MAX = 1_024  # for a FindCoordinator among those that wait
 READ_AHEAD_BYTES = 64 * 1024  # read while no request is served, so that the end of the connection is noticed
 
 # Mute reasons: while a connection has one it serves no request.
@@ -403,10 +405,10 @@ class Connection(asyncio.Protocol):
         self._owner.request_memory.hold(size)
         self._set_reading()
 
-    def _expedite(self, frames: list[bytes]) -> None:
+    def _expedite(self, frames: Iterable[bytes]) -> None:
         """F17. Tell the reply that mutes, which is the last one, if a FindCoordinator waits for it."""
-        delayed_reply = self._slots[-1].delayed_reply
-        if delayed_reply is not None and any(int.from_bytes(frame[:2]) == FIND_COORDINATOR for frame in frames):
+        delayed_reply, searched = self._slots[-1].delayed_reply, islice(frames, SEARCHED_REQUESTS_MAX)
+        if delayed_reply is not None and any(int.from_bytes(frame[:2]) == FIND_COORDINATOR for frame in searched):
             delayed_reply.expedite()
 
     def refuse(self, why: str) -> None:
@@ -466,6 +468,8 @@ class Connection(asyncio.Protocol):
         size = sum(map(len, frames))
         self._backlog_bytes -= size
         self._serve_frames(frames)
+        if self._mute_reasons & AWAITS_REPLY and self._backlog:
+            self._expedite(self._backlog)
         self._owner.request_memory.release(size)
         self._owner.request_memory.admit_reply()  # admit the next waiting connection
         self._resume_soon()

@@ -3,6 +3,8 @@
 Laws
     No connection is accepted before every address is bound, and none after `stop` is called.
     SC4 The code of TLS and SASL is imported with the first listener that needs it.
+    N11 Accepted connections have TCP_NODELAY, whichever event loop runs: a small reply does not wait for the
+        acknowledgement of the one before.
     `stop` waits up to `drain_ms` for requests in flight; then it closes the remaining connections.
 """
 
@@ -237,7 +239,8 @@ def _resolve(endpoint: Endpoint) -> list[tuple[int, tuple[Any, ...]]]:
 
 
 def _bound(family: int, where: tuple[Any, ...]) -> socket.socket:
-    bound_socket = socket.socket(family, socket.SOCK_STREAM)
+    # accepted sockets inherit the protocol, and asyncio sets TCP_NODELAY on no others (N11)
+    bound_socket = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:

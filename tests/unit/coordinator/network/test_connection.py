@@ -93,6 +93,27 @@ async def test_f17_a_find_coordinator_expedites_the_reply_that_it_waits_for(serv
     await world.until(lambda: world.requests == [1, -10])
 
 
+@pytest.mark.parametrize("before", [0, TURN_REQUESTS_MAX - 1])
+async def test_f17_a_find_coordinator_expedites_a_reply_also_when_a_turn_does_not_reach_it(
+    serve: Serve, before: int
+) -> None:
+    """The second reply is waited for when the FindCoordinator is queued already, beyond the requests of that turn."""
+    world = await serve()
+    peer = await world.peer()
+    peer.send_request(1, "mute")
+    await world.until(lambda: 1 in world.delayed_reply)
+    for _ in range(before):
+        peer.send_request(0)
+    peer.send_request(2, "mute")
+    for _ in range(TURN_REQUESTS_MAX - before):
+        peer.send_request(0)
+    peer.send(request(FIND_COORDINATOR, 0, 3, b"\0\1g"))
+    await world.until(lambda: world.expedited == [1])
+    world.answer(1)
+    await world.until(lambda: 2 in world.delayed_reply)
+    await world.until(lambda: world.expedited == [1, 2])
+
+
 async def test_f17_other_requests_wait_for_the_reply_as_on_kafka(serve: Serve) -> None:
     """aiokafka's tests send a Metadata behind a Fetch and measure that it waits."""
     world = await serve()

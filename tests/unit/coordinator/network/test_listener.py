@@ -153,3 +153,15 @@ asyncio.run(main())
 def test_a_broker_without_tls_sasl_and_acls_imports_nothing_of_them() -> None:
     done = subprocess.run([sys.executable, "-c", PLAIN_BROKER], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["rota.coordinator.security.principal"]
+
+
+async def test_n11_a_small_reply_does_not_wait_for_the_acknowledgement_of_the_one_before(serve: Serve) -> None:
+    """asyncio sets TCP_NODELAY only on sockets that are made for TCP by name; uvloop does on all."""
+    world = await serve(listeners="PLAINTEXT://127.0.0.1:0")
+    peer = await world.peer()
+    peer.send_request(1)
+    assert await peer.answers() == 1
+    (connection,) = world.connections
+    assert connection._transport is not None
+    accepted = connection._transport.get_extra_info("socket")
+    assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
