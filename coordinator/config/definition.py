@@ -2,7 +2,9 @@
 
 Laws
     The error for an unknown name contains the nearest known name; that for an invalid value contains the valid ones.
-    An accepted value is stored and shown as its text; parsing that text again gives the same value.
+    An accepted value is stored as its text; parsing that text again gives the same value.
+    BC7 What is in force is the parsed value, whatever spaces, letter case or zeros its text has. It is shown as the
+        value, as in Kafka.
 """
 
 from __future__ import annotations
@@ -103,6 +105,15 @@ class Definition:
         value = self._typed(text.strip())
         self._check(value, text)
         return value
+
+    def shown(self, text: str | None) -> str | None:
+        """BC7. Return the parsed value as text. Raises ConfigRefused."""
+        value = self.parse(text)
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, tuple):
+            return ",".join(dict.fromkeys(value))
+        return None if value is None else str(value)
 
     def _typed(self, text: str) -> Value:
         try:

@@ -60,18 +60,19 @@ def describe_topic(stored: Mapping[str, str], broker: BrokerConfig) -> list[Conf
 
 
 def _topic_entry(config: TopicConfig, definition: Definition) -> ConfigEntry:
-    name, value = definition.name, config.text(definition.name)
+    name, value = definition.name, definition.shown(config.text(definition.name))
     synonyms = (
-        *_topic_synonym(config, name),
+        *_topic_synonym(config, definition),
         *_broker_synonyms(SYNONYMS[name][0][0] if name in SYNONYMS else None, config.broker),
     )
     source = synonyms[0].source if synonyms else Source.DEFAULT
     return ConfigEntry(name, value, source, False, definition.sensitive, synonyms, definition.type, definition.doc)
 
 
-def _topic_synonym(config: TopicConfig, name: str) -> Iterator[Synonym]:
+def _topic_synonym(config: TopicConfig, definition: Definition) -> Iterator[Synonym]:
+    name = definition.name
     if name in config.overrides:
-        yield Synonym(name, config.overrides[name], Source.TOPIC)
+        yield Synonym(name, definition.shown(config.overrides[name]), Source.TOPIC)
 
 
 def describe_defaults(broker: BrokerConfig) -> list[ConfigEntry]:
@@ -94,7 +95,7 @@ def describe_group(configs: Mapping[str, str], broker: BrokerConfig) -> list[Con
 
 def _group_entry(configs: Mapping[str, str], broker: BrokerConfig, definition: Definition) -> ConfigEntry:
     name = definition.name
-    own = (Synonym(name, configs[name], Source.GROUP),) if name in configs else ()
+    own = (Synonym(name, definition.shown(configs[name]), Source.GROUP),) if name in configs else ()
     broker_name = broker_name_of(name)
     defaults = (
         tuple(_broker_synonyms(broker_name, broker))
@@ -102,7 +103,8 @@ def _group_entry(configs: Mapping[str, str], broker: BrokerConfig, definition: D
         else (Synonym(name, definition.default, Source.DEFAULT),)
     )
     strongest, *_ = synonyms = (*own, *defaults)
-    return ConfigEntry(name, strongest.value, strongest.source, False, False, synonyms, definition.type, definition.doc)
+    value, source = definition.shown(strongest.value), strongest.source
+    return ConfigEntry(name, value, source, False, False, synonyms, definition.type, definition.doc)
 
 
 def describe_client_metrics(configs: Mapping[str, str]) -> list[ConfigEntry]:
@@ -134,7 +136,7 @@ def _broker_entry(broker: BrokerConfig, definition: Definition) -> ConfigEntry:
     synonyms = tuple(_broker_synonyms(name, broker))
     source = synonyms[0].source if synonyms else Source.DEFAULT
     given = broker.text(name)
-    value = None if definition.sensitive else given if given is not None else definition.default
+    value = None if definition.sensitive else definition.shown(given if given is not None else definition.default)
     if name in _IDS:
         value = str(broker.node_id)
     read_only = definition.update is Update.READ_ONLY

@@ -115,7 +115,7 @@ class TopicConfig:
     @cached_property
     def compression_type(self) -> str:
         """`producer` to keep the producer's codec, else the codec that batches are stored in."""
-        return self.text("compression.type")
+        return str(self.value("compression.type"))
 
     @cached_property
     def timestamp_before_max_ms(self) -> int:
@@ -155,7 +155,7 @@ class TopicConfig:
             flush_ms=None if self._long("flush.ms") == LONG_MAX else self._long("flush.ms"),
             min_insync_replicas=self.min_insync_replicas,
             message_bytes_max=self._long("max.message.bytes"),
-            log_append_time=self.text("message.timestamp.type").strip() == "LogAppendTime",
+            log_append_time=self.value("message.timestamp.type") == "LogAppendTime",
             producer_id_expiration_ms=self.broker.producer_id_expiration_ms,
             timestamp_before_max_ms=None if self.timestamp_before_max_ms == LONG_MAX else self.timestamp_before_max_ms,
             timestamp_after_max_ms=self.timestamp_after_max_ms,

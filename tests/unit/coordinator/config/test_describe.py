@@ -7,7 +7,7 @@ from pathlib import Path
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.broker_properties import USED
 from rota.coordinator.config.definition import Source
-from rota.coordinator.config.describe import ConfigEntry, Synonym, describe_broker, describe_topic
+from rota.coordinator.config.describe import ConfigEntry, Synonym, describe_broker, describe_group, describe_topic
 
 RECORDED = [
     line.split("\t")
@@ -114,3 +114,40 @@ def test_given_values_are_static_with_the_default_as_a_synonym() -> None:
 def test_the_order_is_that_of_the_names() -> None:
     names = [entry.name for entry in describe_broker(BrokerConfig())]
     assert names == sorted(names)
+
+
+TYPED = {  # what a client sets, and what Apache Kafka 4.3.1 shows
+    "retention.ms": (" 500000 ", "500000"),
+    "unclean.leader.election.enable": ("TRUE", "true"),
+    "cleanup.policy": (" compact , delete ", "compact,delete"),
+    "min.cleanable.dirty.ratio": (" 0.50", "0.5"),
+    "compression.type": (" gzip ", "gzip"),
+    "segment.bytes": ("+2000000", "2000000"),
+    "flush.ms": ("007", "7"),
+    "message.timestamp.type": (" CreateTime", "CreateTime"),
+    "leader.replication.throttled.replicas": ("0:1, 0:2", "0:1,0:2"),
+}
+
+
+def test_bc7_the_value_of_a_topic_is_shown_as_it_was_understood() -> None:
+    described = describe_topic({name: text for name, (text, _) in TYPED.items()}, BrokerConfig())
+    own = {entry.name: (entry.value, entry.synonyms[0].value) for entry in described if entry.name in TYPED}
+    assert own == {name: (shown, shown) for name, (_, shown) in TYPED.items()}
+    described = describe_topic({"cleanup.policy": "delete,delete"}, BrokerConfig())
+    assert [entry.value for entry in described if entry.name == "cleanup.policy"] == ["delete"]
+
+
+def test_bc7_the_value_of_a_broker_is_shown_as_it_was_understood_and_its_synonym_as_it_was_set() -> None:
+    broker = BrokerConfig({"num.io.threads": "009"}).with_dynamic({}, {"log.retention.ms": " 500000 "})
+    described = {entry.name: entry for entry in describe_broker(broker)}
+    entry = described["log.retention.ms"]
+    assert (entry.value, entry.synonyms[0].value) == ("500000", " 500000 ")
+    assert described["num.io.threads"].value == "9"
+    (topic,) = (entry for entry in describe_topic({}, broker) if entry.name == "retention.ms")
+    assert (topic.value, topic.synonyms[0].value) == ("500000", " 500000 ")
+
+
+def test_bc7_the_value_of_a_group_is_shown_as_it_was_understood() -> None:
+    described = describe_group({"consumer.heartbeat.interval.ms": "05000"}, BrokerConfig())
+    (entry,) = (entry for entry in described if entry.name == "consumer.heartbeat.interval.ms")
+    assert (entry.value, entry.synonyms[0].value) == ("5000", "5000")

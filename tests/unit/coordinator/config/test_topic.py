@@ -54,6 +54,18 @@ def test_configs_that_a_topic_does_not_set_come_from_the_broker() -> None:
     assert (config.segment_ms, config.retention_ms, config.message_bytes_max) == (7, 120_000, 99)
 
 
+@pytest.mark.parametrize("name", TOPIC)
+def test_bc7_spaces_around_a_value_do_not_change_what_is_in_force(name: str) -> None:
+    """They are accepted, as in Kafka: a value that log_config() refuses would keep a broker from starting again."""
+    default = TOPIC[name].default
+    assert log_config({name: f" {default} "}) == log_config({name: default})
+
+
+def test_bc7_spaces_around_a_value_of_the_broker_do_not_change_what_is_in_force() -> None:
+    given = {"compression_type": "gzip", "log_message_timestamp_type": "LogAppendTime", "log_roll_hours": "2"}
+    assert log_config({}, **{name: f" {text} " for name, text in given.items()}) == log_config({}, **given)
+
+
 def test_the_rest_is_at_hand_too() -> None:
     topic = TopicConfig({"min.insync.replicas": "2", "compression.type": "lz4"}, BrokerConfig())
     assert (topic.min_insync_replicas, topic.compression_type) == (2, "lz4")
