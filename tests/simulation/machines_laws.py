@@ -7,7 +7,8 @@ Laws
          elected in that epoch (R3). The ISR is never empty (R2).
     RA1  A reassignment is complete when each added replica is in the ISR and the ISR has min.insync.replicas: the
          replicas are its target, in that order. Nobody else changes them. The ISR consists of replicas.
-    RA2  A cancelled reassignment leaves the replicas of before (`reassignment_requested`).
+    RA2  A cancelled reassignment leaves the replicas of before, and one that replaces another begins with them
+         (`reassignment_requested`). Which these are is remembered here, whatever the state says.
     RA3  The leader epoch grows when a replica is removed.
     ELR1 Whoever is in the ELR is not in the ISR, and the ISR is smaller than min.insync.replicas.
     L1   Below any high watermark one offset has one record, for ever; an acknowledged record is at its offset below it.
@@ -54,6 +55,7 @@ class Laws:
         self._eligible: dict[str, set[int]] = {}  # by topic: the ISR and the ELR
         self._placed: dict[str, PartitionState] = {}
         self._requested = defaultdict[int, list[Placement]](list)  # by administrators; by the version of the state
+        self._originals = dict[int, frozenset[int]]()  # by version: the replicas from before a reassignment, of DATA
         self.moves = 0  # reassignments that were completed, and added replicas
         self.elections = self.acknowledged = 0
         self.acks: list[tuple[int, int, list[bytes]]] = []  # leader epoch, base offset and values, for the end
@@ -91,6 +93,10 @@ class Laws:
     def _moved(self, name: str, state: PartitionState) -> None:
         """RA1, RA3 of a state that was written."""
         before, self._placed[name] = self._placed.get(name, state), state
+        if name == DATA:
+            is_moving = state.adding or state.removing
+            original = self._originals[before.version] if is_moving else frozenset(state.replicas)
+            self._originals[state.version] = original
         assert set(state.isr) <= set(state.replicas), f"RA1: {name} has an ISR elsewhere: {state}"
         if placement(state) not in (placement(before), *self._requested[state.version]):
             self._completed(name, before, state)
@@ -106,10 +112,13 @@ class Laws:
         assert is_large_enough, f"RA1: {name} was moved to too few replicas with all records: {state}"
         self.moves += bool(before.adding)
 
-    def reassignment_requested(self, after: PartitionState, replicas: Sequence[int]) -> None:
-        """RA1, RA2. An administrator is about to write this state; it wants these replicas."""
-        target = [broker for broker in after.replicas if broker not in after.removing]
-        assert sorted(target) == sorted(replicas), f"RA1, RA2: a reassignment to {replicas} begins as {after}"
+    def reassignment_requested(self, after: PartitionState, replicas: Sequence[int] | None) -> None:
+        """RA1, RA2. An administrator is about to write this state; it wants these replicas, None: those of before."""
+        original = self._originals[after.version]
+        target = original if replicas is None else frozenset(replicas)
+        wanted = target | original, target - original, original - target
+        begun = frozenset(after.replicas), frozenset(after.adding), frozenset(after.removing)
+        assert begun == wanted, f"RA1, RA2: a reassignment from {set(original)} to {set(target)} begins as {after}"
         self._requested[after.version + 1].append(placement(after))
 
     def _elected(self, name: str, state: PartitionState) -> None:

@@ -40,11 +40,11 @@ class MovingFaults(Faults):
 
     async def _reassign(self, life: Life) -> None:
         state, live, minimum = life.image.states[DATA], life.image.live(), self.world.min_isr
-        target = self.random.sample(BROKERS, self.random.choice((2, 2, 3)))
+        target: list[int] | None = self.random.sample(BROKERS, self.random.choice((2, 2, 3)))
         if reassignment.is_under_way(state) and self.random.random() < 0.2:
-            after = reassignment.cancel(state, live, minimum)
-            target = [broker for broker in state.replicas if broker not in state.adding]
+            after, target = reassignment.cancel(state, live, minimum), None
         else:
+            assert target is not None
             after = reassignment.begin(state, target, live, minimum)
         if after is None or after == state:
             return

@@ -51,6 +51,13 @@ def test_its_target_is_its_end() -> None:
 
 def test_a_cancelled_reassignment_with_other_replicas_than_before_is_seen() -> None:
     laws = laws_of_a_move()
-    laws.reassignment_requested(replace(MOVED, replicas=(2, 1)), (2, 1))
+    laws.reassignment_requested(replace(MOVED, replicas=(2, 1), version=1), None)
     with pytest.raises(AssertionError, match="RA2"):
-        laws.reassignment_requested(MOVED, (2, 1))
+        laws.reassignment_requested(replace(MOVED, version=1), None)
+
+
+def test_a_reassignment_that_replaces_another_one_begins_with_the_replicas_of_before() -> None:
+    laws = laws_of_a_move()
+    laws.reassignment_requested(replace(MOVING, replicas=(3, 2, 1), adding=(3,), removing=(2, 1)), (3,))
+    with pytest.raises(AssertionError, match="RA2"):  # broker 3 counts as one that has all records
+        laws.reassignment_requested(replace(MOVING, replicas=(3, 2, 1), adding=(), removing=(2, 1)), (3,))

@@ -38,6 +38,13 @@ def test_where_an_epoch_ended(partition: Partition, epoch: int, end: tuple[int, 
     assert epoch_end(partition, epoch) == end
 
 
+def test_re6_an_epoch_without_records_ends_where_the_one_before_it_does(partition: Partition) -> None:
+    """A follower that is told of a later epoch than it has would take the end of the log for its own."""
+    partition.lead(9)
+    assert epoch_end(partition, 7) == (5, 5)
+    assert epoch_end(partition, 9) == (9, 5)
+
+
 def test_the_epoch_of_an_empty_log_ends_at_its_start() -> None:
     assert epoch_end(Partition("t", bytes(16), 0, 0, MemoryLog(LogConfig())), 0) == (0, 0)
 

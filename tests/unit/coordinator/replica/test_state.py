@@ -148,11 +148,19 @@ def test_a_lagging_follower_leaves_the_isr_and_returns() -> None:
     assert fetch(state, 6, 3, now_ms=late_ms) == [MOVED]
 
 
-def test_a_follower_behind_the_leader_epoch_does_not_join_the_isr() -> None:
+def test_a_follower_behind_the_high_watermark_does_not_join_the_isr() -> None:
     state = leader(isr=(1,), end=7)
     assert state.high_watermark == 7
     assert fetch(state, 6, 2) == []
     assert fetch(state, 7, 2) == [ExpandIsr(frozenset({1, 2}))]
+
+
+def test_r1_a_follower_behind_the_leader_epoch_does_not_join_the_isr() -> None:
+    """What lies before the epoch may be committed, although the high watermark of the new leader is behind."""
+    state = leader(isr=(1, 2), end=7)
+    assert state.high_watermark == 0
+    assert fetch(state, 6, 3) == []
+    assert fetch(state, 7, 3) == [ExpandIsr(frozenset(ALL))]
 
 
 def test_a_follower_one_fetch_behind_the_log_end_is_caught_up() -> None:
