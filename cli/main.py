@@ -3,6 +3,7 @@
 Laws
     `rota --help` imports neither the client nor the broker nor argparse.
     A command imports its own module and no other command's.
+    A reader of the output that goes, as in `rota --help | head -1`, ends any command quietly.
 """
 
 from __future__ import annotations
@@ -23,6 +24,20 @@ _NAME_WIDTH: Final = 12
 
 def run(arguments: list[str]) -> int:
     """Run one command; returns its exit code. Raises SystemExit where argparse does: for help and for an error."""
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except BrokenPipeError:
+        from rota.cli.output import EXIT_BROKEN_PIPE, discard_output
+
+        discard_output()
+        return EXIT_BROKEN_PIPE
+
+
+def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0] in _HELP:
         print(help_text())
         return 0

@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 from rota.cli.text import Table, aligned, escaped, escaped_fields
+
+EXIT_BROKEN_PIPE: Final = 141  # as a shell shows a program that SIGPIPE has ended
 
 
 class Output:

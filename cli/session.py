@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from rota.cli.output import Output, discard_output, print_error
+from rota.cli.output import EXIT_BROKEN_PIPE, Output, discard_output, print_error
 from rota.cli.secret_names import is_secret
 from rota.cli.settings import UsageError, config_of, read_settings
 from rota.client.errors import AdminFailed, BrokerError, ConfigError, IllegalUse, KafkaError, TimedOut, Unreachable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rota.client.network.cluster import Cluster
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_UNREACHABLE, EXIT_TIMED_OUT = 0, 1, 2, 3, 4
-EXIT_INTERRUPTED, EXIT_BROKEN_PIPE, EXIT_TERMINATED = 130, 141, 143
+EXIT_INTERRUPTED, EXIT_TERMINATED = 130, 143
 EXIT_CODES: Final = {
     EXIT_OK: "done",
     EXIT_FAILED: "the cluster refused it, or a part of it failed; what was done is printed",

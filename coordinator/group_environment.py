@@ -17,7 +17,7 @@ from typing import Final
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.group import limits_of, number_of
-from rota.coordinator.consumer_group.assignors import ASSIGNORS
+from rota.coordinator.config.group_bounds import assignor_of
 from rota.coordinator.consumer_group.settings import ConsumerGroupSettings, Environment, MigrationPolicy
 from rota.coordinator.consumer_group.topics import TopicMetadata
 from rota.coordinator.metadata.changes import (
@@ -151,16 +151,10 @@ def _settings(
         heartbeat_interval_ms=heartbeat_interval_ms,
         assignment_interval_ms=assignment_interval_ms,
         size_max=size_max,
-        assignors=tuple(name for name in map(_assignor, assignors) if name in ASSIGNORS) or tuple(ASSIGNORS),
+        assignors=tuple(map(assignor_of, assignors)),
         record_bytes_max=record_bytes_max,
         migration=MigrationPolicy(migration),
     )
-
-
-def _assignor(name: str) -> str:
-    """Kafka takes the names of its own classes, too."""
-    simple = name.rpartition(".")[2]
-    return simple.removesuffix("Assignor").lower() if simple != name else name
 
 
 def _with_own(settings: ConsumerGroupSettings, own: Mapping[str, str], config: BrokerConfig) -> ConsumerGroupSettings:

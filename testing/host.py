@@ -27,6 +27,8 @@ PROPERTIES: Final = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "log.retention.ms": "-1",  # the clock may be days ahead of the clients that stamp records
     # a member of the consumer protocol learns of a rebalance with its next heartbeat, and has its interval from here
+    "group.consumer.min.heartbeat.interval.ms": "1",
+    "group.consumer.min.session.timeout.ms": "1",
     "group.consumer.heartbeat.interval.ms": "100",
     "group.consumer.assignment.interval.ms": "0",
 }

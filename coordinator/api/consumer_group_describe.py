@@ -9,7 +9,7 @@ from typing import Final
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.consumer_group.description import ConsumerDescription, DescribedConsumer, Named
-from rota.coordinator.consumer_group.machine import HostedGroup
+from rota.coordinator.consumer_group.machine import CONSUMER, HostedGroup
 from rota.coordinator.scheduling.delayed_reply import DelayedReply, gather
 from rota.coordinator.security.operations import ALL_OPERATIONS, NOT_REQUESTED, ResourceType
 from rota.protocol.errors import ErrorCode, message
@@ -34,6 +34,9 @@ def consumer_group_describe(
 
     Delayed while a group's records are being written.
     """
+    if CONSUMER not in node.config.group_coordinator_rebalance_protocols:
+        refused = (_refused(group_id, ErrorCode.UNSUPPORTED_VERSION, None) for group_id in request.group_ids)
+        return ConsumerGroupDescribeResponse(groups=tuple(refused))
     is_requested = request.include_authorized_operations
     operations = ALL_OPERATIONS[ResourceType.GROUP] if is_requested else NOT_REQUESTED
     described = [_describe(node, call, group_id, operations) for group_id in request.group_ids]

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, describes_all, refusal
+from rota.coordinator.consumer_group.machine import CONSUMER
 from rota.coordinator.consumer_group.member import LEFT_EPOCH, STATIC_LEFT_EPOCH
 from rota.coordinator.group_coordinator import GroupShard
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -30,6 +31,8 @@ def consumer_group_heartbeat(
     node: Node, call: Call, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse | DelayedReply[ConsumerGroupHeartbeatResponse]:
     """Let a member join, stay or leave; delayed until what the answer says is durable."""
+    if CONSUMER not in node.config.group_coordinator_rebalance_protocols:
+        return _refusal(ErrorCode.UNSUPPORTED_VERSION, None)
     error = _invalid(call, request)
     if error is not None:
         return _refusal(ErrorCode.INVALID_REQUEST, error)

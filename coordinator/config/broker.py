@@ -19,6 +19,7 @@ from dataclasses import replace
 
 from rota.coordinator.config.broker_properties import USED
 from rota.coordinator.config.definition import ConfigRefused, Definition, Support, Update, unknown_config
+from rota.coordinator.config.group_bounds import check_groups
 from rota.coordinator.config.listener_security import (
     JAAS,
     PREFIX,
@@ -67,6 +68,13 @@ class BrokerConfig:
     group_consumer_session_timeout_ms: int
     group_consumer_heartbeat_interval_ms: int
     group_consumer_assignment_interval_ms: int
+    group_consumer_min_session_timeout_ms: int
+    group_consumer_max_session_timeout_ms: int
+    group_consumer_min_heartbeat_interval_ms: int
+    group_consumer_max_heartbeat_interval_ms: int
+    group_consumer_min_assignment_interval_ms: int
+    group_consumer_max_assignment_interval_ms: int
+    group_coordinator_rebalance_protocols: tuple[str, ...]
     group_consumer_assignors: tuple[str, ...]
     group_consumer_max_size: int
     group_consumer_migration_policy: str
@@ -260,6 +268,7 @@ class BrokerConfig:
         mapped = [each.partition(":")[0].strip() for each in self.listener_security_protocol_map.split(",")]
         check_listeners_exist(self.properties, dict.fromkeys([*self.security, self.http_security.listener, *mapped]))
         self._check()
+        check_groups(self)
 
     def _parse(self, definitions: Iterable[Definition]) -> None:
         for definition in definitions:

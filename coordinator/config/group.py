@@ -1,7 +1,7 @@
 """The configs of a group (KIP-848, KIP-932, KIP-1071): kept and shown as in Kafka.
 
 They belong to consumer, share and streams groups. A classic group has none; those of share and streams groups have no
-effect yet.
+effect.
 """
 
 from __future__ import annotations

@@ -133,14 +133,7 @@ metadata.max.retention.ms LONG 604800000
 process.roles LIST -
 """
 
-_NEWER_GROUPS = """
-group.consumer.max.assignment.interval.ms INT 15000
-group.consumer.max.heartbeat.interval.ms INT 15000
-group.consumer.max.session.timeout.ms INT 60000
-group.consumer.min.assignment.interval.ms INT 0
-group.consumer.min.heartbeat.interval.ms INT 5000
-group.consumer.min.session.timeout.ms INT 45000
-group.coordinator.rebalance.protocols LIST classic,consumer,streams
+_OTHER_GROUPS = """
 group.share.assignment.interval.ms INT 1000 cluster-wide
 group.share.assignors LIST simple
 group.share.delivery.count.limit INT 5
@@ -264,7 +257,11 @@ _PARTS = (
         Support.NO_EFFECT,
         "Belongs to Kafka's own metadata quorum; Rota keeps metadata in its own store or in ZooKeeper.",
     ),
-    (_NEWER_GROUPS, Support.NO_EFFECT, "Belongs to group protocols other than the classic protocol."),
+    (
+        _OTHER_GROUPS,
+        Support.NO_EFFECT,
+        "Belongs to share and streams groups, which Rota does not have; it only bounds the configs of such a group.",
+    ),
     (
         _TRANSACTIONS,
         Support.NO_EFFECT,

@@ -10,7 +10,11 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import Served, broker_process, violations
 
 GROUP, TOPIC = "epochs", "orders"
-QUICK = {"group_consumer_heartbeat_interval_ms": "100", "group_consumer_assignment_interval_ms": "0"}
+QUICK = {
+    "group_consumer_min_heartbeat_interval_ms": "100",
+    "group_consumer_heartbeat_interval_ms": "100",
+    "group_consumer_assignment_interval_ms": "0",
+}
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import pytest
 
 from rota.cli.main import help_text, parser_of, run
+from rota.cli.output import EXIT_BROKEN_PIPE
 from rota.cli.registry import COMMANDS
 
 PRINT_IMPORTS = "import atexit, sys; atexit.register(lambda: print(*sorted(sys.modules), file=sys.stderr)); "
@@ -40,6 +42,17 @@ def test_the_help_imports_no_client_no_broker_and_no_library() -> None:
     assert packages(modules) == {"rota.cli", "rota.coordinator"}
     assert {name for name in modules if name.startswith("rota.cli.")} == {"rota.cli.main", "rota.cli.registry"}
     assert not {"argparse", "asyncio", "construct", "importlib.metadata", "logging", "rich", "structlog"} & modules
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["version"]])
+def test_a_reader_that_has_gone_ends_a_command_quietly(arguments: list[str]) -> None:
+    read_fd, write_fd = os.pipe()
+    os.close(read_fd)
+    program = "import sys; from rota.coordinator.admin.cli import main; sys.argv = ['rota', *sys.argv[1:]]; main()"
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, stdout=write_fd, stderr=subprocess.PIPE, check=False, timeout=60)
+    os.close(write_fd)
+    assert (done.returncode, done.stderr) == (EXIT_BROKEN_PIPE, b"")
 
 
 def test_version_imports_the_codecs_and_neither_client_nor_broker_nor_loop() -> None:

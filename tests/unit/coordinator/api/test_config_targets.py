@@ -103,6 +103,14 @@ def test_one_invalid_value_refuses_the_whole_resource(world: World, change: Chan
     assert world.node.config.log_segment_bytes == 1 << 30
 
 
+def test_bc8_an_interval_beyond_its_limit_is_refused(world: World) -> None:
+    interval = "group.consumer.assignment.interval.ms"
+    code, text = alter(world, BROKER, "", (interval, SET, "20000"))
+    assert code == ErrorCode.INVALID_REQUEST
+    assert text.startswith(f"{interval} must be less than or equal to group.consumer.max.assignment.interval.ms")
+    assert alter(world, BROKER, "", (interval, SET, "15000")) == (0, "")
+
+
 def test_validation_alone_writes_nothing(world: World) -> None:
     assert alter(world, BROKER, "", ("log.retention.ms", SET, "50"), validate_only=True) == (0, "")
     assert world.node.topics.resource_configs(ConfigKind.BROKERS, DEFAULT_NAME) == {}

@@ -74,3 +74,9 @@ def test_a_description_waits_for_the_records_that_it_shows() -> None:
     assert not described.answered
     world.turn()
     assert described.value.groups[0].group_epoch == 2
+
+
+def test_without_the_consumer_protocol_no_group_is_described() -> None:
+    world = GroupWorld({"group.coordinator.rebalance.protocols": "classic"}).open()
+    group = describe(world)
+    assert (group.group_id, group.error_code, group.error_message) == ("g", ErrorCode.UNSUPPORTED_VERSION, None)

@@ -52,6 +52,15 @@ def world_with_member() -> GroupWorld:
     return world
 
 
+def test_without_the_consumer_protocol_a_member_gets_unsupported_version() -> None:
+    """As on a Kafka 4.3.1 with this property, also for a request that is invalid."""
+    world = GroupWorld({"group.coordinator.rebalance.protocols": "classic, streams"}).open()
+    for request in (joins(), joins(group_id="")):
+        refused = heartbeat(world, request)
+        assert (refused.error_code, refused.error_message) == (ErrorCode.UNSUPPORTED_VERSION, None)
+    assert world.member("classic")
+
+
 @pytest.mark.parametrize(
     ("request_", "text"),
     [

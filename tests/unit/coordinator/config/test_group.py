@@ -32,7 +32,13 @@ def test_no_resets(reset: str) -> None:
 def test_the_limits_are_those_of_the_broker() -> None:
     check_group(
         {"consumer.session.timeout.ms": "1000"},
-        BrokerConfig({"group.consumer.min.session.timeout.ms": "500", "group.consumer.heartbeat.interval.ms": "200"}),
+        BrokerConfig(
+            {
+                "group.consumer.min.session.timeout.ms": "500",
+                "group.consumer.min.heartbeat.interval.ms": "200",
+                "group.consumer.heartbeat.interval.ms": "200",
+            }
+        ),
     )
     with pytest.raises(ConfigRefused, match=r"greater than consumer\.heartbeat\.interval\.ms"):
         check_group(
