@@ -17,6 +17,8 @@ class Faults:
 
     FIRST_MS: ClassVar[float] = 700.0  # none before
     OFTEN_MS: ClassVar[tuple[float, ...]] = (400.0, 1_000.0, 3_000.0)  # one is drawn for each kind
+    CUT_AFTER_MS: ClassVar[tuple[float, float]] = (300.0, 1_500.0)  # of calm, before a power cut
+    KILL_WITHIN_MS: ClassVar[float] = 900.0  # after a power cut, of another broker
 
     def __init__(self, world: MachinesWorld) -> None:
         self.world, self.random, self.heap = world, world.random, world.heap
@@ -105,7 +107,7 @@ class Faults:
         """
         self._is_calm = True
         self.world.network.heal()
-        self._later(self.random.uniform(300, 1_500), self._cut_power_of_one)
+        self._later(self.random.uniform(*self.CUT_AFTER_MS), self._cut_power_of_one)
 
     def _cut_power_of_one(self) -> None:
         life, up = self._victim(), self.world.up()
@@ -122,7 +124,9 @@ class Faults:
         self._start_later(life.broker_id)
         self._await_return(life.broker_id)
         if self._have_all(others := [other for other in up if other is not life]) and self.random.random() < 0.5:
-            self._later(self.random.uniform(0, 900), lambda: self._kill_another(self.random.choice(others)))
+            self._later(
+                self.random.uniform(0, self.KILL_WITHIN_MS), lambda: self._kill_another(self.random.choice(others))
+            )
 
     def _kill_another(self, life: Life) -> None:
         """CM5. The third broker has all."""

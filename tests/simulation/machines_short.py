@@ -2,6 +2,7 @@
 
 Each fifth seed is one in which replicas are reassigned. All laws hold but G6: the members of the groups stop when
 everything heals, and only replicas and producers go on. The worlds of six seconds check G6.
+A power cut with the death of another broker (CM5) is in one world of twenty only: breaking CM5 is not found here.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ MOVES: Final = 5  # each fifth seed
 class FrequentFaults(Faults):
     FIRST_MS: ClassVar[float] = 200.0
     OFTEN_MS: ClassVar[tuple[float, ...]] = (120.0, 300.0, 900.0)
+    CUT_AFTER_MS: ClassVar[tuple[float, float]] = (75.0, 375.0)
+    KILL_WITHIN_MS: ClassVar[float] = 225.0
 
 
 class FrequentMovingFaults(FrequentFaults, MovingFaults):
