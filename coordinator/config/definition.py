@@ -203,7 +203,7 @@ def unknown_config(name: str, known: Iterable[str], kind: str) -> UnknownConfig:
 
     near = get_close_matches(name, list(known), n=1, cutoff=0.6) if len(name) <= NAME_CHARS_MAX else []
     hint = f"; the nearest known name is {near[0]}" if near else ""
-    return UnknownConfig(name, f"Unknown {kind} configuration {name}{hint}")
+    return UnknownConfig(name, f"Unknown {kind} config name: {name}{hint}")
 
 
 def by_name(definitions: Iterable[Definition]) -> Mapping[str, Definition]:

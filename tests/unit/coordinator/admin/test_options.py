@@ -68,7 +68,7 @@ def test_variables_are_named_as_in_the_images_of_kafka() -> None:
     variables = {"KAFKA_NODE_ID": "1", "KAFKA_A__B_C___D": "x", "HOME": "/", "XKAFKA_NODE_ID": "2"}
     ignored: list[str] = []
     assert environment_properties(variables, ignored) == {"node.id": "1"}
-    assert [line.partition(" configuration ")[2] for line in ignored] == ["a_b.c-d"]
+    assert [line.partition(" config name: ")[2] for line in ignored] == ["a_b.c-d"]
 
 
 def test_the_environment_is_read_with_the_option_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from rota.protocol.messages.incremental_alter_configs import (
 
 TOPIC, BROKER = 2, 4
 Change = tuple[str, int, str | None]
+MISTYPED = "Unknown topic config name: retentoin.ms; the nearest known name is retention.ms"
 
 
 def send_request(
@@ -87,7 +88,7 @@ def test_deleting_a_config_that_is_not_set_succeeds(world: World) -> None:
         (("retention.ms", 9, "4"), ErrorCode.INVALID_REQUEST, "Unknown operations type 9"),
         (("retention.ms", SET, None), ErrorCode.INVALID_REQUEST, "Null value not supported for : retention.ms"),
         (("cleanup.policy", APPEND, None), ErrorCode.INVALID_REQUEST, "Null value not supported for : cleanup.policy"),
-        (("retentoin.ms", SET, "1"), ErrorCode.INVALID_CONFIG, "nearest known name is retention.ms"),
+        (("retentoin.ms", SET, "1"), ErrorCode.INVALID_CONFIG, MISTYPED),
         (("retention.ms", SET, "x"), ErrorCode.INVALID_CONFIG, "retention.ms"),
         (("cleanup.policy", APPEND, "foo"), ErrorCode.INVALID_CONFIG, "cleanup.policy"),
     ],

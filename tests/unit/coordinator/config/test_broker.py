@@ -55,7 +55,7 @@ def test_a_mistyped_name_is_refused_with_the_nearest_one() -> None:
 
 
 def test_a_name_like_no_other_is_refused_without_a_guess() -> None:
-    with pytest.raises(ConfigRefused, match=r"^Unknown broker configuration zzz$"):
+    with pytest.raises(ConfigRefused, match=r"^Unknown broker config name: zzz$"):
         BrokerConfig({"zzz": "0"})
     with pytest.raises(ConfigRefused, match="Unknown"):
         BrokerConfig({"z" * 100_000: "0"})
