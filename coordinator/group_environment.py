@@ -16,8 +16,8 @@ from typing import Final
 
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
+from rota.coordinator.config.dependent_values import assignor_of
 from rota.coordinator.config.group import limits_of, number_of
-from rota.coordinator.config.group_bounds import assignor_of
 from rota.coordinator.consumer_group.settings import ConsumerGroupSettings, Environment, MigrationPolicy
 from rota.coordinator.consumer_group.topics import TopicMetadata
 from rota.coordinator.metadata.changes import (

@@ -18,9 +18,9 @@ from rota.coordinator.api.node import Node
 from rota.coordinator.config.broker import MIN_ISR, BrokerConfig, definition_of
 from rota.coordinator.config.client_metrics import SUBSCRIPTIONS_MAX, InvalidSubscription, check_client_metrics
 from rota.coordinator.config.definition import ConfigRefused, Definition, Type, unknown_config
+from rota.coordinator.config.dependent_values import check_dependent_values
 from rota.coordinator.config.dynamic import check_dynamic, check_topics, check_value, usable
 from rota.coordinator.config.group import check_group
-from rota.coordinator.config.group_bounds import check_group_bounds
 from rota.coordinator.config.topic import TopicConfig, usable_topic
 from rota.coordinator.config.topic_properties import TOPIC as TOPIC_CONFIGS
 from rota.coordinator.metadata.changes import DEFAULT_NAME, ConfigKind
@@ -169,7 +169,7 @@ class BrokerTarget:
             defaults, own = (used, config.dynamic) if is_default else (config.dynamic_defaults, used)
             topics = ((topic.name, topic.configs) for topic in self._node.topics)
             changed = config.with_dynamic(defaults, own)
-            check_group_bounds(changed)
+            check_dependent_values(changed)
             check_topics(changed, topics, config)
             _check_tls(changed, config)
         except ConfigRefused as refused:

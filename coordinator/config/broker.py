@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from rota.coordinator.config.broker_properties import USED
 from rota.coordinator.config.definition import ConfigRefused, Definition, Support, Update, unknown_config
-from rota.coordinator.config.group_bounds import check_groups
+from rota.coordinator.config.dependent_values import check_logs, check_values
 from rota.coordinator.config.listener_security import (
     JAAS,
     PREFIX,
@@ -268,7 +268,7 @@ class BrokerConfig:
         mapped = [each.partition(":")[0].strip() for each in self.listener_security_protocol_map.split(",")]
         check_listeners_exist(self.properties, dict.fromkeys([*self.security, self.http_security.listener, *mapped]))
         self._check()
-        check_groups(self)
+        check_values(self)
 
     def _parse(self, definitions: Iterable[Definition]) -> None:
         for definition in definitions:
@@ -329,8 +329,7 @@ class BrokerConfig:
 
     def _check(self) -> None:
         parse_host_limits(self.max_connections_per_ip_overrides)
-        if not self.log_dirs:
-            raise ConfigRefused("log.dirs", "Configuration log.dirs names no folder")
+        check_logs(self)
         between = self.inter_broker_listener_name
         if between is not None and between not in (
             names := [each.listener for each in self.advertises or self.listens]

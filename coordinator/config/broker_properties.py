@@ -335,6 +335,7 @@ _LOG = (
         _T.LONG,
         None,
         "Age at which a log begins a new segment, in ms. Unset: log.roll.hours counts.",
+        1,
         update=_ANY,
     ),
     _D("log.roll.hours", _T.INT, "168", "Age at which a log begins a new segment, in hours.", 1),

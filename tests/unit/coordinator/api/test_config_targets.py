@@ -103,12 +103,15 @@ def test_one_invalid_value_refuses_the_whole_resource(world: World, change: Chan
     assert world.node.config.log_segment_bytes == 1 << 30
 
 
-def test_bc8_an_interval_beyond_its_limit_is_refused(world: World) -> None:
+def test_bc8_what_does_not_fit_is_refused(world: World) -> None:
     interval = "group.consumer.assignment.interval.ms"
     code, text = alter(world, BROKER, "", (interval, SET, "20000"))
     assert code == ErrorCode.INVALID_REQUEST
     assert text.startswith(f"{interval} must be less than or equal to group.consumer.max.assignment.interval.ms")
     assert alter(world, BROKER, "", (interval, SET, "15000")) == (0, "")
+    one = ("max.connections.per.ip.overrides", SET, "127.0.0.1:9")
+    assert alter(world, BROKER, "", ("max.connections.per.ip", SET, "0"))[0] == ErrorCode.INVALID_REQUEST
+    assert alter(world, BROKER, "", ("max.connections.per.ip", SET, "0"), one) == (0, "")
 
 
 def test_validation_alone_writes_nothing(world: World) -> None:

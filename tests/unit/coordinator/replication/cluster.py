@@ -49,7 +49,12 @@ class Member:
 
     def __init__(self, cluster: Cluster, broker_id: int, folder: Path | None, properties: Mapping[str, str]) -> None:
         self.cluster, self.broker_id, self.folder = cluster, broker_id, folder
-        self.properties = {"node.id": str(broker_id), "replica.lag.time.max.ms": "400", **properties}
+        self.properties = {
+            "node.id": str(broker_id),
+            "replica.lag.time.max.ms": "400",
+            "replica.fetch.wait.max.ms": "400",
+            **properties,
+        }
         self.unreachable: list[int] = []
         self.truncated: list[Partition] = []
         self.port = 0

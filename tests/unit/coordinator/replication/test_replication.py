@@ -126,7 +126,7 @@ async def test_a_producer_that_retries_at_the_new_leader_writes_once(folder: Pat
 
 async def test_a_partition_added_during_a_delayed_fetch_is_copied_at_once() -> None:
     """RF2. The fetch that waits at the leader would take ten minutes."""
-    how = {"replica_fetch_wait_max_ms": "600000", "replica_lag_time_max_ms": "600000"}
+    how = dict.fromkeys(("replica_fetch_wait_max_ms", "replica_lag_time_max_ms", "replica_socket_timeout_ms"), "600000")
     async with Cluster(size=2, partitions=2, **how) as cluster:
         await cluster[1].produce(b"a")
         cluster.elect(2, index=1)

@@ -1,4 +1,4 @@
-"""The settings of groups that bound each other, with Apache Kafka's answers (seen on 4.3.1)."""
+"""The values that depend on each other, with Apache Kafka's answers (seen on 4.3.1)."""
 
 from __future__ import annotations
 
@@ -65,3 +65,33 @@ def test_bc8_protocols_and_assignors_exist(name: str, value: str, refused: str) 
 def test_bc8_the_assignors_of_kafka_may_have_the_names_of_their_classes() -> None:
     given = "org.apache.kafka.coordinator.group.assignor.RangeAssignor,uniform"
     assert BrokerConfig({"group.consumer.assignors": given}).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("properties", "refused"),
+    [
+        ({"replica.fetch.wait.max.ms": "30001"}, "always be less than or equal to replica.lag.time.max.ms"),
+        ({"replica.socket.timeout.ms": "499"}, "wait.max.ms should .* equal to replica.socket.timeout.ms"),
+        ({"connections.max.idle.ms": "100"}, "delay.ms=100 should always be less than connections.max.idle.ms=100"),
+        ({"connections.max.idle.ms": "0"}, "should always be less than connections.max.idle.ms=0"),
+        ({"max.connections.per.ip": "0"}, "can be set to zero only if max.connections.per.ip.overrides"),
+        ({"log.retention.ms": "0"}, "log.retention.ms must be unlimited"),
+        ({"log.retention.hours": "0"}, "log.retention.hours must be unlimited"),
+        ({"log.retention.minutes": "0"}, "log.retention.minutes must be unlimited"),
+        ({"log.roll.ms": "0"}, "log.roll.ms: the valid value is a whole number from 1"),
+        ({"log.dirs": ""}, "log.dirs='' names no folder"),
+        ({"log.dirs": "/a,,/b"}, "log.dirs='/a,,/b' names no folder, or has an empty name"),
+        ({"log.dir": " "}, "log.dir=' ' names no folder"),
+    ],
+)
+def test_bc8_what_keeps_a_kafka_from_starting_is_refused(properties: dict[str, str], refused: str) -> None:
+    with pytest.raises(ConfigRefused, match=refused):
+        BrokerConfig(properties)
+
+
+def test_bc8_values_that_kafka_starts_with_are_accepted() -> None:
+    BrokerConfig({"connections.max.idle.ms": "-1"})
+    BrokerConfig({"connections.max.idle.ms": "101"})
+    BrokerConfig({"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "127.0.0.1:9"})
+    BrokerConfig({"replica.fetch.wait.max.ms": "30000"})
+    BrokerConfig({"log.retention.ms": "-1", "log.retention.minutes": "-1", "log.retention.hours": "-1"})
