@@ -4,9 +4,9 @@ v1 throttle time · v3 flexible, client software, features (KIP-584) · v4 featu
 
 The list is `routes.SERVES`: only what works. Produce is advertised from 0, because librdkafka decides on compression by
 it (KAFKA-18659), though 0-2 are refused. Each feature has one level. group.version is finalized at level 1: the broker
-speaks KIP-848. transaction.version is finalized at level 2: each end of a transaction has a new
-epoch for clients that can (KIP-890). A version that we do not know is answered in version 0 with UNSUPPORTED_VERSION
-and the list.
+speaks KIP-848; eligible.leader.replicas.version at level 1: there are eligible leader replicas (KIP-966);
+transaction.version at level 2: each end of a transaction has a new epoch for clients that can (KIP-890). A version that
+we do not know is answered in version 0 with UNSUPPORTED_VERSION and the list.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KEY: Final = 18
 PRODUCE: Final = 0
 PRODUCE_ADVERTISED_FROM: Final = 0
 # name: (lowest, highest level)
-FEATURES: Final = {"group.version": (1, 1), "transaction.version": (2, 2)}
+FEATURES: Final = {"eligible.leader.replicas.version": (1, 1), "group.version": (1, 1), "transaction.version": (2, 2)}
 FEATURES_EPOCH: Final = 0  # of the finalized levels, which never change
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
 

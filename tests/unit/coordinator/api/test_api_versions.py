@@ -36,12 +36,17 @@ def test_produce_is_advertised_from_0_so_that_librdkafka_compresses() -> None:
 def test_each_feature_is_finalized_at_its_level(version: int) -> None:
     reply = send_request(version)
     assert [(each.name, each.min_version_level, each.max_version_level) for each in reply.finalized_features] == [
+        ("eligible.leader.replicas.version", 1, 1),
         ("group.version", 1, 1),
         ("transaction.version", 2, 2),
     ]
     assert reply.finalized_features_epoch == 0
     supported = {each.name: (each.min_version, each.max_version) for each in reply.supported_features}
-    assert supported == {"group.version": (1, 1), "transaction.version": (2, 2)}
+    assert supported == {
+        "eligible.leader.replicas.version": (1, 1),
+        "group.version": (1, 1),
+        "transaction.version": (2, 2),
+    }
 
 
 def test_a_version_we_do_not_know_gets_the_list_to_choose_from() -> None:
