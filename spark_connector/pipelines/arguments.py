@@ -9,12 +9,16 @@ Laws
 from __future__ import annotations
 
 import argparse
+import re
+from pathlib import Path
 from typing import Any, Final
 
+from rota.spark_connector.errors import OptionError
 from rota.spark_connector.secret_options import is_secret
 from rota.transport.properties_file import FileRefused, load_properties
 
 KAFKA: Final = "kafka."
+_INTERVAL: Final = re.compile(r"\d{1,9} (second|minute|hour|day|week|month|year)s?")
 
 
 def common_parser(name: str, description: str, output: str) -> argparse.ArgumentParser:
@@ -52,6 +56,8 @@ def parse_common(parser: argparse.ArgumentParser, arguments: list[str]) -> dict[
     """The parsed arguments; `options` has those of --command-config and --option. Exits with the reason of an error."""
     given = vars(parser.parse_args(arguments))
     file, pairs = given.pop("command_config"), given.pop("option")
+    if not given["output"]:
+        parser.error("--output: it must be a folder or URL; without a name the tables would be in the root folder")
     try:
         settings = load_properties(file) if file else {}
     except (FileRefused, OSError) as error:
@@ -68,3 +74,19 @@ def parse_common(parser: argparse.ArgumentParser, arguments: list[str]) -> dict[
             )
         options[name] = value
     return {**given, "options": options}
+
+
+def interval(option: str, text: str) -> str:
+    """`text`, as in 1 day. Raises OptionError when it is not an interval of Spark."""
+    if not _INTERVAL.fullmatch(text):
+        raise OptionError(option, text, "a number and a unit, as in 1 day or 90 minutes")
+    return text
+
+
+def secret_of(parser: argparse.ArgumentParser, option: str, file: str) -> str:
+    """The text of a file, "" for none. Exits with the reason of an error, without any of its bytes."""
+    try:
+        return Path(file).read_text(encoding="utf-8").strip() if file else ""
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        parser.error(f"{option} {file}: it must be a file that can be read ({why})")

@@ -3,12 +3,13 @@
 Laws
     A query that has progress goes on in tables of the same format and namespace: others would lack all rows before.
     A checkpoint without the file, of an earlier version, belongs to the tables in the output folder, if there are any.
+    Nor does it go on in a folder without them: that of another job, or of the same job before the tables were moved.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
 from rota.spark_connector.errors import OptionError
@@ -27,18 +28,25 @@ class Place(NamedTuple):
     checkpoint: str
 
 
-def check_tables(place: Place, names: Iterable[str]) -> None:
-    """Raise OptionError when the checkpoint has progress in tables of another format or namespace; `names` are those of
-    the tables."""
+def check_tables(place: Place, names: Collection[str]) -> None:
+    """Raise OptionError when the checkpoint has progress in tables of another format, namespace or folder; `names` are
+    those of the tables."""
     if not has_files(f"{place.checkpoint}/offsets"):
         return
-    table_format, namespace = _recorded(place.checkpoint) or (_found(place.output, names), place.namespace)
+    found = _found(place.output, names)
+    table_format, namespace = _recorded(place.checkpoint) or (found, place.namespace)
     if table_format not in ("", place.table_format):
         expected = f"{table_format}, the format of the tables of the checkpoint {place.checkpoint}"
         raise OptionError("--format", place.table_format, expected)
     if namespace != place.namespace:
         expected = f"{namespace}, which has the tables of the checkpoint {place.checkpoint}"
         raise OptionError("--namespace", place.namespace, expected)
+    if not (namespace or found) and has_files(f"{place.checkpoint}/commits"):
+        expected = (
+            f"the folder with the tables of the checkpoint {place.checkpoint}, which has progress: it has none of "
+            f"{', '.join(names)}; for new tables, or those of another job, give another --checkpoint"
+        )
+        raise OptionError("--output", place.output, expected)
 
 
 def record_tables(place: Place) -> None:

@@ -8,7 +8,8 @@ describes the tables. `spark-submit` can run this file.
 Laws
     A micro-batch that runs again replaces what it had written (Parquet), or writes into each table what is not there
     (the others): a restart from the checkpoint neither duplicates nor loses rows.
-    What the table `lag` has of a micro-batch is what the next one continues from, and what the alerts are about.
+    What the table `lag` has of a micro-batch is what the next one continues from, and what the alerts are about: no
+    day of it expires by the rows of a micro-batch that may run again.
     Records that cannot be decoded are counted in the table `skipped` and do not stop the job.
 """
 
@@ -32,10 +33,11 @@ from rota.client.log import logger
 from rota.client.other_clients import ALIASES
 from rota.protocol.dataclass import dataclass
 from rota.protocol.group_timeline import TOPIC as TIMELINE_TOPIC
-from rota.spark_connector.errors import OptionError
+from rota.spark_connector.options import stream_options
 from rota.spark_connector.pipelines import tables
 from rota.spark_connector.pipelines.arguments import checkpoint_path, common_parser, parse_common, source_options
 from rota.spark_connector.pipelines.checkpoint_tables import Place
+from rota.spark_connector.pipelines.job_errors import checked, exit_code
 from rota.spark_connector.pipelines.job_lock import locked
 from rota.spark_connector.pipelines.lag import (
     GroupPosition,
@@ -56,6 +58,7 @@ from rota.spark_connector.pipelines.table_formats import (
     prepare_tables,
     restart_tables,
 )
+from rota.spark_connector.pipelines.tables import whole
 from rota.spark_connector.source import register
 
 TOPIC: Final = "__consumer_offsets"
@@ -137,12 +140,27 @@ class Job:
 def start(spark: SparkSession, job: Job) -> StreamingQuery:
     """Start the query. Raises OptionError when the tables belong to another checkpoint, or the checkpoint to others."""
     register(spark)
+    stream_options(job.source)
+    check_expressions(spark, job)
     prepare_tables(spark, job.place, job.tables())
     read = spark.readStream.format("rota").options(**job.source).load()
     writer = (
         tables.events(read).writeStream.queryName("group_activity").option("checkpointLocation", job.checkpoint_path)
     )
-    return writer.trigger(**job.when).foreachBatch(batch_writer(job)).start()
+    with checked("--trigger", job.trigger, "once, available-now, or an interval, as in 30 seconds"):
+        writer = writer.trigger(**job.when)
+    return writer.foreachBatch(batch_writer(job)).start()
+
+
+def check_expressions(spark: SparkSession, job: Job) -> None:
+    """Raise OptionError for what Spark would refuse in each micro-batch."""
+    row = spark.sql("VALUES ('') AS one(name)")  # local rows: Java's error ends no task
+    with checked("--window", job.window, "an interval above 0 without months, as in 10 minutes"):
+        row.select(F.window(F.current_timestamp(), job.window))
+    for option, pattern in (("--groups", job.groups), ("--topics", job.topics)):
+        if pattern:
+            with checked(option, pattern, "a regular expression of Java, as in orders-.*"):
+                row.where(F.col("name").rlike(whole(pattern))).collect()
 
 
 def batch_writer(job: Job) -> Callable[[DataFrame, int], None]:
@@ -160,9 +178,9 @@ def batch_writer(job: Job) -> Callable[[DataFrame, int], None]:
                 table.create(spark, schema(name))
             known = previous_positions(spark, opened["lag"], number)
             written = written_lags(spark, opened["lag"], number)
-        known = write_batch(batch, Batch(number, known, written), job, opened) or known
-        for table in opened.values():
+        for table in opened.values():  # not after the rows: if it was killed then, the next run lacks positions
             table.maintain(spark, number, job.compact_after, job.keep_days)
+        known = write_batch(batch, Batch(number, known, written), job, opened) or known
 
     return write
 
@@ -260,16 +278,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run until all records are read or, with an interval, until it is interrupted."""
     job = parse_arguments(sys.argv[1:] if arguments is None else arguments)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    try:
-        with locked(job.checkpoint_path):
-            _run(job)
-    except OptionError as error:
-        print(f"group_activity: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return exit_code("group_activity", lambda: _run(job))
 
 
 def _run(job: Job) -> None:
+    with locked(job.checkpoint_path):
+        _run_locked(job)
+
+
+def _run_locked(job: Job) -> None:
     spark = SparkSession.builder.appName("group_activity").getOrCreate()
     try:
         query = start(spark, job)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
@@ -32,9 +31,18 @@ from pyspark.sql.types import StructType, TimestampType
 from rota.client.log import logger
 from rota.protocol.dataclass import dataclass
 from rota.spark_connector.errors import OptionError
+from rota.spark_connector.options import stream_options
 from rota.spark_connector.pipelines import table_formats
-from rota.spark_connector.pipelines.arguments import checkpoint_path, common_parser, parse_common, source_options
+from rota.spark_connector.pipelines.arguments import (
+    checkpoint_path,
+    common_parser,
+    interval,
+    parse_common,
+    secret_of,
+    source_options,
+)
 from rota.spark_connector.pipelines.checkpoint_tables import Place
+from rota.spark_connector.pipelines.job_errors import checked, exit_code
 from rota.spark_connector.pipelines.job_lock import locked
 from rota.spark_connector.pipelines.micro_batches import numbered
 from rota.spark_connector.pipelines.new_schemas import check_schemas, schema_ids
@@ -64,7 +72,6 @@ SOURCE: Final = ("_topic", "_partition", "_offset", "_timestamp", "_key")
 OTHER_NAMES: Final = "without fields whose names differ in no more than case: a table has one column for both"
 PROGRESS_INTERVAL_S: Final = 1
 _FIRST: Final = "0001-01-01T00:00:00Z"  # Python has no earlier day
-_INTERVAL: Final = re.compile(r"\d+ (second|minute|hour|day|week|month|year)s?")
 _log = logger("rota.spark")
 
 
@@ -129,11 +136,14 @@ class Job:
 def start(spark: SparkSession, job: Job) -> StreamingQuery:
     """Start the query. Raises OptionError."""
     register(spark)
+    stream_options(job.source)
     table_formats.prepare_tables(spark, job.place, job.tables())
     read = spark.readStream.format("rota").options(**job.source).load()
     rows = deduplicated(decoded(read, decoder(job), job), job)
     writer = rows.writeStream.queryName(f"ingest {job.topics}").option("checkpointLocation", job.checkpoint_path)
-    return writer.trigger(**job.when).foreachBatch(batch_writer(job)).start()
+    with checked("--interval", job.interval, "an interval, as in 10 seconds"):
+        writer = writer.trigger(**job.when)
+    return writer.foreachBatch(batch_writer(job)).start()
 
 
 def decoder(job: Job) -> Decode:
@@ -193,14 +203,8 @@ def decoded(records: DataFrame, decode: Decode, job: Job) -> DataFrame:
 
 def _latest(job: Job) -> Column:
     """The latest event time of a micro-batch. Spark keeps the time of a micro-batch, so it has the same one again."""
-    return F.current_timestamp() + F.expr(f"interval '{interval(job.event_time_ahead_max)}'")
-
-
-def interval(text: str) -> str:
-    """`text`, as in 1 day. Raises OptionError when it is not an interval of Spark."""
-    if not _INTERVAL.fullmatch(text):
-        raise OptionError("--event-time-ahead-max", text, "a number and a unit, as in 1 day or 90 minutes")
-    return text
+    ahead = interval("--event-time-ahead-max", job.event_time_ahead_max)
+    return F.current_timestamp() + F.expr(f"interval '{ahead}'")
 
 
 def _wrong_time(time: Column, latest: Column, job: Job) -> Column:
@@ -260,7 +264,9 @@ def deduplicated(rows: DataFrame, job: Job) -> DataFrame:
             names.append(f"_key_{at}")
         place = F.struct("_topic", "_partition", "_offset")  # no two dead letters have the same
         rows = rows.withColumn("_place", F.when(F.col(REASON).isNotNull(), place))
-        rows = rows.withWatermark(EVENT_TIME, job.watermark).dropDuplicatesWithinWatermark([*names, "_place"])
+        with checked("--watermark", job.watermark, "an interval, as in 1 hour"):
+            rows = rows.withWatermark(EVENT_TIME, job.watermark)
+        rows = rows.dropDuplicatesWithinWatermark([*names, "_place"])
         rows = rows.drop(*names, "_place")
     return rows.observe(f"{METRICS} written", F.count(F.lit(1)).alias("written"))
 
@@ -314,16 +320,11 @@ def parse_arguments(arguments: Sequence[str]) -> Job:
         "--schema", default="", metavar="FILE", help="DDL for JSON, a schema of Avro, a set of descriptors for Protobuf"
     )
     parser.add_argument("--message", default="", metavar="NAME", help="the type of Protobuf values, as in shop.Order")
+    parser.add_argument("--framed", action="store_true", help="Protobuf values begin with the id of a schema")
     parser.add_argument(
-        "--framed", action="store_true", help="Protobuf values begin with the id of a registry's schema"
+        "--schema-registry", default="", metavar="URL", help="has the schema of Avro or Protobuf values; for --schema"
     )
-    parser.add_argument(
-        "--schema-registry",
-        default="",
-        metavar="URL",
-        help="has the schema of Avro or Protobuf values in place of a file",
-    )
-    parser.add_argument("--registry-credentials", metavar="FILE", help="USER:PASSWORD of the registry")
+    parser.add_argument("--registry-credentials", default="", metavar="FILE", help="USER:PASSWORD of the registry")
     parser.add_argument("--group", default="", help="the group that progress is committed to")
     parser.add_argument("--event-time", default="", metavar="FIELD", help="a timestamp (the record's timestamp)")
     parser.add_argument("--event-time-ahead-max", default="1 day", help="of now; later: dead letters (%(default)s)")
@@ -336,8 +337,7 @@ def parse_arguments(arguments: Sequence[str]) -> Job:
     if given.pop("once"):
         given["interval"] = ""
     given["deduplicate_by"] = tuple(name.strip() for name in given["deduplicate_by"].split(",") if name.strip())
-    file = given["registry_credentials"]
-    given["registry_credentials"] = Path(file).read_text(encoding="utf-8").strip() if file else ""
+    given["registry_credentials"] = secret_of(parser, "--registry-credentials", given["registry_credentials"])
     return Job(**given)
 
 
@@ -384,15 +384,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run until all records are in the table or, without --once, until it is interrupted."""
     job = parse_arguments(sys.argv[1:] if arguments is None else arguments)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    return exit_code("ingest", lambda: _main(job))
+
+
+def _main(job: Job) -> None:
     spark = SparkSession.builder.appName("ingest").getOrCreate()
     try:
         run(spark, job, lambda line: print(line, flush=True))
-    except OptionError as error:
-        print(f"ingest: {error}", file=sys.stderr)
-        return 2
     finally:
         spark.stop()
-    return 0
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 
 Laws
     The page is drawn at most once in REFRESH_S, by one thread; other readers get the last one.
-    While there are no tables, the answer is 503 with the reason, and the server goes on.
+    While there are no tables, or one cannot be read, the answer is 503 with the reason, and the server goes on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
 from rota.client.log import logger
-from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines.report import DAYS, DAYS_HELP, add_tables_arguments, page
 
 REFRESH_S: Final = 30.0
@@ -26,7 +25,8 @@ _log = logger("rota.spark")
 
 
 class DrawnPage:
-    """The last page. `draw` makes a new one; raises OptionError or OSError when there are no tables."""
+    """The last page. `draw` makes a new one; raises ValueError (also OptionError) or OSError when there
+    are no tables, or one that cannot be read."""
 
     def __init__(self, draw: Callable[[], str], refresh_s: float = REFRESH_S) -> None:
         self._draw, self._refresh_s = draw, refresh_s
@@ -52,7 +52,7 @@ def make_server(host: str, port: int, drawn: DrawnPage) -> ThreadingHTTPServer:
                 return
             try:
                 body = drawn.body()
-            except (OptionError, OSError) as error:
+            except (ValueError, OSError) as error:  # ValueError: an OptionError, or a file that pyarrow cannot read
                 self.send_error(503, "no report yet", str(error))
                 return
             self.send_response(200)

@@ -33,6 +33,8 @@ DAY: Final = "day"  # as in tables.py, which imports Spark
 FOLDERS: Final = pa.schema([(DAY, pa.string()), (BATCH, pa.int32())])
 METADATA: Final = "metadata"  # the folder that makes a folder a table of Iceberg
 HINT: Final = "version-hint.text"  # in it, of a Hadoop catalog
+# Spark's timestamps (INT96) as nanoseconds end in the year 2262
+_SPARK_FILES: Final = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
 
 
 class Tables(NamedTuple):
@@ -78,7 +80,7 @@ class ParquetRows:
         """The rows from the day `since` on, None: all. Raises FileNotFoundError."""
         files, path = file_system(self._location)
         folders = ds.partitioning(FOLDERS, flavor="hive")
-        found = ds.dataset(path, filesystem=files, format="parquet", partitioning=folders)
+        found = ds.dataset(path, filesystem=files, format=_SPARK_FILES, partitioning=folders)
         # folders of rows without a day have null
         kept = None if since is None else pc.field(DAY).is_null() | (pc.field(DAY) >= since.isoformat())
         parts = found.get_fragments(filter=kept)

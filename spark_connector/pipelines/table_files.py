@@ -37,6 +37,7 @@ _LOCAL: Final = re.compile(r":(?://)?(/(?!/).*)")  # after file
 _PATH: Final = re.compile(r"(:(?://[^/]*)?)([^?]*)(.*)")  # after another scheme: the host, the path, the query
 _SECRET: Final = re.compile("//[^/@:]*:[^/@]*@")  # a name and its secret in a URL
 _ARROW_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}  # Hadoop's names of what pyarrow calls s3
+_REACHED: Final = "a place that pyarrow reaches from here; for hdfs set JAVA_HOME, HADOOP_HOME and CLASSPATH"
 SUPPORTED: Final = "a local path, or a URL of file, s3, s3a, gs, abfs, abfss or hdfs, as in s3a://bucket/folder"
 
 
@@ -254,9 +255,10 @@ def file_system(location: str) -> tuple[fs.FileSystem, str]:
     uri = _ARROW_SCHEMES.get(name, name) + _PATH.sub(_escaped, rest, count=1)
     try:
         found, path = fs.FileSystem.from_uri(uri)
-    except ValueError as error:
-        shown, reason = (_SECRET.sub("//...@", text) for text in (location, str(error)))
-        raise OptionError("location", shown, f"{SUPPORTED} ({reason})") from None
+    except (ValueError, OSError) as error:
+        shown, reason = (_SECRET.sub("//...@", text) for text in (location, str(error).partition("\n")[0]))
+        expected = f"{SUPPORTED} ({reason})" if isinstance(error, ValueError) else f"{_REACHED} ({reason})"
+        raise OptionError("location", shown, expected) from None
     return found, path.rstrip("/")
 
 
@@ -313,4 +315,6 @@ def query_id(checkpoint: str) -> str:
         return str(json.loads(read_text(f"{checkpoint}/metadata"))["id"])
     except (ValueError, KeyError, TypeError):
         expected = "a checkpoint of Spark: its file metadata is missing or damaged; restore it from a copy"
+        if _SCHEME.match(checkpoint) is None:
+            expected += ". Where fs.defaultFS of Spark is not file:/, give --output and --checkpoint as URLs"
         raise OptionError("--checkpoint", checkpoint, expected) from None

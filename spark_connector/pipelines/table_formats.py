@@ -8,6 +8,7 @@ Laws
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
@@ -22,6 +23,7 @@ from rota.spark_connector.pipelines.maintenance import Merge, maintain
 from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, check_checkpoint, is_delta, query_id
 
 FORMATS: Final = ("parquet", "delta", "iceberg")
+_PATTERN: Final = re.compile(r"[*?\[\]{}\\]")  # of Hadoop's globs
 
 
 class Table(Protocol):
@@ -47,7 +49,7 @@ class Table(Protocol):
         None: there is none."""
 
     def maintain(self, spark: SparkSession, number: int, compact_after: int, keep_days: int) -> None:
-        """Compact and expire after a micro-batch."""
+        """Compact what was written before the micro-batch `number`, and remove old days."""
 
 
 class ParquetTable:
@@ -106,6 +108,9 @@ def open_table(place: Place, name: str, day: str, schema: str = "", merge: Merge
         raise OptionError("--format", kind, f"one of {', '.join(FORMATS)}")
     if (kind == "iceberg") != bool(namespace) or (namespace and "." not in namespace):
         raise OptionError("--namespace", namespace or None, "CATALOG.NAMESPACE for iceberg, and for no other format")
+    if kind != "iceberg" and _PATTERN.search(place.output):
+        expected = "a place without the characters *?[]{} and backslash, which are patterns in a path that Spark reads"
+        raise OptionError("--output", place.output, expected)
     match kind:
         case "delta":
             return DeltaTable(f"{place.output}/{name}", day, place.checkpoint)
@@ -134,9 +139,18 @@ def restart_tables(spark: SparkSession, tables: Iterable[Table], number: int) ->
         table.restart(spark, number)
 
 
+def number_of_folders(text: str) -> int:
+    """For argparse, whose error it raises: fewer folders than none are always too many."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"it is {text}, and must be a number of at least 0")
+    return int(text)
+
+
 def add_table_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of a job that writes tables."""
-    parser.add_argument("--compact-after", type=int, default=100, metavar="N", help="folders of a day (%(default)s)")
+    parser.add_argument(
+        "--compact-after", type=number_of_folders, default=100, metavar="N", help="folders of a day (%(default)s)"
+    )
     parser.add_argument("--keep-days", type=int, default=0, metavar="N", help="older days are removed (never)")
     parser.add_argument("--format", dest="table_format", default="parquet", choices=FORMATS, help="(%(default)s)")
     parser.add_argument("--namespace", default="", metavar="CATALOG.NAMESPACE", help="of the tables of Iceberg")

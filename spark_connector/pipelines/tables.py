@@ -88,10 +88,15 @@ def of_groups(events: DataFrame, groups: str, topics: str) -> DataFrame:
     """The events of the groups and topics whose whole names match these regular expressions; "": all of them."""
     kept = F.lit(True)
     if groups:
-        kept = kept & F.col("group").rlike(f"^(?:{groups})$")
+        kept = kept & F.col("group").rlike(whole(groups))
     if topics:
-        kept = kept & (F.col("topic").isNull() | F.col("topic").rlike(f"^(?:{topics})$"))
+        kept = kept & (F.col("topic").isNull() | F.col("topic").rlike(whole(topics)))
     return events.where(kept | (F.col("kind") == SKIPPED))
+
+
+def whole(pattern: str) -> str:
+    """A regular expression of whole names."""
+    return f"^(?:{pattern})$"
 
 
 def with_day(rows: DataFrame) -> DataFrame:

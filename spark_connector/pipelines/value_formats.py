@@ -38,7 +38,7 @@ def json_schema(text: str) -> StructType:
         detail = str(error).partition("\n")[0][:200]
         expected = f"DDL, as in id long, name string; or Spark's JSON ({detail})"
         raise OptionError("--schema", text[:80], expected) from None
-    if not isinstance(schema, StructType):
+    if not isinstance(schema, StructType) or not schema.fields:
         raise OptionError("--schema", text[:80], "fields, as in id long, name string")
     return schema
 

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -330,6 +331,22 @@ def test_windows_have_the_lag_of_their_time_and_each_row_once(spark: SparkSessio
         ("quiet", 10),
         ("quiet", 11),
     }
+
+
+@soak_only
+def test_a_stopped_group_outlives_the_days_that_expire(spark: SparkSession, rota: str, tmp_path: Path):
+    """Also when the job is killed after the days have expired and before Spark's commit."""
+    offsets, topic, now = create_topic(rota, 1), create_topic(rota, 1), int(time.time())
+    answer = Job(rota, str(tmp_path), window="1 day", options={"subscribe": offsets}, compact_after=2, keep_days=5)
+    written(rota, offsets, [committed(topic, "stopped", 1, now - 20 * 86_400)])
+    run(spark, answer)
+    written(rota, offsets, [committed(topic, "live", 1, now)])
+    for _ in range(2):
+        run(spark, answer)
+        lag = read(spark, str(tmp_path), "lag").orderBy("window_end", "group").collect()
+        assert [row["group"] for row in lag] == ["stopped", "live", "stopped"]
+        for file in ("1", ".1.crc"):
+            (tmp_path / "_checkpoint" / "commits" / file).unlink()
 
 
 @soak_only

@@ -25,6 +25,7 @@ def test_settings_come_from_the_file_and_options_take_precedence(tmp_path: Path)
     [
         (["--option", "x"], "must be NAME=VALUE"),
         (["--command-config", "/missing"], "--command-config"),
+        (["--output", ""], "--output: it must be a folder or URL"),
         (["--option", "kafka.sasl.password=planted"], "write sasl.password into the file of --command-config"),
     ],
 )

@@ -59,6 +59,25 @@ def test_a_checkpoint_without_progress_can_have_any_tables(parquet: Place) -> No
         Path(parquet.checkpoint, "offsets", "0").unlink()
 
 
+def test_a_folder_without_the_tables_of_the_checkpoint_is_refused(parquet: Place) -> None:
+    """The tables would begin in the middle; or both jobs have one --output, and with it one checkpoint."""
+    record_tables(with_progress(parquet))
+    check_tables(parquet, NAMES)  # killed before the end of the first micro-batch
+    commits = Path(parquet.checkpoint, "commits")
+    commits.mkdir()
+    check_tables(parquet, NAMES)
+    (commits / "0").touch()
+    Path(parquet.output, "records").mkdir(parents=True)
+    Path(parquet.output, "records", "_query_id").touch()
+    check_tables(parquet, ("records", "dead_letters"))
+    for place in (parquet, parquet._replace(output="/another")):
+        with pytest.raises(OptionError, match=r"--output is .* it has none of commits, lag; .* another --checkpoint"):
+            check_tables(place, NAMES)
+    iceberg = place._replace(table_format="iceberg", namespace="lake.shop")
+    record_tables(iceberg)
+    check_tables(iceberg, NAMES)  # they are in a catalog
+
+
 @pytest.mark.parametrize("text", ["", '{"format": "del', '{"format": "delta", "namespace": ""}'])
 def test_a_checkpoint_of_an_earlier_version_belongs_to_the_tables_in_its_folder(parquet: Place, text: str) -> None:
     """Also when the process died while it wrote the file."""

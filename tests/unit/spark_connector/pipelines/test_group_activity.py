@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from rota.client import AdminConfig, ProducerConfig
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.options import stream_options
-from rota.spark_connector.pipelines.group_activity import Job, main, parse_arguments
+from rota.spark_connector.pipelines.group_activity import Batch, Job, batch_writer, main, parse_arguments
 from rota.spark_connector.pipelines.job_lock import locked
+from rota.spark_connector.pipelines.lag import GroupPosition
 from rota.spark_connector.pipelines.reading import TABLES
 
 LEAST = ["--bootstrap-servers", "a:1", "--output", "/out"]
@@ -82,6 +85,29 @@ def test_the_format_of_the_tables() -> None:
     assert (iceberg.place.table_format, iceberg.place.namespace) == ("iceberg", "lake.shop")
     with pytest.raises(OptionError, match=r"CATALOG\.NAMESPACE for iceberg"):
         parse_arguments([*LEAST, "--format", "iceberg"]).tables()
+
+
+def test_a_day_expires_before_the_rows_of_the_micro_batch_that_may_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between the rows and Spark's commit, the next run reads the positions of the micro-batch before: a group
+    that has stopped would be in no later row."""
+    lag, checkpoint = tmp_path / "lag", tmp_path / "_checkpoint"
+    checkpoint.mkdir()
+    (checkpoint / "metadata").write_text('{"id":"own"}')
+    days = {0: "day=2026-01-01", 1: "day=2026-03-01", 2: "day=2026-03-02"}
+
+    def write_batch(batch: object, at: Batch, *_: object) -> list[GroupPosition]:
+        (lag / days[at.number] / f"batch_id={at.number}").mkdir(parents=True)
+        return [GroupPosition((0, 1), "stopped", "t", 0, 1, 0)]
+
+    monkeypatch.setattr("rota.spark_connector.pipelines.group_activity.write_batch", write_batch)
+    write = batch_writer(Job("a:1", str(tmp_path), compact_after=2, keep_days=5))
+    left = []
+    for number in days:
+        write(cast(Any, SimpleNamespace(sparkSession=None)), number)
+        left.append(sorted(day.name for day in lag.glob("day=*")))
+    assert left == [[days[0]], [days[0], days[1]], [days[1], days[2]]]
 
 
 def test_a_refused_job_says_why_and_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,6 +80,19 @@ def test_names_that_differ_only_in_case_are_refused_at_any_depth() -> None:
             check_names(record)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (["--compact-after", "-1"], "--compact-after"),
+        (["--registry-credentials", "/missing"], "--registry-credentials /missing: it must be a file"),
+    ],
+)
+def test_wrong_values_are_named(wrong: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse_arguments([*LEAST, *wrong])
+    assert reason in capsys.readouterr().err
+
+
 def test_a_missing_argument_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(LEAST[:4])

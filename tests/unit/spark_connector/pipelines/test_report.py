@@ -70,6 +70,15 @@ def test_a_day_of_the_future_hides_no_other_day(tmp_path: Path) -> None:
     assert first_day(str(tmp_path), 2, today=date(2025, 1, 1)) is None
 
 
+def test_a_time_after_2262_does_not_end_the_report(tmp_path: Path) -> None:
+    """Spark writes timestamps as INT96, which pyarrow reads as nanoseconds unless it is told otherwise."""
+    folder, far = tmp_path / "lag" / "day=9999-12-31" / "batch_id=0", datetime(9999, 12, 31, 23, 59, tzinfo=UTC)
+    folder.mkdir(parents=True)
+    rows = pa.table({"window_end": pa.array([far], pa.timestamp("us", "UTC"))})
+    pq.write_table(rows, folder / "part.parquet", use_deprecated_int96_timestamps=True)
+    assert [row["window_end"].replace(tzinfo=UTC) for row in table(str(tmp_path), "lag")] == [far]
+
+
 def test_more_days_than_a_calendar_has_are_all_days(tmp_path: Path) -> None:
     write(tmp_path / "lag", "day=2026-01-01", 0, [{**LAG, "group": "a", "lag": 1}])
     for days in (-1, 10**7, 10**12):

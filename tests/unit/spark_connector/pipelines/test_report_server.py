@@ -51,6 +51,15 @@ def test_no_tables_yet_is_an_answer_and_not_the_end(tmp_path: Path) -> None:
         assert status(url + "/")[0] == 503
 
 
+def test_a_file_that_is_not_complete_yet_is_an_answer_too(tmp_path: Path) -> None:
+    """As one that a compaction copies at that moment."""
+    file = tmp_path / "lag" / "day=2026-01-01" / "batch_id=1" / "part.parquet"
+    file.parent.mkdir(parents=True)
+    file.write_text("PAR1")
+    with serving(DrawnPage(lambda: str(table(str(tmp_path), "lag")))) as url:
+        assert status(url + "/")[0] == 503
+
+
 def test_another_path_is_not_found() -> None:
     with serving(DrawnPage(str)) as url:
         assert status(url + "/../etc/passwd")[0] == 404

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyarrow import fs
@@ -355,6 +356,19 @@ def test_a_secret_in_a_url_is_not_in_the_error() -> None:
 def test_a_url_that_is_not_supported_is_refused_and_not_taken_as_a_local_path(location: str) -> None:
     with pytest.raises(OptionError, match=f"{location}'; it must be a local path, or a URL of file, s3"):
         file_system(location)
+
+
+def test_a_store_that_cannot_be_reached_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As hdfs without libjvm, whose error has a line for each place that was searched."""
+
+    def refuse(uri: str) -> None:
+        raise OSError(f"Unable to load libjvm\ndlopen of {uri} failed")
+
+    monkeypatch.setattr(
+        "rota.spark_connector.pipelines.table_files.fs", SimpleNamespace(FileSystem=SimpleNamespace(from_uri=refuse))
+    )
+    with pytest.raises(OptionError, match=r"'hdfs://nn/x'; .* JAVA_HOME.* \(Unable to load libjvm\)$"):
+        file_system("hdfs://nn/x")
 
 
 def test_a_url_is_the_place_that_hadoop_has_for_it() -> None:

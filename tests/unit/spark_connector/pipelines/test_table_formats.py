@@ -46,6 +46,16 @@ def test_what_does_not_fit_is_refused(kind: str, namespace: str, reason: str) ->
         open_table(Place(kind, "/out", namespace, "/c"), "records", "day")
 
 
+@pytest.mark.parametrize("output", ["/lake/{a}", "/lake/a*", "s3://bucket/a[1]", "/lake/a?", "/lake/a\\b"])
+def test_a_folder_whose_name_spark_reads_as_a_pattern_is_refused(output: str) -> None:
+    """It is written, and never found again by a compaction or by the next run."""
+    for kind in ("parquet", "delta"):
+        with pytest.raises(OptionError, match=r"--output is .* patterns"):
+            open_table(Place(kind, output, "", "/c"), "records", "day")
+    open_table(Place("iceberg", output, "a.b", "/c"), "records", "day")
+    open_table(Place("parquet", "/lake/a b%20ö,#", "", "/c{}"), "records", "day")
+
+
 def test_no_parquet_files_are_written_into_a_delta_table(tmp_path: Path) -> None:
     table = ParquetTable(str(tmp_path), "day", "/c")
     table.prepare(SPARK)
