@@ -18,7 +18,8 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from rota.spark_connector.errors import OptionError
 
 _OWN: Final = re.compile(r"^\s*rota\.[\w.]+: (.+)$", re.MULTILINE)  # the end of a traceback of Python in one of Java
-_FILE: Final = re.compile(r"\bjava\.io\.\w+: (.+)$", re.MULTILINE)  # as: No space left on device
+_DISK: Final = "No space left on device|Disk quota exceeded|Read-only file system|Permission denied"
+_FILE: Final = re.compile(rf"\bjava\.io\.\w+: (.*(?:{_DISK}).*)$", re.MULTILINE)
 
 
 def exit_code(name: str, run: Callable[[], None]) -> int:

@@ -48,7 +48,11 @@ def test_an_error_with_a_known_cause_is_a_line(error: Exception, line: str, caps
 
 @pytest.mark.parametrize(
     "error",
-    [StreamingQueryException(message="[STREAM_FAILED] unknown"), ConnectionRefusedError(111, "x"), KeyError("x")],
+    [
+        StreamingQueryException(message="[STREAM_FAILED] unknown: java.io.EOFException: x"),
+        ConnectionRefusedError(111, "x"),
+        KeyError("x"),
+    ],
 )
 def test_others_are_raised(error: Exception) -> None:
     with pytest.raises(type(error)):
