@@ -38,7 +38,8 @@ def maintain(
     """
     if not is_due(number, compact_after):
         return
-    for day in expired(table.days(), keep_days, datetime.now(UTC).date()):
+    filled = [day for day in table.days() if table.batches(day)]  # not one whose micro-batch was removed for a new run
+    for day in expired(filled, keep_days, datetime.now(UTC).date()):
         table.remove_day(day)
         _log.info("Removed an old day", table=table.location, day=day)
     for day in table.days():
