@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 POM = Path(__file__).with_name("pom.xml")
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")  # for a Java that does little
-MAIN_JAR = "kafka-streams-*.jar"  # the one that was added last: an older folder is downloaded again
+MAIN_JAR = "connect-file-*.jar"  # the one that was added last: an older folder is downloaded again
 
 
 class Missing(Exception):
