@@ -1,7 +1,7 @@
 """Tests of other clients' suites that do not run, by name, each with its reason. docs/SKIPPED.md has the same section.
 
 Every other test must pass: kafka-python's on one broker and on three; sarama's on one broker, unless they need several,
-and on five; franz-go's and librdkafka's on three.
+and on five; franz-go's and librdkafka's on three; kafka-go's on one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ BENCHMARK = "measures throughput or latency"
 BY_HAND = "is meant to be run by hand"
 TLS_AND_SASL = "needs TLS and SASL"
 KERBEROS = "sets a broker's `sasl.kerberos.min.time.before.relogin`, and there is no Kerberos"
+NIL = "dereferences a nil pointer of its own"
 DOCKER = "runs Java in the containers of sarama's test cluster"
 
 KAFKA_PYTHON: dict[str, str] = {}
@@ -42,6 +43,19 @@ SARAMA_CLUSTER_ONLY = (
 
 FRANZ_GO: dict[str, str] = {}
 
+KAFKA_GO: dict[str, str] = {
+    "TestReaderReadCompactedMessage": SEGMENTS,
+    "TestDialerResolver": "expects the broker at the port 9092",
+}
+
+# functions of the scenarios of TestReaderConsumerGroup
+KAFKA_GO_SCENARIOS: dict[str, str] = {
+    "testReaderConsumerGroupVerifyOffsetCommitted": NIL,
+    "testReaderConsumerGroupVerifyPeriodicOffsetCommitter": NIL,
+    "testReaderConsumerGroupVerifyCommitsOnClose": NIL,
+    "testReaderConsumerGroupRebalance": "reads 12 records as a member whose one partition has 8",
+}
+
 LIBRDKAFKA: dict[str, str] = {
     "0038_performance": BENCHMARK,
     "0055_producer_latency": BENCHMARK,
@@ -66,14 +80,16 @@ def table() -> str:
         "## Other clients' tests that do not run",
         "",
         "All other integration tests of kafka-python and functional tests of sarama pass, on one broker and on a",
-        "cluster with ZooKeeper, and all others of franz-go (kgo) and librdkafka on such a cluster",
-        "(tests/interop/client_suites).",
+        "cluster with ZooKeeper, all others of franz-go (kgo) and librdkafka on such a cluster, and all others of",
+        "kafka-go on one broker (tests/interop/client_suites).",
         "",
     ]
     suites = {
         "kafka-python": KAFKA_PYTHON,
         "sarama": SARAMA,
         "franz-go": FRANZ_GO,
+        "kafka-go": KAFKA_GO,
+        "kafka-go's TestReaderConsumerGroup": KAFKA_GO_SCENARIOS,
         "librdkafka": LIBRDKAFKA,
         "librdkafka's 0081_admin": LIBRDKAFKA_ADMIN,
     }

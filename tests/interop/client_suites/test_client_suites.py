@@ -1,4 +1,4 @@
-"""The tests of four client libraries' own authors, unchanged, against this broker and against a cluster with ZooKeeper.
+"""The tests of five client libraries' own authors, unchanged, against this broker and against a cluster with ZooKeeper.
 
 They come by package name from PyPI, Go's proxy and crates.io, once, into .tools/client_suites; without network they are
 skipped. Those that are built with a compiler and those on a cluster run with ROTA_CLIENT_SUITES=all (`make interop`).
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop.broker import broker
-from tests.interop.client_suites import franz_go, kafka_python, librdkafka, sarama
+from tests.interop.client_suites import franz_go, kafka_go, kafka_python, librdkafka, sarama
 from tests.interop.client_suites.kit import Unavailable
 from tests.interop.security.rota_broker import SecureRota
 from tools.cluster import Cluster
@@ -35,6 +35,15 @@ CLUSTER_PROPERTIES = {
     "num.partitions": "4",
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
+}
+
+KAFKA_GO_PROPERTIES = {
+    **AUTHORIZER,
+    "node.id": "1",  # its tests expect these
+    "message.max.bytes": "200000000",
+    "group.min.session.timeout.ms": "6000",
+    "group.initial.rebalance.delay.ms": "3000",  # meanwhile a topic is created
+    "num.partitions": "1",
 }
 
 
@@ -115,6 +124,20 @@ def test_franz_gos_tests_of_scram(tmp_path: Path) -> None:
         for bits in (256, 512):
             outcomes = franz_go.run_scram(broker.address("SASL_PLAINTEXT"), f"{USER}:{PASSWORD}:{bits}", folder)
             assert outcomes == dict.fromkeys(("TestSCRAMAuth", "TestSCRAMAuthBadCredentials"), "passed")
+
+
+@pytest.mark.timeout(900)
+@needs_all
+def test_kafka_gos_tests(tmp_path: Path) -> None:
+    try:
+        folder = kafka_go.built()
+    except Unavailable as why:
+        pytest.skip(str(why))
+    with SecureRota(tmp_path, KAFKA_GO_PROPERTIES) as broker:
+        addresses = broker.address("PLAINTEXT"), broker.address("SASL_PLAINTEXT")
+        outcomes = kafka_go.run(*addresses, folder)
+        assert_passed(outcomes, lambda names: kafka_go.run(*addresses, folder, names))
+    assert sum(outcome == "passed" for outcome in outcomes.values()) >= 500
 
 
 @pytest.mark.timeout(1500)

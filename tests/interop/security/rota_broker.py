@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,14 +17,15 @@ from tools.peer.secure import PASSWORD, USER, SecureListeners
 class SecureRota(SecureListeners):
     """The broker, its certificates and its user USER."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
         super().__init__(folder)
+        self._properties = dict(properties or {})
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         users = {"rota.scram.bootstrap.users": f"{USER}={PASSWORD}"}
         config = self.folder / "server.properties"
-        settings = PROPERTIES | self.settings() | users
+        settings = PROPERTIES | self.settings() | users | self._properties
         config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         read_fd, write_fd = os.pipe()
         with (self.folder / "broker.log").open("wb") as log:
