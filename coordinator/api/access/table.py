@@ -86,6 +86,10 @@ ACCESS: Final[dict[int, Rule]] = {
     35: _cluster(_O.DESCRIBE),
     36: _OPEN,
     37: _topics((_O.ALTER, TOPIC)),
+    38: _OPEN,  # as there are no delegation tokens
+    39: _OPEN,
+    40: _OPEN,
+    41: _OPEN,
     42: _groups((_O.DELETE, GROUP)),
     43: _cluster(_O.ALTER),
     44: Rule(tuple((_O.ALTER_CONFIGS, kind) for kind in (TOPIC, GROUP, CLUSTER)), "cluster"),

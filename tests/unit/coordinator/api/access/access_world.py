@@ -42,6 +42,7 @@ from rota.protocol.messages.alter_user_scram_credentials import (
 from rota.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from rota.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from rota.protocol.messages.create_acls import AclCreation, CreateAclsRequest
+from rota.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
 from rota.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from rota.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
@@ -52,6 +53,7 @@ from rota.protocol.messages.describe_acls import DescribeAclsRequest
 from rota.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from rota.protocol.messages.describe_cluster import DescribeClusterRequest
 from rota.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from rota.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
 from rota.protocol.messages.describe_groups import DescribeGroupsRequest
 from rota.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from rota.protocol.messages.describe_producers import DescribeProducersRequest
@@ -63,6 +65,7 @@ from rota.protocol.messages.describe_transactions import DescribeTransactionsReq
 from rota.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from rota.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from rota.protocol.messages.end_txn import EndTxnRequest
+from rota.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from rota.protocol.messages.fetch import FetchRequest, ReplicaState
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 from rota.protocol.messages.heartbeat import HeartbeatRequest
@@ -103,6 +106,7 @@ from rota.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from rota.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
 from rota.protocol.messages.sync_group import SyncGroupRequest
 from rota.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -439,6 +443,22 @@ def describe_transactions(version: int) -> Iterator[Any]:
 
 def list_transactions(version: int) -> Iterator[Any]:
     yield ListTransactionsRequest()
+
+
+def create_delegation_token(version: int) -> Iterator[Any]:
+    yield CreateDelegationTokenRequest()
+
+
+def renew_delegation_token(version: int) -> Iterator[Any]:
+    yield RenewDelegationTokenRequest(hmac=b"h", renew_period_ms=-1)
+
+
+def expire_delegation_token(version: int) -> Iterator[Any]:
+    yield ExpireDelegationTokenRequest(hmac=b"h", expiry_time_period_ms=-1)
+
+
+def describe_delegation_token(version: int) -> Iterator[Any]:
+    yield DescribeDelegationTokenRequest()
 
 
 def elect_leaders(version: int) -> Iterator[Any]:

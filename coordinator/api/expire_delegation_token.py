@@ -1,0 +1,19 @@
+"""ExpireDelegationToken, key 40, versions 1-2 (KIP-48).
+
+v2 flexible
+
+There are no tokens, see create_delegation_token.py.
+"""
+
+from __future__ import annotations
+
+from rota.coordinator.api.create_delegation_token import refusal
+from rota.coordinator.api.node import Call, Node
+from rota.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
+
+
+def expire_delegation_token(
+    node: Node, call: Call, request: ExpireDelegationTokenRequest
+) -> ExpireDelegationTokenResponse:
+    """Refuse the request."""
+    return ExpireDelegationTokenResponse(error_code=refusal(call))

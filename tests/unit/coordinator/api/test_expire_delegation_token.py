@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+from tests.unit.coordinator.api.data_world import World
+
+from rota.coordinator.api.expire_delegation_token import expire_delegation_token
+from rota.coordinator.network.call import Call
+from rota.coordinator.security.principal import ANONYMOUS, Principal
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
+
+ALICE = Principal("User", "alice")
+REFUSALS = [
+    (ANONYMOUS, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED),
+    (ALICE, ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED),
+]
+
+
+def call_of(principal: Principal) -> Call:
+    return Call(3, "c", "/127.0.0.1", "127.0.0.1", 9092, principal=principal)
+
+
+@pytest.mark.parametrize(("principal", "code"), REFUSALS)
+def test_a_request_is_refused_as_by_a_kafka_without_a_secret_key(principal: Principal, code: ErrorCode) -> None:
+    request = ExpireDelegationTokenRequest(hmac=b"h", expiry_time_period_ms=1)
+    assert expire_delegation_token(World().node, call_of(principal), request).error_code == code
