@@ -169,7 +169,7 @@ class BrokerTarget:
             defaults, own = (used, config.dynamic) if is_default else (config.dynamic_defaults, used)
             topics = ((topic.name, topic.configs) for topic in self._node.topics)
             changed = config.with_dynamic(defaults, own)
-            check_dependent_values(changed)
+            check_dependent_values(changed, config)
             check_topics(changed, topics, config)
             _check_tls(changed, config)
         except ConfigRefused as refused:

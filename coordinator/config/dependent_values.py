@@ -3,11 +3,12 @@
 Law
     BC8 A broker starts only with values that fit each other, as Kafka does: intervals and timeouts within their limits,
         protocols and assignors that exist. A dynamic change that does not fit is refused; one that is stored already
-        is in force.
+        is in force, and does not block others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, Protocol
 
 from rota.coordinator.config.definition import ConfigRefused
@@ -45,31 +46,28 @@ def check_values(broker: BrokerValues) -> None:
 
 
 def check_logs(broker: BrokerValues) -> None:
-    """Check folders and retention. Raises ConfigRefused."""
+    """Check folders and the retention in force. Raises ConfigRefused."""
     for name in ("log.dirs", "log.dir"):
         text = broker.text(name)
         if text is not None and not all(folder.strip() for folder in text.split(",")):
             raise ConfigRefused(name, f"Configuration {name}={text!r} names no folder, or has an empty name")
     for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
-        if getattr(broker, name.replace(".", "_")) == 0:
+        value = getattr(broker, name.replace(".", "_"))
+        if value == 0:
             raise ConfigRefused(name, f"{name} must be unlimited (-1) or, greater than or equal to 1")
+        if value is not None:
+            return  # the others have no effect, and Kafka starts with any
 
 
-def check_dependent_values(broker: BrokerValues) -> None:
-    """Check what a dynamic change, too, can bring out of order. Raises ConfigRefused, mostly in Kafka's words."""
-    _check_consumer_groups(broker)
-    for low, high, why in _ORDERED:
-        if _number(broker, low) > _number(broker, high):
-            values = _values(broker, low, high)
-            raise ConfigRefused(low, f"{low} should always be less than or equal to {high} {why}{values}")
-    delay, idle = _number(broker, _DELAY), _number(broker, _IDLE)
-    if 0 <= idle <= delay:
-        why = f"should always be less than {_IDLE}={idle}, so that the response of a failed authentication is sent"
-        raise ConfigRefused(_DELAY, f"{_DELAY}={delay} {why}")
-    if _number(broker, _PER_ADDRESS) == 0 and not broker.max_connections_per_ip_overrides:
-        raise ConfigRefused(
-            _PER_ADDRESS, f"{_PER_ADDRESS} can be set to zero only if {_PER_ADDRESS}.overrides property is set."
-        )
+def check_dependent_values(broker: BrokerValues, current: BrokerValues | None = None) -> None:
+    """Check what a dynamic change, too, can bring out of order. Raises ConfigRefused, mostly in Kafka's words.
+
+    What does not fit in the `current` values either is passed over: no other change would be possible (BC5).
+    """
+    known = set() if current is None else {str(refused) for refused in _misfits(current)}
+    for refused in _misfits(broker):
+        if str(refused) not in known:
+            raise refused
 
 
 def assignor_of(name: str) -> str:
@@ -78,21 +76,34 @@ def assignor_of(name: str) -> str:
     return simple.removesuffix("Assignor").lower() if simple != name else name
 
 
-def _check_consumer_groups(broker: BrokerValues) -> None:
+def _misfits(broker: BrokerValues) -> Iterator[ConfigRefused]:
+    yield from _group_misfits(broker)
+    for low, high, why in _ORDERED:
+        if _number(broker, low) > _number(broker, high):
+            values = _values(broker, low, high)
+            yield ConfigRefused(low, f"{low} should always be less than or equal to {high} {why}{values}")
+    delay, idle = _number(broker, _DELAY), _number(broker, _IDLE)
+    if 0 <= idle <= delay:
+        why = f"should always be less than {_IDLE}={idle}, so that the response of a failed authentication is sent"
+        yield ConfigRefused(_DELAY, f"{_DELAY}={delay} {why}")
+    if _number(broker, _PER_ADDRESS) == 0 and not broker.max_connections_per_ip_overrides:
+        yield ConfigRefused(
+            _PER_ADDRESS, f"{_PER_ADDRESS} can be set to zero only if {_PER_ADDRESS}.overrides property is set."
+        )
+
+
+def _group_misfits(broker: BrokerValues) -> Iterator[ConfigRefused]:
     for rest in _BOUNDED:
         name, low, high = f"group.consumer.{rest}", f"group.consumer.min.{rest}", f"group.consumer.max.{rest}"
-        _check_order(broker, low, high)
-        _check_order(broker, low, name)
+        for above in (high, name):
+            if _number(broker, above) < _number(broker, low):
+                values = _values(broker, above, low)
+                yield ConfigRefused(above, f"{above} must be greater than or equal to {low}{values}")
         if _number(broker, name) > _number(broker, high):
-            raise ConfigRefused(name, f"{name} must be less than or equal to {high}{_values(broker, name, high)}")
+            yield ConfigRefused(name, f"{name} must be less than or equal to {high}{_values(broker, name, high)}")
     if _number(broker, _HEARTBEAT) >= _number(broker, _SESSION):
         values = _values(broker, _HEARTBEAT, _SESSION)
-        raise ConfigRefused(_HEARTBEAT, f"{_HEARTBEAT} must be less than {_SESSION}{values}")
-
-
-def _check_order(broker: BrokerValues, low: str, high: str) -> None:
-    if _number(broker, high) < _number(broker, low):
-        raise ConfigRefused(high, f"{high} must be greater than or equal to {low}{_values(broker, high, low)}")
+        yield ConfigRefused(_HEARTBEAT, f"{_HEARTBEAT} must be less than {_SESSION}{values}")
 
 
 def _number(broker: BrokerValues, name: str) -> int:

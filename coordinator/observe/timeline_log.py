@@ -14,7 +14,7 @@ Laws
         and counted. They are written, PENDING_SLICE of them in a loop tick, as soon as this broker leads the partition
         and has read it; the placement is that of the groups' own topic, so that one broker usually leads both.
     TL9 When the topic has got more partitions, the events of each group move to the partition that the group has now,
-        as soon as this broker leads both; until then they stay.
+        as soon as this broker leads both; until then they stay. They leave the old one when the other one has them.
     TL3 A group that is deleted, or forgotten because of the bounds of timeline.py, leaves tombstones: the topic is
         bounded as the memory is.
 """
@@ -258,21 +258,31 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
             return  # until it is ready
         group_id, source_index = misplaced.popitem()
         source = self.shards[source_index]
-        if source.state is ShardState.READY and group_id in source.machines:
-            self._move(group_id, source, self.shards[index])
+        is_here = source.state is ShardState.READY and group_id in source.machines
+        if is_here and not self._move(group_id, source, self.shards[index]):
+            misplaced[group_id] = source_index
+            return  # until it is ready again
         if misplaced:
             self._tick_queue(partial(self._move_one, index))
         else:
             del self._misplaced[index]
 
-    def _move(self, group_id: str, source: Shard[GroupTimeline], target: Shard[GroupTimeline]) -> None:
+    def _move(self, group_id: str, source: Shard[GroupTimeline], target: Shard[GroupTimeline]) -> bool:
+        """Move a group's events; return False, with all in their place, if the target cannot be written."""
+        if not _has_flushed(target):
+            return False
         moved, newer = source.machines[group_id], target.machines.get(group_id)
         events = [*moved.describe(), *(() if newer is None else newer.describe())]
         if newer is not None:
             target.step(newer, Forget())
         for event in sorted(events, key=lambda event: event.time_ms):
             self._step(target, group_id, event)
-        source.step(moved, Forget())
+        if _has_flushed(target):
+            source.step(moved, Forget())
+            return True
+        self._refused.pop(target.index, None)  # the logs have these events as before
+        self._set_size(group_id, moved.size_bytes)
+        return False
 
     # ---- the runtime's events
 
@@ -293,3 +303,9 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
         for group_id in shard.machines:
             self._sizes.set(group_id, 0)
         super()._drop(shard)
+
+
+def _has_flushed(shard: Shard[GroupTimeline]) -> bool:
+    """Write the events of this shard now; return whether it is led here still."""
+    shard.flush()
+    return shard.state is ShardState.READY

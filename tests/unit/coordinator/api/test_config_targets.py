@@ -114,6 +114,18 @@ def test_bc8_what_does_not_fit_is_refused(world: World) -> None:
     assert alter(world, BROKER, "", ("max.connections.per.ip", SET, "0"), one) == (0, "")
 
 
+def test_bc8_what_is_stored_and_does_not_fit_does_not_block_other_configs(world: World) -> None:
+    """Another broker, whose own properties allow the values, has accepted them as those of all brokers."""
+    interval = "group.consumer.assignment.interval.ms"
+    stored = {interval: "20000", "max.connections.per.ip": "0"}
+    eager_tasks.run_eagerly(world.node.topics.configs.update(ConfigKind.BROKERS, DEFAULT_NAME, lambda _: stored))
+    assert alter(world, BROKER, "", ("log.retention.ms", SET, "50")) == (0, "")
+    assert alter(world, BROKER, "3", ("log.retention.ms", SET, "60")) == (0, "")
+    assert alter(world, BROKER, "", (interval, SET, "20001"))[0] == ErrorCode.INVALID_REQUEST
+    assert alter(world, BROKER, "", (interval, DELETE, None)) == (0, "")
+    assert alter(world, BROKER, "", (interval, SET, "20000"))[0] == ErrorCode.INVALID_REQUEST
+
+
 def test_validation_alone_writes_nothing(world: World) -> None:
     assert alter(world, BROKER, "", ("log.retention.ms", SET, "50"), validate_only=True) == (0, "")
     assert world.node.topics.resource_configs(ConfigKind.BROKERS, DEFAULT_NAME) == {}

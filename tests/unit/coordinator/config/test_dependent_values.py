@@ -79,6 +79,7 @@ def test_bc8_the_assignors_of_kafka_may_have_the_names_of_their_classes() -> Non
         ({"log.retention.hours": "0"}, "log.retention.hours must be unlimited"),
         ({"log.retention.minutes": "0"}, "log.retention.minutes must be unlimited"),
         ({"log.roll.ms": "0"}, "log.roll.ms: the valid value is a whole number from 1"),
+        ({"log.retention.minutes": "0", "log.retention.hours": "1"}, "log.retention.minutes must be unlimited"),
         ({"log.dirs": ""}, "log.dirs='' names no folder"),
         ({"log.dirs": "/a,,/b"}, "log.dirs='/a,,/b' names no folder, or has an empty name"),
         ({"log.dir": " "}, "log.dir=' ' names no folder"),
@@ -95,3 +96,5 @@ def test_bc8_values_that_kafka_starts_with_are_accepted() -> None:
     BrokerConfig({"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "127.0.0.1:9"})
     BrokerConfig({"replica.fetch.wait.max.ms": "30000"})
     BrokerConfig({"log.retention.ms": "-1", "log.retention.minutes": "-1", "log.retention.hours": "-1"})
+    BrokerConfig({"log.retention.ms": "60000", "log.retention.minutes": "0", "log.retention.hours": "0"})
+    BrokerConfig({"log.retention.minutes": "1", "log.retention.hours": "0"})

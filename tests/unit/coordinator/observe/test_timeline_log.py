@@ -13,6 +13,7 @@ from rota.coordinator.observe.timeline_log import FLUSH_CALLS, TimelineLog
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.runtime.coordinator import RELOAD_AFTER_MS
 from rota.coordinator.runtime.routing import shard_of
+from rota.coordinator.runtime.shard import ShardState
 from rota.coordinator.scheduling.timers import TimerHeap
 from rota.protocol.group_timeline import EventType, GroupEvent, TimelineKey, encode_key
 
@@ -370,3 +371,45 @@ def test_tl9_events_stay_while_another_broker_leads_the_partition_of_their_group
     assert places(more) == {group_id: [0] for group_id in GROUPS}
     more.lead(1)
     assert places(more) == PLACES
+
+
+@pytest.mark.parametrize("moves_before", [True, False])
+@pytest.mark.parametrize("has_newer", [True, False])
+@pytest.mark.parametrize("leads_again", [True, False])
+def test_tl9_no_event_is_lost_when_the_new_partition_has_another_leader_epoch(
+    moves_before: bool, has_newer: bool, leads_again: bool
+) -> None:
+    group_id = next(group_id for group_id in GROUPS if shard_of(group_id, 2) == 1)
+    world = World(count=1).lead()
+    world.add(group_id, 1)
+    world.add(group_id, 2)
+    world.tick()
+    more = grown(world, 2)
+    _lead(more, 1, 0)
+    if has_newer:
+        more.add(group_id, 3)
+        more.tick()
+    if not moves_before:
+        more.partitions[1].lead(1)
+    more.partitions[0].lead(0)
+    more.log.lead(0, 0)
+    for _ in range(6):  # fewer than FLUSH_CALLS
+        more.turn()
+    assert (more.log.shards[1].state is ShardState.READY) is moves_before
+    more.partitions[1].lead(1)
+    if leads_again:
+        more.log.lead(1, 1)
+    else:
+        more.log.resign(1, 1)
+        more.tick()
+        _lead(more, 1, 2)
+    more.tick()
+    expected = [1, 2, 3] if has_newer else [1, 2]
+    assert (more.times(group_id), places(more), more.log.dropped) == (expected, {group_id: [1]}, 0)
+    assert World(more.partitions, count=2).lead(3).times(group_id) == expected
+
+
+def _lead(world: World, index: int, epoch: int) -> None:
+    world.partitions[index].lead(epoch)
+    world.log.lead(index, epoch)
+    world.tick()
