@@ -26,15 +26,23 @@ def run(arguments: list[str]) -> int:
     """Run one command; returns its exit code. Raises SystemExit where argparse does: for help and for an error."""
     try:
         try:
-            return _run(arguments)
-        finally:
-            if sys.stdout is not None:
-                sys.stdout.flush()
+            code = _run(arguments)
+        except SystemExit:
+            _flush()
+            raise
+        _flush()
+        return code
     except BrokenPipeError:
         from rota.cli.output import EXIT_BROKEN_PIPE, discard_output
 
-        discard_output()
+        if sys.stdout is not None:
+            discard_output()
         return EXIT_BROKEN_PIPE
+
+
+def _flush() -> None:
+    if sys.stdout is not None:  # it was closed before the start
+        sys.stdout.flush()
 
 
 def _run(arguments: list[str]) -> int:

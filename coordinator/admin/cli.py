@@ -3,11 +3,14 @@
 Laws
     A `rota serve` with plain options imports no command line: rota.cli is imported by its name, for everything else. It
     uses the client, which the broker's code does not import.
+    Standard streams that are closed at the start are /dev/null: files and sockets must not get their numbers, with
+    which libuv aborts a stop.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from importlib import import_module
 
@@ -15,6 +18,7 @@ from importlib import import_module
 def main() -> None:
     """Run the command of the process's arguments."""
     arguments = sys.argv[1:]
+    _open_standard_streams()
     if arguments[:1] == ["serve"]:
         gc.disable()  # until configure_collector: imports make little garbage and many objects
         from rota.coordinator.admin.options import parse_plain
@@ -25,3 +29,11 @@ def main() -> None:
 
             sys.exit(run(options))
     sys.exit(import_module("rota.cli.main").run(arguments))
+
+
+def _open_standard_streams() -> None:
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free, which is this one

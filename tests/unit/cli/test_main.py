@@ -55,6 +55,26 @@ def test_a_reader_that_has_gone_ends_a_command_quietly(arguments: list[str]) -> 
     assert (done.returncode, done.stderr) == (EXIT_BROKEN_PIPE, b"")
 
 
+def test_a_mistake_is_not_hidden_by_a_reader_that_has_gone() -> None:
+    read_fd, write_fd = os.pipe()
+    os.close(read_fd)
+    program = (
+        "import sys; from rota.cli import main; "
+        "main._run = lambda arguments: [print('a line'), int('no number')]; main.run([])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        stdout=write_fd,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": ""},
+        check=False,
+        timeout=60,
+    )
+    os.close(write_fd)
+    assert "ValueError: invalid literal" in done.stderr
+
+
 def test_version_imports_the_codecs_and_neither_client_nor_broker_nor_loop() -> None:
     modules = imported_by("version")
     assert packages(modules) == {"rota.cli", "rota.coordinator", "rota.protocol"}

@@ -143,11 +143,12 @@ sys.exit(run(ServeOptions(memory=True)))
         os.close(writes)
 
 
-def test_it_serves_without_stderr() -> None:
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&- >&- 2>&-"])
+def test_it_serves_and_stops_without_standard_streams(closed: str) -> None:
     ready, writes = os.pipe()
     command = [sys.executable, "-m", "rota.coordinator", "serve", "--memory", "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(
-        ["sh", "-c", 'exec "$@" 2>&-', "sh", *command, "--ready-fd", str(writes)], pass_fds=[writes]
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *command, "--ready-fd", str(writes)], pass_fds=[writes]
     )
     os.close(writes)
     try:
