@@ -303,6 +303,16 @@ class TestEvidence:
         script.until(1_202, 3)
         assert script.changes == [Suspected(2, 12), Dead(2, 12)]
 
+    def test_a_datagram_on_its_way_does_not_make_it_slow(self) -> None:
+        """The broker died after it had sent that: the ping that follows is one of evidence, too."""
+        script = Script(2, 3, suspicion_timeout_ms=60_000)
+        script.until(1_000, 2, 3)
+        script.done(script.swim.accuse(2, script.now_ms))
+        script.until(1_010, 3)
+        script.receives(2, Kind.GOSSIP)
+        script.until(2_000, 3)
+        assert script.changes == [Suspected(2, 12), Dead(2, 12)]
+
     def test_a_broker_that_answers_is_not_harmed(self) -> None:
         script = Script(2, 3)
         for _ in range(50):
