@@ -331,7 +331,7 @@ class Swim:
             if not probe.has_witness():  # the fault may be here
                 self.health.degrade()
             if member.last_received_ms is not None and member.last_received_ms >= self._silent_since_ms(probe):
-                # it is alive, but may not receive from this node; or that was its last datagram, and the evidence counts
+                # it is alive, but may not receive from this node; or that was its last datagram: evidence counts on
                 self._ping(member).is_accused = probe.is_accused
             elif member.last_received_ms is not None:
                 self._apply(member, member.claim(Status.SUSPECT))
