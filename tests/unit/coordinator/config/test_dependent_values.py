@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from rota.coordinator.config import dependent_values
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
+from rota.coordinator.consumer_group.assignors import ASSIGNORS
 
 _G = "group.consumer."
 
@@ -98,3 +100,8 @@ def test_bc8_values_that_kafka_starts_with_are_accepted() -> None:
     BrokerConfig({"log.retention.ms": "-1", "log.retention.minutes": "-1", "log.retention.hours": "-1"})
     BrokerConfig({"log.retention.ms": "60000", "log.retention.minutes": "0", "log.retention.hours": "0"})
     BrokerConfig({"log.retention.minutes": "1", "log.retention.hours": "0"})
+
+
+def test_bc8_the_assignors_that_a_broker_accepts_are_those_that_there_are() -> None:
+    """The configuration does not import the groups, so their names stand in both."""
+    assert set(dependent_values.ASSIGNORS) == set(ASSIGNORS)
