@@ -3,12 +3,14 @@
 Laws
     `rota --help` imports neither the client nor the broker nor argparse.
     A command imports its own module and no other command's.
-    A reader of the output that goes, as in `rota --help | head -1`, ends any command quietly.
+    A reader of the output that goes, as in `rota --help | head -1`, ends any command quietly. A full disk under it is
+    an error of one line, and errors that cannot be written themselves change no exit code.
 """
 
 from __future__ import annotations
 
 import sys
+from errno import EDQUOT, EFBIG, ENOSPC
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +19,8 @@ from rota.cli.registry import COMMANDS, SECTIONS
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-EXIT_USAGE: Final = 2
+EXIT_FAILED, EXIT_USAGE = 1, 2
+_FULL: Final = (ENOSPC, EDQUOT, EFBIG)
 _HELP: Final = ("-h", "--help", "help")
 _NAME_WIDTH: Final = 12
 
@@ -33,16 +36,36 @@ def run(arguments: list[str]) -> int:
         _flush()
         return code
     except BrokenPipeError:
-        from rota.cli.output import EXIT_BROKEN_PIPE, discard_output
+        from rota.cli.output import EXIT_BROKEN_PIPE, discard
 
         if sys.stdout is not None:
-            discard_output()
+            discard(sys.stdout)
         return EXIT_BROKEN_PIPE
+    except OSError as failure:
+        if failure.errno not in _FULL or failure.filename is not None:
+            raise
+        from rota.cli.output import discard, print_error
+
+        discard(sys.stdout)
+        print_error(f"standard output: {failure.strerror}", as_json="--json" in arguments, exit_code=EXIT_FAILED)
+        return EXIT_FAILED
+    finally:
+        _flush_errors()
 
 
 def _flush() -> None:
     if sys.stdout is not None:  # it was closed before the start
         sys.stdout.flush()
+
+
+def _flush_errors() -> None:
+    try:
+        if sys.stderr is not None:
+            sys.stderr.flush()
+    except OSError:
+        from rota.cli.output import discard
+
+        discard(sys.stderr)
 
 
 def _run(arguments: list[str]) -> int:
@@ -51,7 +74,9 @@ def _run(arguments: list[str]) -> int:
         return 0
     name, *rest = ["version"] if arguments[0] == "--version" else arguments
     if name not in COMMANDS:
-        print(_unknown(name), file=sys.stderr)
+        from rota.cli.output import print_on_stderr
+
+        print_on_stderr(_unknown(name))
         return EXIT_USAGE
     options = parser_of(name).parse_args(rest)
     code: int = options.run(options)

@@ -2,6 +2,7 @@
 
 Laws
     With --json standard output holds JSON and nothing else: one document, or one object a line for a stream.
+    An error that cannot be written changes no exit code.
     A table is drawn by rich on a terminal, and is aligned text in a pipe; without rich it is aligned text everywhere.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from typing import Any, Final, TextIO
 
 from rota.cli.text import Table, aligned, escaped, escaped_fields
@@ -103,11 +105,17 @@ def print_error(message: str, *, as_json: bool, exit_code: int, codes: tuple[str
         text = json.dumps({"error": {"message": message, "codes": codes, "exit_code": exit_code}})
     else:
         text = "\n".join(f"rota: {escaped(line)}" for line in message.splitlines() or [""])
-    print(text, file=sys.stderr)
+    print_on_stderr(text)
 
 
-def discard_output() -> None:
-    """Point standard output at nothing: its reader is gone, and the flush at the end of the process must not fail."""
+def print_on_stderr(text: str) -> None:
+    """Print a text for which the exit code stands where it cannot be written."""
+    with suppress(OSError):
+        print(text, file=sys.stderr)
+
+
+def discard(stream: TextIO) -> None:
+    """Point a standard stream that cannot be written at nothing: the flush at the end of the process must not fail."""
     nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stdout.fileno())
+    os.dup2(nothing, stream.fileno())
     os.close(nothing)

@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from rota.cli.output import EXIT_BROKEN_PIPE, Output, discard_output, print_error
+from rota.cli.output import EXIT_BROKEN_PIPE, Output, discard, print_error
 from rota.cli.secret_names import is_secret
 from rota.cli.settings import UsageError, config_of, read_settings
 from rota.client.errors import AdminFailed, BrokerError, ConfigError, IllegalUse, KafkaError, TimedOut, Unreachable
@@ -32,7 +32,7 @@ EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_UNREACHABLE, EXIT_TIMED_OUT = 0, 1, 2, 3,
 EXIT_INTERRUPTED, EXIT_TERMINATED = 130, 143
 EXIT_CODES: Final = {
     EXIT_OK: "done",
-    EXIT_FAILED: "the cluster refused it, or a part of it failed; what was done is printed",
+    EXIT_FAILED: "the cluster refused it, a part of it failed, or the output is full; what was done is printed",
     EXIT_USAGE: "an option, an argument, a settings file or a line of input is not valid",
     EXIT_UNREACHABLE: "no broker answers at the given addresses",
     EXIT_TIMED_OUT: "a broker did not answer in time, see --timeout",
@@ -160,7 +160,7 @@ def run_command(body: CommandBody, options: Namespace) -> int:
     except asyncio.CancelledError:
         return EXIT_TERMINATED
     except BrokenPipeError:
-        discard_output()
+        discard(sys.stdout)
         return EXIT_BROKEN_PIPE
     except (UsageError, KafkaError) as failure:
         return _report(failure, as_json=options.json)

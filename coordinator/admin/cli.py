@@ -3,8 +3,8 @@
 Laws
     A `rota serve` with plain options imports no command line: rota.cli is imported by its name, for everything else. It
     uses the client, which the broker's code does not import.
-    Standard streams that are closed at the start are /dev/null: files and sockets must not get their numbers, with
-    which libuv aborts a stop.
+    Standard streams that are closed at the start are /dev/null, for this process and those that it starts: files and
+    sockets must not get their numbers, with which libuv aborts a stop, and a command does what it was asked to do.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ def main() -> None:
 
 
 def _open_standard_streams() -> None:
-    for number in range(3):
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free, which is this one
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115  # for the process's life

@@ -6,6 +6,7 @@ import json
 import runpy
 import sys
 from argparse import ArgumentParser, Namespace
+from contextlib import suppress
 
 DEFAULT_ADDRESS = "127.0.0.1:9092"
 
@@ -79,7 +80,8 @@ def run_check(address: str, *, as_json: bool = False) -> int:
         apis = check(address)
     except NotHealthy as failure:
         error = {"error": {"message": str(failure), "codes": [], "exit_code": 1}}  # as the other commands print it
-        print(json.dumps(error) if as_json else f"rota: {failure}", file=sys.stderr)
+        with suppress(OSError):  # the exit code says it, too
+            print(json.dumps(error) if as_json else f"rota: {failure}", file=sys.stderr)
         return 1
     found = json.dumps({"address": address, "apis": apis})
     print(found if as_json else f"a broker answers at {address}, with {apis} APIs")

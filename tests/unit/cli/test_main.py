@@ -75,6 +75,39 @@ def test_a_mistake_is_not_hidden_by_a_reader_that_has_gone() -> None:
     assert "ValueError: invalid literal" in done.stderr
 
 
+ROTA_CLI = "from rota.coordinator.admin.cli import main; main()"
+TOPICS = "topics list --json --bootstrap-server 127.0.0.1:1"
+NO_SPACE = "rota: standard output: No space left on device\n"
+NO_SPACE_JSON = '{"error": {"message": "standard output: No space left on device", "codes": [], "exit_code": 1}}\n'
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "output"),
+    [
+        ("--help >/dev/full", 1, NO_SPACE),
+        ("topics --help >/dev/full", 1, NO_SPACE),
+        ("version --json >/dev/full", 1, NO_SPACE_JSON),
+        ("nosuch 2>/dev/full", 2, ""),
+        ("topics 2>/dev/full", 2, ""),
+        ("check 127.0.0.1:1 2>/dev/full", 1, ""),
+        (f"{TOPICS} 2>/dev/full", 3, ""),
+        (f"{TOPICS} 2>&-", 3, ""),
+        (f"{TOPICS} <&- >&- 2>&-", 3, ""),
+        ("users add u --password-file - --bootstrap-server 127.0.0.1:1 2>&1 <&-", 2, "rota: the password is empty\n"),
+    ],
+)
+def test_cl3_standard_streams_that_are_closed_or_full_change_no_exit_code(command: str, code: int, output: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {command}', "sh", sys.executable, "-c", ROTA_CLI],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": ""},
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (code, output)
+
+
 def test_version_imports_the_codecs_and_neither_client_nor_broker_nor_loop() -> None:
     modules = imported_by("version")
     assert packages(modules) == {"rota.cli", "rota.coordinator", "rota.protocol"}
