@@ -65,7 +65,7 @@ class GroupNotes:
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return
-        wall_ms, write_line, admits = self._wall_ms(), log.info, self._line_limit.admits
+        wall_ms, write_line, admit = self._wall_ms(), log.info, self._line_limit.admit
         for group_id, note in waiting:
             lost: Exception | None = None
             try:
@@ -76,7 +76,7 @@ class GroupNotes:
             try:
                 if lost is not None:
                     log.error("Timeline event was lost", group=group_id, exc_info=lost)
-                if admits(group_id):
+                if admit(group_id):
                     write_line(note.event, **brief(note).fields)
             except Exception:  # noqa: BLE001  # the log of a process that set up structlog itself
                 self.lost_lines += 1

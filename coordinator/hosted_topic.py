@@ -152,7 +152,7 @@ class HostedTopic:
         if state is None or partition is None:
             runtime.resign(index)
             self._stop_watching(index)
-        elif self._topics.leads(state):
+        elif self._topics.is_leader(state):
             self._stop_watching(index)
             runtime.lead(index, state.leader_epoch)
         else:

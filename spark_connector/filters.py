@@ -48,13 +48,13 @@ class PushedFilters:
     end_offset: int = OFFSET_MAX
     min_time_ms: int | None = None
 
-    def accepts(self, topic: str, partition: int) -> bool:
+    def can_pass(self, topic: str, partition: int) -> bool:
         """Whether records of this partition can pass."""
         return all(_holds(condition, topic, partition) for condition in self.partition_filters)
 
     def narrow(self, offsets: OffsetRange) -> OffsetRange:
         """The part of the range that can pass, perhaps empty. Does not use `min_time_ms`, which brokers look up."""
-        accepted = self.accepts(offsets.topic, offsets.partition)
+        accepted = self.can_pass(offsets.topic, offsets.partition)
         start = min(max(offsets.start, self.first_offset), offsets.end) if accepted else offsets.end
         return OffsetRange(offsets.topic, offsets.partition, start, max(start, min(offsets.end, self.end_offset)))
 

@@ -78,7 +78,7 @@ class FetchSession:
         self._known = dict(to_fetch)
         return SessionRequest(self._session_id, self._epoch, _topics(changed), _forgotten(removed))
 
-    def answered(self, error_code: int, session_id: int) -> bool:
+    def handle_response(self, error_code: int, session_id: int) -> bool:
         """Return whether the partitions of the response are valid; False if `error_code` is one of the session."""
         if error_code:
             if error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:

@@ -244,7 +244,7 @@ class Fetcher:
 
     def _answered(self, node: int, session: FetchSession, to_fetch: FetchPartitions, answer: FetchResponse) -> None:
         now_ms = self._now_ms()
-        if not session.answered(answer.error_code, answer.session_id):
+        if not session.handle_response(answer.error_code, answer.session_id):
             self._refused(node, to_fetch, answer.error_code)
             return
         self._pauses.succeeded(node)

@@ -12,7 +12,7 @@ from rota.client.group import metadata_watch, notes
 from rota.client.group.effects import Assign, Hook, Lose, Revoke
 from rota.client.group.state import NEEDS_REVOCATION, Assigned, Member
 from rota.client.group.states import MemberState
-from rota.client.group.subscription import accepts
+from rota.client.group.subscription import is_subscribed
 from rota.client.types import TopicPartition
 
 S = MemberState
@@ -23,7 +23,9 @@ def proceed(m: Member) -> None:
     pending = m.pending
     assert pending is not None
     subscription = m.subscription
-    if subscription is None or not all(accepts(subscription, partition.topic) for partition in pending.partitions):
+    if subscription is None or not all(
+        is_subscribed(subscription, partition.topic) for partition in pending.partitions
+    ):
         m.pending = None
         m.request_rejoin("received assignment does not match the current subscription")
         _settle(m)

@@ -56,7 +56,7 @@ from rota.client.group.events import (
 from rota.client.group.refusals import fenced, refused
 from rota.client.group.state import ENDED, NO_GENERATION, Member
 from rota.client.group.states import EPOCH_TRANSITIONS, MemberState
-from rota.client.group.subscription import accepts
+from rota.client.group.subscription import is_subscribed
 from rota.client.types import TopicPartition
 from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
@@ -101,7 +101,7 @@ class EpochMember(Member):
     is_replaced: bool = False
 
     @property
-    def due(self) -> bool:
+    def is_due(self) -> bool:
         """Whether `poll` has something to do or to wait for."""
         match self.state:
             case S.LEAVING | S.CLOSED:
@@ -124,7 +124,7 @@ class EpochMember(Member):
         found, owned = {}, {self.ids[partition.topic]: partition.topic for partition in self.owned}
         for topic_id, partitions in (self.target or {}).items():
             name = self.metadata.topic_name(topic_id) or owned.get(topic_id)
-            if name is not None and self.subscription is not None and accepts(self.subscription, name):
+            if name is not None and self.subscription is not None and is_subscribed(self.subscription, name):
                 found.update({TopicPartition(name, partition): topic_id for partition in partitions})
         return found
 
@@ -167,10 +167,10 @@ def step(m: EpochMember, event: Event, now_ms: int) -> list[Effect]:
     """Handle one event at that time (ms of a monotonic clock) and return its effects."""
     if m.state is S.CLOSED:
         return []
-    was_due, m.now_ms, m.out = m.due, now_ms, []
+    was_due, m.now_ms, m.out = m.is_due, now_ms, []
     _decide(m, event)
     _advance(m)
-    if m.due and not was_due and not m.polling:
+    if m.is_due and not was_due and not m.polling:
         m.out.append(Wake())
     return m.out
 

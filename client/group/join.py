@@ -14,7 +14,7 @@ from rota.client.group.effects import BeforeRejoin, Hook, Lose, Revoke
 from rota.client.group.refusals import fenced, java_name, refused, truncated
 from rota.client.group.state import Member
 from rota.client.group.states import MemberState
-from rota.client.group.subscription import accepts, encoded_subscription
+from rota.client.group.subscription import encoded_subscription, is_subscribed
 from rota.protocol.consumer_protocol import PROTOCOL_TYPE
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -52,7 +52,7 @@ def _next_hook(m: Member) -> Hook | None:
     revoked = [
         partition
         for partition in m.owned
-        if not m.is_cooperative or topics is None or not accepts(topics, partition.topic)
+        if not m.is_cooperative or topics is None or not is_subscribed(topics, partition.topic)
     ]
     return Revoke(tuple(sorted(revoked))) if revoked else None
 

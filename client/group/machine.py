@@ -49,10 +49,10 @@ def step(m: Member, event: Event, now_ms: int) -> list[Effect]:
     """Handle one event at that time (ms of a monotonic clock) and return its effects."""
     if m.state is S.CLOSED:
         return []
-    was_due, m.now_ms, m.out = m.due, now_ms, []
+    was_due, m.now_ms, m.out = m.is_due, now_ms, []
     _decide(m, event)
     _advance(m)
-    if m.due and not was_due and not m.polling:
+    if m.is_due and not was_due and not m.polling:
         m.out.append(Wake())
     return m.out
 

@@ -86,10 +86,10 @@ class Membership:
         return MemberState.CLOSED.name if self._abandoned else self._member.state.name
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """`poll` has nothing to do: part of a generation; or a cooperative member that holds partitions and joins
         again, and reads on meanwhile (KIP-429)."""
-        return self.failure is None and not self._member.due
+        return self.failure is None and not self._member.is_due
 
     def subscribe(self, topics: frozenset[str] | re.Pattern[str]) -> None:
         """Takes effect with the next `poll`. A pattern follows topics as they come and go; it has to match the whole
@@ -120,7 +120,7 @@ class Membership:
         if self.failure is None:
             self._step(events.PollBegan())
         try:
-            while self.failure is None and self._member.due:
+            while self.failure is None and self._member.is_due:
                 self._progress.clear()
                 await self._progress.wait()
             self._raise_failure()

@@ -128,7 +128,7 @@ class Member:
     tickets: int = 0
 
     @property
-    def due(self) -> bool:
+    def is_due(self) -> bool:
         """Whether `poll` has something to do or to wait for. A cooperative member that holds partitions reads on
         while it joins (KIP-429)."""
         match self.state:

@@ -30,7 +30,7 @@ def topics_of(subscription: Topics, metadata: Metadata, *, exclude_internal: boo
     )
 
 
-def accepts(subscription: Topics, topic: str) -> bool:
+def is_subscribed(subscription: Topics, topic: str) -> bool:
     """Whether an assignment may contain the topic: a leader may know of a topic before this member does."""
     return topic in subscription if isinstance(subscription, frozenset) else subscription.fullmatch(topic) is not None
 

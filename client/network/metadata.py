@@ -82,7 +82,7 @@ class Metadata:
         """Return the name of the topic with this id; None if it is not known."""
         return self._names.get(topic_id)
 
-    def same(self, other: Metadata) -> bool:
+    def is_same(self, other: Metadata) -> bool:
         """Return whether both are equal apart from their version and time."""
         return (self.cluster_id, self.controller, self.brokers, self.topics) == (
             other.cluster_id,
@@ -106,7 +106,7 @@ def updated_from(known: Metadata, answer: MetadataResponse, at: float) -> Metada
         },
         topics=topics,
     )
-    return made if made.same(known) else replace(made, version=known.version + 1)
+    return made if made.is_same(known) else replace(made, version=known.version + 1)
 
 
 class Endpoint(Protocol):

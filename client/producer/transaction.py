@@ -130,7 +130,7 @@ class TransactionMachine:
 
     # ---- failures
 
-    def failed(self, cause: KafkaError) -> bool:
+    def fail(self, cause: KafkaError) -> bool:
         """Note a failure of the transaction. Return whether it is the first failure, or the first fatal one."""
         error = transaction_error(self.transactional_id, cause)
         is_fatal = isinstance(error, TransactionFailed)

@@ -255,7 +255,7 @@ class Transactions:
         self._failed(failure(batch, 0))
 
     def _failed(self, cause: KafkaError) -> None:
-        if self.machine.failed(cause):
+        if self.machine.fail(cause):
             _log.warning("a transaction has failed", transactional_id=self._id, reason=str(self.machine.error))
             self._abort_batches(TransactionAborted(f"the transaction of {self._id} has failed: {cause}"))
 

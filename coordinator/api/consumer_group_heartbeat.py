@@ -10,7 +10,7 @@ from typing import Final
 from uuid import uuid4
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, describes_all, refusal
+from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, can_describe_all, refusal
 from rota.coordinator.consumer_group.machine import CONSUMER
 from rota.coordinator.consumer_group.member import LEFT_EPOCH, STATIC_LEFT_EPOCH
 from rota.coordinator.group_coordinator import GroupShard
@@ -137,14 +137,14 @@ def _event(node: Node, shard: GroupShard, call: Call, request: ConsumerGroupHear
         regex=request.subscribed_topic_regex,
         assignor=request.server_assignor,
         owned=None if owned is None else tuple((topic.topic_id, topic.partitions) for topic in owned),
-        describes=_describes(node, call),
+        can_describe=_describes(node, call),
     )
 
 
 def _describes(node: Node, call: Call) -> Callable[[str], bool]:
     authorizer = node.authorizer
     if authorizer is None:
-        return describes_all
+        return can_describe_all
     from rota.coordinator.api.access.request import TOPIC, RequestAccess  # only where access is checked
     from rota.coordinator.security.operations import Operation
 

@@ -41,7 +41,7 @@ def delete_acls(
 async def _delete_all(node: Node, authorizer: Authorizer, request: DeleteAclsRequest) -> DeleteAclsResponse:
     selections = [_read(requested) for requested in request.filters]
     filters = [selection for selection in selections if isinstance(selection, AclFilter)]
-    doomed = [acl for acl in authorizer.acls if any(selection.selects(acl) for selection in filters)]
+    doomed = [acl for acl in authorizer.acls if any(selection.matches(acl) for selection in filters)]
     outcomes: dict[ResourcePattern, Refusal | None] = {}
     for pattern, acls in groupby(doomed, key=lambda acl: acl.pattern):
         outcomes[pattern] = await _remove(node, pattern, list(acls))
@@ -50,7 +50,7 @@ async def _delete_all(node: Node, authorizer: Authorizer, request: DeleteAclsReq
             DeleteAclsFilterResult(error_code=selection.code, error_message=selection.message)
             if isinstance(selection, Refusal)
             else DeleteAclsFilterResult(
-                matching_acls=tuple(_deleted(acl, outcomes[acl.pattern]) for acl in doomed if selection.selects(acl))
+                matching_acls=tuple(_deleted(acl, outcomes[acl.pattern]) for acl in doomed if selection.matches(acl))
             )
             for selection in selections
         )

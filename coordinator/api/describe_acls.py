@@ -30,7 +30,7 @@ def describe_acls(node: Node, call: Call, request: DescribeAclsRequest) -> Descr
         selection = read_filter(request)
     except InvalidAcl as error:
         return DescribeAclsResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=str(error))
-    found = [acl for acl in node.authorizer.acls if selection.selects(acl)]
+    found = [acl for acl in node.authorizer.acls if selection.matches(acl)]
     return DescribeAclsResponse(
         error_message="",  # as Kafka
         resources=tuple(

@@ -66,7 +66,7 @@ def offset_commit(
     group_id, generation = request.group_id, request.generation_id_or_member_epoch
     records = _records(node, call, request, refused)
     answer = partial(_answer, call, request, refused)
-    if not fits(node, group_id, records):
+    if not can_be_one_batch(node, group_id, records):
         return answer(ErrorCode.UNKNOWN_SERVER_ERROR)
     if not records and refused and TOO_LARGE not in refused.values():
         return answer(NONE)
@@ -94,7 +94,7 @@ def offset_commit(
     return shard.submit(group, event, _code_only).map(answer)
 
 
-def fits(node: Node, group_id: str, records: Sequence[OffsetRecord | OffsetRecords]) -> bool:
+def can_be_one_batch(node: Node, group_id: str, records: Sequence[OffsetRecord | OffsetRecords]) -> bool:
     """CO8. Return whether one batch of the offsets topic takes all these offsets. Few are not measured, for speed."""
     bytes_max = node.config.message_max_bytes
     record_bytes_max = NAMES_BYTES_MAX + 3 * (node.config.offset_metadata_max_bytes + len(group_id))

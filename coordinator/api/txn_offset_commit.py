@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.api.offset_commit import fits
+from rota.coordinator.api.offset_commit import can_be_one_batch
 from rota.coordinator.api.transaction_verification import AGAIN_MAX
 from rota.coordinator.group.events import InstanceId, MemberId, OffsetRecord, OffsetValue, TransactionalCommit
 from rota.coordinator.group_coordinator import OFFSETS_TOPIC, GroupShard
@@ -58,7 +58,7 @@ def txn_offset_commit(
     respond = partial(_response, request, refused)
     if not records:
         return respond(_E.NONE)
-    if not fits(node, request.group_id, records):
+    if not can_be_one_batch(node, request.group_id, records):
         return respond(_E.UNKNOWN_SERVER_ERROR)
     shard = node.groups.ready(request.group_id)
     if isinstance(shard, ErrorCode):

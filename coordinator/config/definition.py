@@ -94,7 +94,7 @@ class Definition:
     support: Support = Support.USED
 
     @property
-    def sensitive(self) -> bool:
+    def is_sensitive(self) -> bool:
         """Whether its value is never shown."""
         return self.type is Type.PASSWORD
 
@@ -146,7 +146,7 @@ class Definition:
         return words if self.also is None else f"{words}, or {self.also}"
 
     def _invalid(self, text: str, why: str) -> ConfigRefused:
-        shown = "the value" if self.sensitive else f"{text!r}"
+        shown = "the value" if self.is_sensitive else f"{text!r}"
         return ConfigRefused(self.name, f"Invalid value {shown} for configuration {self.name}: {why}")
 
 

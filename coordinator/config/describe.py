@@ -66,7 +66,7 @@ def _topic_entry(config: TopicConfig, definition: Definition) -> ConfigEntry:
         *_broker_synonyms(SYNONYMS[name][0][0] if name in SYNONYMS else None, config.broker),
     )
     source = synonyms[0].source if synonyms else Source.DEFAULT
-    return ConfigEntry(name, value, source, False, definition.sensitive, synonyms, definition.type, definition.doc)
+    return ConfigEntry(name, value, source, False, definition.is_sensitive, synonyms, definition.type, definition.doc)
 
 
 def _topic_synonym(config: TopicConfig, definition: Definition) -> Iterator[Synonym]:
@@ -81,10 +81,10 @@ def describe_defaults(broker: BrokerConfig) -> list[ConfigEntry]:
 
 
 def _default_entry(definition: Definition, text: str) -> ConfigEntry:
-    value, source = None if definition.sensitive else text, Source.DYNAMIC_DEFAULT_BROKER
+    value, source = None if definition.is_sensitive else text, Source.DYNAMIC_DEFAULT_BROKER
     synonyms = (Synonym(definition.name, value, source),)
     return ConfigEntry(
-        definition.name, value, source, False, definition.sensitive, synonyms, definition.type, definition.doc
+        definition.name, value, source, False, definition.is_sensitive, synonyms, definition.type, definition.doc
     )
 
 
@@ -136,11 +136,13 @@ def _broker_entry(broker: BrokerConfig, definition: Definition) -> ConfigEntry:
     synonyms = tuple(_broker_synonyms(name, broker))
     source = synonyms[0].source if synonyms else Source.DEFAULT
     given = broker.text(name)
-    value = None if definition.sensitive else definition.shown(given if given is not None else definition.default)
+    value = None if definition.is_sensitive else definition.shown(given if given is not None else definition.default)
     if name in _IDS:
         value = str(broker.node_id)
     read_only = definition.update is Update.READ_ONLY
-    return ConfigEntry(name, value, source, read_only, definition.sensitive, synonyms, definition.type, definition.doc)
+    return ConfigEntry(
+        name, value, source, read_only, definition.is_sensitive, synonyms, definition.type, definition.doc
+    )
 
 
 def _broker_synonyms(name: str | None, broker: BrokerConfig) -> Iterator[Synonym]:
@@ -160,7 +162,7 @@ def _all_synonyms(names: Sequence[str], broker: BrokerConfig) -> Iterator[Synony
     for configs, source in sources:
         for name in names:
             if name in configs:
-                yield Synonym(name, None if definition_of(name).sensitive else configs[name], source)
+                yield Synonym(name, None if definition_of(name).is_sensitive else configs[name], source)
     for name in names:
         default = definition_of(name).default
         if default is not None:

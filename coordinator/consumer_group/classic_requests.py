@@ -90,7 +90,9 @@ def check_join(group: ConsumerGroup, event: Join, config: GroupConfig) -> Joinin
     joining = Joining(event=event, before=before, replaces=replaces, subscription=subscription)
     if before.state is MemberState.UNKNOWN and subscription.owned_partitions:
         return _refused(ErrorCode.FENCED_MEMBER_EPOCH)
-    if not records.fits(records.member(group.group_id, _member(before, joining)), group.settings.record_bytes_max):
+    if not records.can_fit_in_batch(
+        records.member(group.group_id, _member(before, joining)), group.settings.record_bytes_max
+    ):
         return _refused(ErrorCode.UNKNOWN_SERVER_ERROR)
     return joining
 

@@ -11,7 +11,7 @@ from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 
 
-def describes_all(topic: str) -> bool:
+def can_describe_all(topic: str) -> bool:
     """The answer where access control is off."""
     return True
 
@@ -32,7 +32,7 @@ class ConsumerHeartbeat:
     regex: str | None = None
     assignor: str | None = None
     owned: tuple[tuple[bytes, tuple[int, ...]], ...] | None = None  # partitions by topic id
-    describes: Callable[[str], bool] = field(default=describes_all)  # whether the client may see a topic
+    can_describe: Callable[[str], bool] = field(default=can_describe_all)  # whether the client may see a topic
 
     @property
     def is_full(self) -> bool:

@@ -95,7 +95,7 @@ def _too_large(group: ConsumerGroup, member: Member, event: ConsumerHeartbeat) -
     if event.topic_names is None and event.regex is None:
         return None
     joining = replace(_updated(member, event), member_id=event.member_id)
-    if records.fits(records.member(group.group_id, joining), group.settings.record_bytes_max):
+    if records.can_fit_in_batch(records.member(group.group_id, joining), group.settings.record_bytes_max):
         return None
     return HeartbeatReply(error=ErrorCode.UNKNOWN_SERVER_ERROR)
 
@@ -108,7 +108,7 @@ def accept(group: ConsumerGroup, event: ConsumerHeartbeat, admitted: Admitted, s
     if before.classic is not None:
         cancel_classic_timers(group, before.member_id, step)
     member = _updated(before, event)
-    change = Change(before=before, after=member, replaces=admitted.replaces, describes=event.describes)
+    change = Change(before=before, after=member, replaces=admitted.replaces, can_describe=event.can_describe)
     has_changed = update_member(group, change, step)
     update_target(group, step)
     after = reconciled(group, member, event.owned, step, has_subscription_changed=has_changed)

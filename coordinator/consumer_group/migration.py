@@ -40,7 +40,7 @@ class CannotUpgrade(Exception):
 
 def check_upgrade(classic: ClassicGroup, settings: ConsumerGroupSettings) -> None:
     """Raise CannotUpgrade unless this classic group may become one of the consumer protocol."""
-    if not settings.migration.upgrades:
+    if not settings.migration.is_upgrade_enabled:
         raise _refusal(classic, "online upgrade is disabled")
     if not classic.is_consumer:
         raise _refusal(classic, "the group does not use the consumer embedded protocol")
@@ -122,14 +122,14 @@ def is_downgrade_due(group: ConsumerGroup, leaving: Collection[Member], size_max
     """Return whether the group is to become a classic one of at most `size_max` members when these have left."""
     staying = len(group.members) - len(leaving)
     classic = group.classic_count - sum(member.classic is not None for member in leaving)
-    return classic == staying and 0 < staying <= size_max and group.settings.migration.downgrades
+    return classic == staying and 0 < staying <= size_max and group.settings.migration.is_downgrade_enabled
 
 
 def is_downgrade_due_when_replaced(group: ConsumerGroup, holder: Member, size_max: int) -> bool:
     """Return whether the group is to become a classic one when a classic member takes the instance of `holder`."""
     others = len(group.members) - 1
     is_last = holder.classic is None and group.classic_count == others
-    return is_last and others < size_max and group.settings.migration.downgrades
+    return is_last and others < size_max and group.settings.migration.is_downgrade_enabled
 
 
 def downgraded_members(group: ConsumerGroup, leaving: Collection[Member], *, has_to_rebalance: bool) -> Members:

@@ -37,7 +37,7 @@ def encode(record: ConsumerRecord) -> Encoded:
     return wire.encode_key(record.key), None if record.value is None else wire.encode_value(record.value)
 
 
-def fits(record: ConsumerRecord, bytes_max: int) -> bool:
+def can_fit_in_batch(record: ConsumerRecord, bytes_max: int) -> bool:
     """Return whether a batch with this record alone has at most `bytes_max` bytes."""
     key, value = encode(record)
     return len(key or b"") + len(value or b"") + BATCH_OVERHEAD_BYTES <= bytes_max

@@ -52,11 +52,11 @@ def check(group: ConsumerGroup, member: Member, expression: str | None) -> Heart
 
 
 def update(
-    group: ConsumerGroup, before: Member, member: Member, describes: Callable[[str], bool] | None, step: Step
+    group: ConsumerGroup, before: Member, member: Member, can_describe: Callable[[str], bool] | None, step: Step
 ) -> Change:
     """Forget unused expressions, and let the expressions be resolved when they have to be.
 
-    `describes` returns whether the client may see a topic; None: this request resolves no expression.
+    `can_describe` returns whether the client may see a topic; None: this request resolves no expression.
     """
     change, is_new = Change.NONE, False
     if member.regex != before.regex:
@@ -65,14 +65,14 @@ def update(
         is_new = bool(member.regex) and group.expressions[member.regex] == 1
         is_resolved = not member.regex or (not is_new and member.regex in group.regexes)
         change = Change.RESOLVED if is_resolved else Change.CHANGED
-    if describes is not None and _is_due(group, step.wall_ms, is_new=is_new):
-        group.describes = describes
+    if can_describe is not None and _is_due(group, step.wall_ms, is_new=is_new):
+        group.can_describe = can_describe
         step.arm(RESOLVE, step.now_ms)
     return change
 
 
 def _is_due(group: ConsumerGroup, wall_ms: int, *, is_new: bool) -> bool:
-    if group.describes is not None or group.resolution is not None or not group.expressions:
+    if group.can_describe is not None or group.resolution is not None or not group.expressions:
         return False
     last_ms = min((resolved.wall_ms for resolved in group.regexes.values()), default=0)
     if wall_ms <= last_ms + REFRESH_MS_MIN:
@@ -99,11 +99,11 @@ def resolve(group: ConsumerGroup, step: Step) -> None:
 
 
 def _begin(group: ConsumerGroup) -> Resolution | None:
-    describes, group.describes = group.describes, None
-    if describes is None or not group.expressions:
+    can_describe, group.can_describe = group.can_describe, None
+    if can_describe is None or not group.expressions:
         return None
     group.resolved_version = group.topics.created_version
-    return Resolution(tuple(group.expressions), tuple(group.topics.names()), describes, group.topics.version)
+    return Resolution(tuple(group.expressions), tuple(group.topics.names()), can_describe, group.topics.version)
 
 
 def _end(group: ConsumerGroup, resolution: Resolution, step: Step) -> None:
@@ -113,7 +113,7 @@ def _end(group: ConsumerGroup, resolution: Resolution, step: Step) -> None:
         if expression not in group.expressions:
             continue
         resolved = records.regex(group.group_id, expression, topics, resolution.version, step.wall_ms)
-        if not records.fits(resolved, group.settings.record_bytes_max):
+        if not records.can_fit_in_batch(resolved, group.settings.record_bytes_max):
             notes.unresolved(group, notes.TOO_MANY_TOPICS, expression, step)
             topics = frozenset()
             resolved = records.regex(group.group_id, expression, topics, resolution.version, step.wall_ms)

@@ -22,7 +22,7 @@ DESCRIBE_WORK: Final = 10  # of one look into the ACLs
 
 @dataclass(slots=True, eq=False)
 class Resolution:
-    """`describes` returns whether the client that caused the resolution may describe a topic.
+    """`can_describe` returns whether the client that caused the resolution may describe a topic.
 
     `version` is that of the topics when `names` was read. `found` has the topics of each expression in the end,
     `expensive` the expressions that were given up.
@@ -30,7 +30,7 @@ class Resolution:
 
     expressions: Sequence[str]
     names: Sequence[str]
-    describes: Callable[[str], bool]
+    can_describe: Callable[[str], bool]
     version: int
     found: dict[str, frozenset[str]] = field(default_factory=dict)
     expensive: list[str] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Resolution:
         yield expression.size
         work_max, before = work_max_of(len(self.names)), 0
         for name in self.names:
-            is_found = expression.matches(name) and self.describes(name)
+            is_found = expression.matches(name) and self.can_describe(name)
             if is_found:
                 topics.add(name)
             if expression.work > work_max:

@@ -22,12 +22,12 @@ class MigrationPolicy(Enum):
     DISABLED = "disabled"
 
     @property
-    def upgrades(self) -> bool:
+    def is_upgrade_enabled(self) -> bool:
         """Return whether a classic group may become one of the consumer protocol."""
         return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
 
     @property
-    def downgrades(self) -> bool:
+    def is_downgrade_enabled(self) -> bool:
         """Return whether a group of the consumer protocol may become a classic one."""
         return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
 

@@ -82,7 +82,7 @@ class ConsumerGroup:
     joining: set[str] = field(default_factory=set)  # ids of classic members that have to send JoinGroup
     syncing: set[str] = field(default_factory=set)  # ids of classic members that have to send SyncGroup
     resolved_version: int = NO_VERSION  # `created_version` of the topics when the expressions were resolved
-    describes: Callable[[str], bool] | None = None  # of the client for which expressions are about to be resolved
+    can_describe: Callable[[str], bool] | None = None  # of the client for which expressions are about to be resolved
     resolution: Resolution | None = None  # that has begun
     # for the timeline
     progress: Progress = field(default_factory=Progress)

@@ -32,7 +32,7 @@ class Change:
     before: Member
     after: Member
     replaces: Member | None = None
-    describes: Callable[[str], bool] | None = None  # None: this request lets no expression be resolved
+    can_describe: Callable[[str], bool] | None = None  # None: this request lets no expression be resolved
 
 
 def replace_static(group: ConsumerGroup, holder: Member, member_id: str, step: Step) -> Member:
@@ -59,7 +59,7 @@ def update_member(group: ConsumerGroup, change: Change, step: Step) -> bool:
     if is_new or change.replaces is not None:
         notes.joined(group, member, step, replaces=change.replaces)
     has_new_names = member.topic_names != before.topic_names
-    regex_change = regexes.update(group, before, member, change.describes, step)
+    regex_change = regexes.update(group, before, member, change.can_describe, step)
     if has_new_names or regex_change is regexes.Change.RESOLVED:
         trigger = Trigger.MEMBER_JOINED if is_new else Trigger.METADATA_CHANGED
         bump_epoch(group, step, _reason(member, is_new=is_new), trigger, (member,))

@@ -43,7 +43,7 @@ class LiveBrokers:
     restarted: frozenset[int] = frozenset()
     controller_epoch: int = NO_EPOCH
 
-    def leads(self, state: PartitionState) -> bool:
+    def has_leader(self, state: PartitionState) -> bool:
         """Return whether the leader is alive in the registration in which it was elected."""
         return state.leader != NO_LEADER and self.epochs.get(state.leader) == state.leader_broker_epoch
 
@@ -57,7 +57,7 @@ def maintain(
     """
     isr = surviving_isr(state, live)
     after = state if isr == state.isr else state.with_isr(isr, minimum)
-    if live.leads(state) and state.leader in isr:
+    if live.has_leader(state) and state.leader in isr:
         return None if after is state else replace(after, controller_epoch=_controller_epoch(state, live))
     leader = first_eligible(state, isr, live)
     if leader == NO_LEADER and unclean:

@@ -78,5 +78,5 @@ def _with_replicas(
     changed = replace(state, replicas=replicas, adding=adding, removing=removing).with_isr(isr, minimum)
     if set(state.replicas) <= set(replicas):
         return changed
-    keeps_leader = state.leader in isr and live.leads(state)
+    keeps_leader = state.leader in isr and live.has_leader(state)
     return elect(changed, state.leader if keeps_leader else first_eligible(changed, isr, live), isr, live)

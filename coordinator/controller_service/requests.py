@@ -44,14 +44,14 @@ def live_brokers(topics: Topics) -> LiveBrokers:
 
 def preferred_election(state: PartitionState, live: LiveBrokers, _minimum: int = 1) -> PartitionState | Refusal:
     """Elect the first replica of the assignment."""
-    if state.leader == state.replicas[0] and live.leads(state):
+    if state.leader == state.replicas[0] and live.has_leader(state):
         return NOT_NEEDED
     return elect_preferred(state, live) or PREFERRED_NOT_AVAILABLE
 
 
 def unclean_election(state: PartitionState, live: LiveBrokers, minimum: int = 1) -> PartitionState | Refusal:
     """Elect any live replica of a partition without leader."""
-    if live.leads(state):
+    if live.has_leader(state):
         return NOT_NEEDED
     elected = maintain(state, live, minimum, unclean=True)
     return NONE_ELIGIBLE if elected is None or elected.leader == NO_LEADER else elected

@@ -189,7 +189,7 @@ class Members:
         return self.by_id.get(member_id)
 
     @property
-    def all_joined(self) -> bool:
+    def has_all_members_joined(self) -> bool:
         """Return whether every member's JoinGroup waits and no pending member is expected."""
         return self.awaiting_join == len(self.by_id) and not self.pending
 

@@ -63,7 +63,7 @@ def prepare(
     group.phase_ms = step.now_ms
     if was_empty:
         _wait_for_first_members(group, step)
-    elif group.members.all_joined:
+    elif group.members.has_all_members_joined:
         complete(group, step)
     else:
         step.arm(JOIN, step.now_ms + group.members.rebalance_ms)
@@ -71,7 +71,7 @@ def prepare(
 
 def complete_if_all_joined(group: ClassicGroup, step: Step, *, even_initial: bool = False) -> None:
     """End the join phase when every member has joined; not during the initial delay, unless `even_initial`."""
-    if group.state is not GroupState.PREPARING or not group.members.all_joined:
+    if group.state is not GroupState.PREPARING or not group.members.has_all_members_joined:
         return
     if group.initial is None or even_initial:
         complete(group, step)

@@ -31,7 +31,7 @@ def recover(segment: Segment, next_offset: int, epochs: LeaderEpochs) -> int:
     try:
         for position, header, batch in segment.scan():
             check_batch(batch, 0, header, compacted=True)
-            if header.base_offset < next_offset or not segment.fits(header.last_offset):
+            if header.base_offset < next_offset or not segment.can_hold(header.last_offset):
                 raise CorruptBatch(f"offset {header.base_offset} after {next_offset - 1}")
             segment.note(position, header)
             if header.leader_epoch > epochs.latest:

@@ -186,7 +186,7 @@ class Segment:
             self._load(wait=wait)
         return self.offsets.floor(max(self.times.floor(timestamp_ms), offset - 1))
 
-    def fits(self, last_offset: int) -> bool:
+    def can_hold(self, last_offset: int) -> bool:
         """Return whether the indexes can hold that offset: it is at most 2^31-1 above the base offset."""
         return last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
 
@@ -399,7 +399,7 @@ class Segment:
         """Build the indexes from the batches. Raises CorruptBatch: they are cut short, or out of order."""
         self.forget()
         for position, header in self.walk():
-            if header.base_offset < self.next_offset or not self.fits(header.last_offset):
+            if header.base_offset < self.next_offset or not self.can_hold(header.last_offset):
                 raise CorruptBatch(f"offset {header.base_offset} after {self.next_offset - 1}")
             self.note(position, header)
 

@@ -675,7 +675,7 @@ class SegmentedLog:
 
     def _is_full(self, size_bytes: int, last_offset: int, newest_ms: int, now_ms: int) -> bool:
         active, held_bytes = self._active, self._active.store.size_bytes
-        if not active.fits(last_offset):
+        if not active.can_hold(last_offset):
             return True
         if not held_bytes:
             return False

@@ -72,4 +72,4 @@ class DynamicBrokerConfig:
 
 def _shown(configs: Mapping[str, str]) -> dict[str, str]:
     """Return the configs without the values of passwords."""
-    return {name: "[hidden]" if definition_of(name).sensitive else text for name, text in configs.items()}
+    return {name: "[hidden]" if definition_of(name).is_sensitive else text for name, text in configs.items()}

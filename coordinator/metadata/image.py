@@ -69,7 +69,7 @@ class Image:
         topic = self._by_name.get(name)
         return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None
 
-    def leads(self, state: PartitionState) -> bool:
+    def is_leader(self, state: PartitionState) -> bool:
         """Whether this broker, in its present registration, is the leader."""
         return state.leader == self.broker_id and state.leader_broker_epoch == self.broker_epoch
 

@@ -115,7 +115,7 @@ class Stat:
     changed: int
 
     @property
-    def ephemeral(self) -> bool:
+    def is_ephemeral(self) -> bool:
         return self.owner != 0
 
 

@@ -26,7 +26,7 @@ class LineLimit:
         self._counts: dict[str, int] = {}
         self._left_out: dict[str, int] = {}  # of windows that have ended
 
-    def admits(self, group_id: str) -> bool:
+    def admit(self, group_id: str) -> bool:
         """Count a line of the group; return whether it is to be written."""
         counts = self._counts
         if self._now_ms() >= self._ends_ms or len(counts) >= GROUPS_MAX:

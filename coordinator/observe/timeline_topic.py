@@ -81,7 +81,7 @@ class TimelineTopic:
                 self._host(range(len(topic.partitions)))
             case PartitionsChanged(topic, indexes) if topic.name == GROUP_TIMELINE:
                 self._host(indexes)
-                if self._topics.leads(topic.partitions[0]):  # one broker is enough
+                if self._topics.is_leader(topic.partitions[0]):  # one broker is enough
                     self.request()
             case TopicDeleted(topic) if topic.name == GROUP_TIMELINE:
                 self.close()
@@ -109,7 +109,7 @@ class TimelineTopic:
         for index in indexes:
             state = self._topics.partition(GROUP_TIMELINE, index)
             is_here = self._is_enabled and self._partitions.get(GROUP_TIMELINE, index) is not None
-            if is_here and state is not None and self._topics.leads(state):
+            if is_here and state is not None and self._topics.is_leader(state):
                 self._log.lead(index, state.leader_epoch)
             else:
                 self._log.resign(index)

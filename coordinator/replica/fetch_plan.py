@@ -246,7 +246,7 @@ class FetchPlan:
     def _is_held_back(self, key: Key, partition: Partition, throttle: ReplicationThrottle) -> bool:
         """F15."""
         is_in_sync = self._reader.replica_id in partition.state.isr
-        is_held_back = throttle.holds_back(partition.topic, partition.index, is_in_sync=is_in_sync)
+        is_held_back = throttle.is_held_back(partition.topic, partition.index, is_in_sync=is_in_sync)
         if is_held_back:
             self._held_back.add(key)
         return is_held_back

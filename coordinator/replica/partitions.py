@@ -284,7 +284,7 @@ class Partitions:
 
     def _without_stale_leader(self, state: PartitionState) -> PartitionState:
         """RE4. Return the state without a leader if the leader is this broker in an earlier registration."""
-        if state.leader != self.topics.broker_id or self.topics.leads(state):
+        if state.leader != self.topics.broker_id or self.topics.is_leader(state):
             return state
         return replace(state, leader=NO_LEADER)
 

@@ -104,7 +104,7 @@ class ReplicationThrottle:
         if self._rate() is not None and self._is_throttled(topic, index):
             self._quota.record(size_bytes)
 
-    def holds_back(self, topic: str, index: int, *, is_in_sync: bool) -> bool:
+    def is_held_back(self, topic: str, index: int, *, is_in_sync: bool) -> bool:
         """RQ2. Return whether nothing of this partition may be copied now to a replica that is in sync, or is not."""
         rate = self._rate()
         if rate is None or is_in_sync:

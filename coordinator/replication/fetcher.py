@@ -318,7 +318,7 @@ class Fetcher:
         if self._throttle is None or not (wait_ms := self._throttle.wait_ms):
             return
         for key, partition in self._followed.lagging():
-            if self._throttle.holds_back(partition.topic, partition.index, is_in_sync=False):
+            if self._throttle.is_held_back(partition.topic, partition.index, is_in_sync=False):
                 self._followed.hold_back(key)
                 self._resume_in(key, wait_ms)
 

@@ -115,10 +115,10 @@ class AclFilter:
     operation: Operation = Operation.ANY
     permission: Permission = Permission.ANY
 
-    def selects(self, acl: Acl) -> bool:
-        return self.selects_pattern(acl.pattern) and self.selects_entry(acl.entry)
+    def matches(self, acl: Acl) -> bool:
+        return self.matches_pattern(acl.pattern) and self.matches_entry(acl.entry)
 
-    def selects_pattern(self, pattern: ResourcePattern) -> bool:
+    def matches_pattern(self, pattern: ResourcePattern) -> bool:
         """AC1."""
         if self.resource_type not in (ResourceType.ANY, pattern.resource_type):
             return False
@@ -130,7 +130,7 @@ class AclFilter:
             return pattern.matches(pattern.resource_type, self.name)
         return pattern.name == self.name
 
-    def selects_entry(self, entry: Entry) -> bool:
+    def matches_entry(self, entry: Entry) -> bool:
         return (
             self.principal in (None, entry.principal)
             and self.host in (None, entry.host)

@@ -122,7 +122,7 @@ class Samples:
             for state in topic.partitions:
                 partitions += 1
                 offline += state.leader == NO_LEADER or state.leader not in topics.brokers
-                if topics.leads(state):
+                if topics.is_leader(state):
                     leaders += 1
                     under_replicated += len(state.isr) < len(state.replicas)
             yield None

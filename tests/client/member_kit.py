@@ -133,4 +133,4 @@ def all_owned(*members: Reader) -> list[TopicPartition]:
 
 
 def settled(*members: Reader) -> bool:
-    return all(reader.member.settled and reader.member.state == "STABLE" for reader in members)
+    return all(reader.member.is_settled and reader.member.state == "STABLE" for reader in members)

@@ -87,7 +87,7 @@ async def test_a_second_member_of_an_instance_fences_the_first_for_good(bootstra
     await first.member.poll()
     second = await join(topic, group_instance_id="same")
     await until(lambda: settled(second), "the second")
-    await until(lambda: not first.member.settled, "the first to notice")
+    await until(lambda: not first.member.is_settled, "the first to notice")
     for _ in range(2):
         with pytest.raises(FencedInstance, match="same"):
             await first.member.poll()
@@ -113,7 +113,7 @@ async def test_a_close_while_the_coordinator_holds_the_join_is_seen_at_once(boot
     idle = await join(topic, polls=False)
     await idle.member.poll()  # and no more: the rebalance waits for it
     joins = await join(topic)
-    await until(lambda: joins.member.state == "JOINING" and not idle.member.settled, "a JoinGroup that is held")
+    await until(lambda: joins.member.state == "JOINING" and not idle.member.is_settled, "a JoinGroup that is held")
     async with asyncio.timeout(PATIENCE_S / 2):
         await joins.close()
         await idle.member.poll()
@@ -125,7 +125,7 @@ async def test_a_member_without_polls_leaves_and_rejoins(bootstrap: str, join: J
     slow = await join(topic, polls=False, max_poll_interval_ms=600)
     await slow.member.poll()
     other = await join(topic)
-    await until(lambda: not slow.member.settled, "the rebalance")
+    await until(lambda: not slow.member.is_settled, "the rebalance")
     await slow.member.poll()
     await until(lambda: settled(other, slow) and shares(other, slow) == [1, 1], "both")
     slow.member.returning()

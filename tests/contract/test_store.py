@@ -64,7 +64,7 @@ async def test_a_node_is_made_read_changed_and_deleted(store: Store) -> None:
     assert (await store.get("/a"))[0] == b"one"
     assert await store.set("/a", b"two") == 1
     data, stat = await store.get("/a")
-    assert (data, stat.version, stat.ephemeral, stat.child_count) == (b"two", 1, False, 0)
+    assert (data, stat.version, stat.is_ephemeral, stat.child_count) == (b"two", 1, False, 0)
     await store.delete("/a", 1)
     assert await store.exists("/a") is None
 
@@ -183,7 +183,7 @@ async def test_an_ephemeral_node_names_its_session_and_each_node_its_creation(st
     await store.create("/e", ephemeral=True)
     stat = await store.exists("/e")
     assert stat is not None
-    assert (stat.owner, stat.ephemeral) == (store.session_id, True)
+    assert (stat.owner, stat.is_ephemeral) == (store.session_id, True)
     assert stat.created == stat.changed == store.last_change
     await store.set("/e", b"x")
     changed = await store.exists("/e")
@@ -193,7 +193,7 @@ async def test_an_ephemeral_node_names_its_session_and_each_node_its_creation(st
     await store.create("/e")
     again = await store.exists("/e")
     assert again is not None
-    assert (again.owner, again.ephemeral) == (0, False)
+    assert (again.owner, again.is_ephemeral) == (0, False)
     assert again.created > changed.changed
 
 
@@ -421,7 +421,7 @@ class Conversation(RuleBasedStateMachine):
             names = run_eagerly(self.store.children(path))
             assert names == self.model.children(path)
             assert stat.child_count == len(names)
-            seen[path] = (data, stat.version, stat.ephemeral)
+            seen[path] = (data, stat.version, stat.is_ephemeral)
             numbers[path] = (stat.created, stat.changed)
             todo += [f"{path.rstrip('/')}/{name}" for name in names]
         assert seen == {path: (n.data, n.version, n.ephemeral) for path, n in self.model.nodes.items()}
@@ -449,7 +449,7 @@ async def _compare(server: ZooKeeperServer, commits: list[list[Op]]) -> None:
         assert expected == (None if result is None else type(result))
     for path, node in model.nodes.items():
         data, stat = await store.get(path)
-        assert (data, stat.version, stat.ephemeral) == (node.data, node.version, node.ephemeral)
+        assert (data, stat.version, stat.is_ephemeral) == (node.data, node.version, node.ephemeral)
         assert await store.children(path) == model.children(path)
     await store.close()
 

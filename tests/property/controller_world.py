@@ -44,7 +44,7 @@ class World:
 
     @property
     def _has_leader(self) -> bool:
-        return self.live.leads(self.state) and self.state.leader not in self.powerless
+        return self.live.has_leader(self.state) and self.state.leader not in self.powerless
 
     def key(self) -> object:
         """What distinguishes two worlds for the future: epochs count only as older, known or unknown ones."""
@@ -179,5 +179,5 @@ def check_settled(world: World) -> None:
     state, alive = world.state, dict(world.epochs)
     assert decide_partition(TOPIC, state, world.live, lambda _: False, lambda _: world.minimum) is None, "R4"
     if any(member in alive for member in (*state.isr, *state.elr)):
-        assert world.live.leads(state), "a partition that could have a leader has none"
+        assert world.live.has_leader(state), "a partition that could have a leader has none"
         assert all(member in alive for member in state.isr), "a dead broker is in the ISR"

@@ -156,7 +156,7 @@ class World:
 
     def look(self) -> bool:
         """What a waiting `poll` does after each step. Whether it is over."""
-        if self.in_poll and (self.failures or not self.machine.due):
+        if self.in_poll and (self.failures or not self.machine.is_due):
             failed, self.failures = bool(self.failures), []
             if failed:
                 self.step(events.PollReturned())

@@ -183,7 +183,7 @@ class Node:
     def step(self, event: events.Event) -> None:
         for effect in step(self.m, event, self.time.now_ms):
             self._perform(effect)
-        if self.polling and (self.failed or not self.m.due):
+        if self.polling and (self.failed or not self.m.is_due):
             self.polling = self.failed = False
             self.step(events.PollEnded())
             self._work()

@@ -192,7 +192,7 @@ class Memberships(RuleBasedStateMachine):
             assert not world.in_poll
         if world.machine.fenced is None:
             assert world.machine.state is MemberState.STABLE
-            assert not world.machine.due
+            assert not world.machine.is_due
             assert not world.failures
 
 

@@ -71,7 +71,7 @@ class GroupHost:
     def host(self) -> None:
         """Lead the shard of a partition that this broker leads; keep a standby of one that it follows."""
         state, partition = self.life.image.states[CONSUMER_OFFSETS], self.life.partitions[CONSUMER_OFFSETS]
-        if self.life.image.leads(state):
+        if self.life.image.is_leader(state):
             if self._watch is not None:
                 partition.unwatch(self._watch)
                 self._watch = None

@@ -55,12 +55,12 @@ class BrokerImage:
     def live(self) -> LiveBrokers:
         return LiveBrokers(self.epochs)
 
-    def leads(self, state: PartitionState) -> bool:
+    def is_leader(self, state: PartitionState) -> bool:
         return state.leader == self.broker_id and state.leader_broker_epoch == self.own_epoch != NOT_REGISTERED
 
     def as_it_counts(self, state: PartitionState) -> PartitionState:
         """RE4."""
-        return state if state.leader != self.broker_id or self.leads(state) else replace(state, leader=-1)
+        return state if state.leader != self.broker_id or self.is_leader(state) else replace(state, leader=-1)
 
     # ---- reading
 

@@ -65,14 +65,14 @@ async def test_a_broker_whose_registration_was_deleted_leads_nothing_and_registe
     def changed(change: Change) -> None:
         if isinstance(change, PartitionsChanged):
             assert change.indexes == (0, 1)
-            led.append(topics.leads(change.topic.partitions[0]))
+            led.append(topics.is_leader(change.topic.partitions[0]))
 
-    assert all(topics.leads(state) for topic in topics for state in topic.partitions)
+    assert all(topics.is_leader(state) for topic in topics for state in topic.partitions)
     topics.on_change(changed)
     await topics.store.delete("/brokers/ids/1")
     await until(lambda: topics.broker_epoch > first)
     assert led == [False]
-    assert not any(topics.leads(state) for topic in topics for state in topic.partitions)
+    assert not any(topics.is_leader(state) for topic in topics for state in topic.partitions)
 
 
 async def test_an_unreachable_broker_is_suspected_until_it_responds(cluster: Cluster) -> None:

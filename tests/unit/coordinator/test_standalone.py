@@ -23,7 +23,7 @@ async def test_a_standalone_broker_is_controller_and_leads_all_partitions_of_a_n
     assert topics.cluster_id == "cluster"
     created = await topics.create("t", 3)
     assert isinstance(created, Topic)
-    assert all(topics.leads(state) for state in created.partitions)
+    assert all(topics.is_leader(state) for state in created.partitions)
     assert metadata.replicas_for(3) == 1
     assert topics.controller_id == 4
     await metadata.close()
@@ -36,6 +36,6 @@ async def test_leader_epochs_are_bumped_only_after_a_crash(tmp_path: Path) -> No
             await metadata.topics.create("t")
         state = metadata.topics.partition("t", 0)
         assert state is not None
-        assert (state.leader_epoch, metadata.topics.leads(state)) == (epoch, True)
+        assert (state.leader_epoch, metadata.topics.is_leader(state)) == (epoch, True)
         await metadata.leave()
         await metadata.close()

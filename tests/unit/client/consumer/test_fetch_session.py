@@ -35,7 +35,7 @@ def answer(session_request: SessionRequest) -> tuple[int, int, dict[int, int], l
 def begun() -> FetchSession:
     session = FetchSession()
     session.next_request({P0: requested(), P1: requested(5)}, by_id=True)
-    assert session.answered(0, 77)
+    assert session.handle_response(0, 77)
     return session
 
 
@@ -51,16 +51,16 @@ def test_the_first_request_is_full_and_begins_a_session() -> None:
 def test_later_requests_contain_only_changes() -> None:
     session = begun()
     assert answer(session.next_request({P0: requested(), P1: requested(6)}, by_id=True)) == (77, 1, {1: 6}, [])
-    assert session.answered(0, 77)
+    assert session.handle_response(0, 77)
     assert answer(session.next_request({P1: requested(6)}, by_id=True)) == (77, 2, {}, [0])
-    assert session.answered(0, 77)
+    assert session.handle_response(0, 77)
     assert answer(session.next_request({P0: requested(3), P1: requested(6)}, by_id=True)) == (77, 3, {0: 3}, [])
 
 
 def test_a_new_turn_at_the_same_offset_is_no_news_for_the_broker() -> None:
     session = begun()
     assert answer(session.next_request({P0: requested(position_epoch=9), P1: requested(5)}, by_id=True))[2] == {}
-    assert session.answered(0, 77)
+    assert session.handle_response(0, 77)
     assert answer(session.next_request({P0: requested(leader_epoch=4), P1: requested(5)}, by_id=True))[2] == {0: 0}
 
 
@@ -68,22 +68,22 @@ def test_without_a_session_every_request_is_full() -> None:
     session = FetchSession()
     for _ in range(2):
         assert answer(session.next_request({P0: requested()}, by_id=True)) == (0, 0, {0: 0}, [])
-        assert session.answered(0, 0)
+        assert session.handle_response(0, 0)
 
 
 def test_an_evicted_session_is_replaced_by_a_full_request() -> None:
     session = begun()
     session.next_request({P0: requested()}, by_id=True)
-    assert not session.answered(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0)
+    assert not session.handle_response(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0)
     assert answer(session.next_request({P0: requested()}, by_id=True)) == (0, 0, {0: 0}, [])
 
 
 def test_a_session_at_another_epoch_is_closed_by_the_one_that_follows() -> None:
     session = begun()
     session.next_request({P0: requested()}, by_id=True)
-    assert not session.answered(ErrorCode.INVALID_FETCH_SESSION_EPOCH, 77)
+    assert not session.handle_response(ErrorCode.INVALID_FETCH_SESSION_EPOCH, 77)
     assert answer(session.next_request({P0: requested()}, by_id=True)) == (77, 0, {0: 0}, [])
-    assert session.answered(0, 78)
+    assert session.handle_response(0, 78)
     assert answer(session.next_request({P0: requested()}, by_id=True)) == (78, 1, {}, [])
 
 
@@ -115,7 +115,7 @@ def test_the_session_epoch_wraps_to_1() -> None:
     session = begun()
     session._epoch = EPOCH_MAX
     session.next_request({P0: requested()}, by_id=True)
-    assert session.answered(0, 77)
+    assert session.handle_response(0, 77)
     assert answer(session.next_request({P0: requested()}, by_id=True))[1] == 1
 
 
@@ -150,7 +150,7 @@ def test_the_session_of_the_broker_equals_the_requested_partitions(
         if fate == "lost":
             session.failed()
         else:
-            assert session.answered(chosen.error, chosen.session_id) == (not chosen.error)
+            assert session.handle_response(chosen.error, chosen.session_id) == (not chosen.error)
             assert not chosen.error or fate == "forgotten"
 
 

@@ -42,7 +42,7 @@ def test_added_partitions_are_passed_to_on_assigned_and_the_member_is_stable() -
     script = syncing().does(synced("t-1", "t-0"))
     assert script >> Done()
     script.is_in(S.STABLE, 1).emitted(notes.ADDING, partitions=["t-0", "t-1"])
-    assert not script.m.due
+    assert not script.m.is_due
 
 
 def test_the_eager_protocol_assigns_all_partitions_again() -> None:

@@ -231,7 +231,7 @@ def test_a_moved_coordinator_is_looked_up_while_the_member_reads_on(code: ErrorC
     script = stable().does(fires("heartbeat")).answers(0, code)
     assert script.outputs == [("forget", NODE), ("find coordinator",)]
     assert script.m.state is S.REDISCOVERING
-    assert not script.m.due
+    assert not script.m.is_due
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
@@ -540,7 +540,7 @@ def test_an_assignment_is_not_taken_over_while_an_answer_is_missing() -> None:
     script.does(fires("heartbeat")).breaks().does(FOUND)
     assert script.fields() == {"rebalance": POLL_MS, "names": ("t",), "owned": {"t": (0,)}}
     assert script.does(POLL).outputs == [], "it reads on"
-    assert not script.m.due
+    assert not script.m.is_due
     assert script.answers(3, given_=assignment(t=(0,))).outputs == []
     assert script.m.owned == {T0}
     assert script.m.state is S.STABLE

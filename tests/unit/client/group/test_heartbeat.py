@@ -128,7 +128,7 @@ def test_a_member_without_its_coordinator_reads_on_and_looks_for_it(how: object)
     script = stable().does(fires("heartbeat"))
     assert script >> how << ("forget", 1) << disarm("heartbeat") << ("find coordinator",)
     script.is_in(S.REDISCOVERING, 1)
-    assert not script.m.due
+    assert not script.m.is_due
     assert script >> FOUND << arm("heartbeat", HEARTBEAT_MS) << ("heartbeat", 1)
     script.is_in(S.REDISCOVERING, 1)
     assert script >> heartbeat_reply() << arm("session", SESSION_MS)

@@ -74,7 +74,7 @@ def test_without_a_subscription_nothing_begins() -> None:
     script = Script()
     script.m.subscription = None
     assert script >> POLL
-    assert not script.m.due
+    assert not script.m.is_due
 
 
 def test_a_poll_that_is_given_up_lets_the_joining_go_on() -> None:
@@ -134,7 +134,7 @@ def test_a_cooperative_rejoin_names_the_owned_partitions() -> None:
     decoded = decode_subscription(script.request("join").protocols[0].metadata)
     assert [(item.topic, item.partitions) for item in decoded.owned_partitions] == [("t", (0, 1))]
     assert decoded.generation_id == 1
-    assert not script.m.due  # reads on while it joins
+    assert not script.m.is_due  # reads on while it joins
 
 
 def test_a_cooperative_member_revokes_unsubscribed_partitions() -> None:

@@ -74,11 +74,11 @@ def test_group_metadata_has_the_generation_while_it_is_joined() -> None:
 def test_a_poll_waits_until_the_membership_is_settled() -> None:
     script = Script()
     for event in (POLL, FOUND, joined(1), synced("t-0")):
-        assert script.m.due
+        assert script.m.is_due
         script.does(event)
-    assert script.m.due
+    assert script.m.is_due
     script.does(Done())
-    assert not script.m.due
+    assert not script.m.is_due
 
 
 @pytest.mark.parametrize("late", [heartbeat_reply(E.UNKNOWN_MEMBER_ID), breaks("heartbeat")])
@@ -111,14 +111,14 @@ def test_waiting_grows_to_its_limit_and_is_forgotten_after_a_success() -> None:
 def test_a_closed_membership_is_deaf() -> None:
     script = stable().does(events.Close("ends"), Done(), Done(), left())
     assert script.m.state is S.CLOSED
-    assert not script.m.due
+    assert not script.m.is_due
     assert script >> knows(t=9)
 
 
 def test_a_cooperative_member_without_partitions_waits() -> None:
-    assert syncing(protocol="cooperative-sticky").m.due
+    assert syncing(protocol="cooperative-sticky").m.is_due
     script = cooperative().does(subscribes("t", "u"), POLL, Done())
-    assert not script.m.due
+    assert not script.m.is_due
 
 
 def test_a_rebalance_that_the_user_wants_is_joined_by_the_next_poll() -> None:

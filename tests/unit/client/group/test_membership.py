@@ -158,9 +158,9 @@ async def nothing() -> None:
 
 async def test_a_poll_brings_a_membership(clients: Clients, coordinator: ScriptedCoordinator) -> None:
     member, user = await clients.member()
-    assert (member.state, member.settled, member.group.generation_id) == ("DOWN", False, -1)
+    assert (member.state, member.is_settled, member.group.generation_id) == ("DOWN", False, -1)
     await member.poll()
-    assert (member.state, member.settled, member.group.generation_id) == ("STABLE", True, 1)
+    assert (member.state, member.is_settled, member.group.generation_id) == ("STABLE", True, 1)
     assert member.group.member_id == "a"
     assert user.events == [("assigned", (ZERO, ONE))]
     await member.poll()
@@ -205,7 +205,7 @@ async def test_a_cancelled_poll_lets_its_callback_end_and_begins_no_other(
     member, user = await clients.member()
     await member.poll()
     coordinator.heartbeat_code = 27
-    await eventually(lambda: not member.settled)
+    await eventually(lambda: not member.is_settled)
     coordinator.heartbeat_code = 0
     user.hold = asyncio.Event()
     polling = asyncio.create_task(member.poll())
@@ -268,7 +268,7 @@ async def test_after_the_callback_that_outlasts_a_poll_no_other_begins(
     member, user = await clients.member()
     await member.poll()
     coordinator.heartbeat_code = 27
-    await eventually(lambda: not member.settled)
+    await eventually(lambda: not member.is_settled)
     coordinator.heartbeat_code = 0
 
     def revoking() -> bool:
@@ -353,7 +353,7 @@ async def test_an_error_between_polls_is_raised_by_the_next_poll(
     coordinator.heartbeat_code = 82
     await eventually(lambda: member.state == "DOWN")
     assert user.woken
-    assert not member.settled
+    assert not member.is_settled
     for _ in range(3):
         with pytest.raises(FencedInstance):
             await member.poll()
@@ -449,7 +449,7 @@ async def test_partitions_that_are_added_are_joined_for(clients: Clients, coordi
     member, user = await clients.member(metadata_max_age_ms=20)
     await member.poll()
     coordinator.partitions = 3
-    await eventually(lambda: not member.settled)
+    await eventually(lambda: not member.is_settled)
     await member.poll()
     assert user.events[-1] == ("assigned", (ZERO, ONE, TopicPartition("t", 2)))
 
@@ -458,7 +458,7 @@ async def test_a_commit_that_was_refused_is_a_reason_to_join(clients: Clients) -
     member, user = await clients.member()
     await member.poll()
     member.commit_refused(25, generation=0)
-    assert member.settled
+    assert member.is_settled
     member.commit_refused(25, generation=1)
     assert member.group.generation_id == -1
     await member.poll()
@@ -476,7 +476,7 @@ async def test_rejoin_starts_a_new_rebalance(clients: Clients, coordinator: Scri
     member, _ = await clients.member()
     await member.poll()
     member.rejoin("rebalance enforced by user")
-    assert not member.settled
+    assert not member.is_settled
     await member.poll()
     assert member.group.generation_id == 2
     assert coordinator.requests(JoinGroupRequest)[-1].reason == "rebalance enforced by user"
@@ -522,7 +522,7 @@ async def test_a_close_commits_revokes_and_leaves(clients: Clients, coordinator:
     assert [what for what, _ in user.events] == ["assigned", "commits", "revoked"]
     (leave,) = coordinator.requests(LeaveGroupRequest)
     assert (leave.members[0].member_id, leave.members[0].reason) == ("a", "bye")
-    assert (member.state, member.settled) == ("CLOSED", True)
+    assert (member.state, member.is_settled) == ("CLOSED", True)
     with pytest.raises(IllegalUse, match="closed"):
         await member.poll()
     await member.close("again", before_leaving=commits, timeout_ms=1_000)

@@ -48,7 +48,7 @@ def test_names_are_waited_for() -> None:
 def test_another_subscription_is_joined_with_by_the_next_poll() -> None:
     script = stable()
     assert script >> subscribes("t", "u") << ("want", ("t", "u")) << ("wake",)
-    assert script.m.due
+    assert script.m.is_due
     script.is_in(S.STABLE, 1)
 
 

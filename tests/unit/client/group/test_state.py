@@ -18,7 +18,7 @@ def member() -> Member:
 
 def test_a_new_member_has_no_generation_and_nothing_to_do() -> None:
     new = member()
-    assert (new.state, new.generation, new.due) == (MemberState.DOWN, -1, False)
+    assert (new.state, new.generation, new.is_due) == (MemberState.DOWN, -1, False)
     assert new.group.member_id == ""
 
 
@@ -46,4 +46,4 @@ def test_out_of_group_keeps_the_owned_partitions() -> None:
     joined.out_of_group("a test", keep_id=True)
     assert joined.owned == owned
     assert joined.generation == -1
-    assert joined.due
+    assert joined.is_due

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from tests.unit.client.group.script import metadata, named
 
 from rota.client.group.subscription import (
-    accepts,
     decoded_subscription,
     difference,
     encoded_subscription,
     flat,
     grouped,
+    is_subscribed,
     snapshot,
     topics_of,
 )
@@ -28,16 +28,16 @@ PARTITIONS = st.sets(st.builds(TopicPartition, st.sampled_from("tuv"), st.intege
 def test_names_stay_as_they_are() -> None:
     subscribed = frozenset({"t", "missing"})
     assert topics_of(subscribed, metadata(t=1, u=1), exclude_internal=True) == subscribed
-    assert accepts(subscribed, "missing")
-    assert not accepts(subscribed, "u")
+    assert is_subscribed(subscribed, "missing")
+    assert not is_subscribed(subscribed, "u")
 
 
 def test_a_pattern_matches_whole_names_of_topics_with_partitions() -> None:
     known = metadata(t=1, tt=1, u=1, t2=0)
     assert topics_of(re.compile("t.*"), known, exclude_internal=True) == {"t", "tt"}
     assert topics_of(re.compile("t"), known, exclude_internal=True) == {"t"}
-    assert accepts(re.compile("t.?"), "tx")
-    assert not accepts(re.compile("t"), "tx")
+    assert is_subscribed(re.compile("t.?"), "tx")
+    assert not is_subscribed(re.compile("t"), "tx")
 
 
 @pytest.mark.parametrize(("exclude", "found"), [(True, {"t"}), (False, {"t", "__offsets"})])

@@ -44,7 +44,7 @@ def test_an_assignment_is_taken_over_in_the_poll_that_waits() -> None:
 def test_an_assignment_waits_for_a_poll() -> None:
     script = syncing().does(ENDED)
     script.does(synced("t-0")).is_in(S.ASSIGNING, 1)
-    assert script.m.due
+    assert script.m.is_due
     assert script >> POLL << ("assign", ("t-0",), ("t-0",))
 
 

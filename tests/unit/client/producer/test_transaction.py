@@ -114,8 +114,8 @@ def test_the_version_is_that_of_the_first_identity() -> None:
 
 def test_after_a_failure_the_transaction_can_only_be_aborted() -> None:
     machine = opened()
-    assert machine.failed(TimedOut("late"))
-    assert not machine.failed(TimedOut("the second failure is no news"))
+    assert machine.fail(TimedOut("late"))
+    assert not machine.fail(TimedOut("the second failure is no news"))
     for call in (machine.check_send, machine.committing, machine.begin):
         with pytest.raises(TransactionAbortable, match="late"):
             call()
@@ -127,7 +127,7 @@ def test_after_a_failure_the_transaction_can_only_be_aborted() -> None:
 def test_a_failure_while_the_commit_waits_for_deliveries_prevents_the_commit() -> None:
     machine = opened()
     machine.committing()
-    machine.failed(TimedOut("late"))
+    machine.fail(TimedOut("late"))
     machine.reopened()
     with pytest.raises(TransactionAbortable):
         machine.commit_sent()
@@ -137,15 +137,15 @@ def test_a_failure_while_the_commit_waits_for_deliveries_prevents_the_commit() -
 def test_a_failure_during_the_abort_changes_nothing() -> None:
     machine = opened()
     machine.aborting()
-    assert not machine.failed(TimedOut("late"))
+    assert not machine.fail(TimedOut("late"))
     assert machine.state is TransactionState.ABORTING
 
 
 def test_after_a_fatal_failure_nothing_works() -> None:
     machine = opened()
-    machine.failed(TimedOut("late"))
-    assert machine.failed(BrokerError(ErrorCode.PRODUCER_FENCED, "writing")), "a fatal failure replaces another one"
-    assert not machine.failed(BrokerError(ErrorCode.PRODUCER_FENCED, "writing"))
+    machine.fail(TimedOut("late"))
+    assert machine.fail(BrokerError(ErrorCode.PRODUCER_FENCED, "writing")), "a fatal failure replaces another one"
+    assert not machine.fail(BrokerError(ErrorCode.PRODUCER_FENCED, "writing"))
     for call in (machine.check_send, machine.committing, machine.aborting, machine.begin):
         with pytest.raises(ProducerFenced):
             call()
@@ -268,9 +268,9 @@ def apply(machine: TransactionMachine, move: str) -> None:
             machine.check_send()
             machine.send(P0)
         case "fail" if state is not TransactionState.COMMIT_SENT:
-            machine.failed(TimedOut("late"))
+            machine.fail(TimedOut("late"))
         case "fence":
-            machine.failed(BrokerError(ErrorCode.PRODUCER_FENCED, "writing"))
+            machine.fail(BrokerError(ErrorCode.PRODUCER_FENCED, "writing"))
         case "commit":
             machine.committing()
         case "reopen":

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any, Self
 
 from rota.coordinator.consumer_group import records as consumer_records
-from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, describes_all
+from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, can_describe_all
 from rota.coordinator.consumer_group.machine import HostedGroup
 from rota.coordinator.consumer_group.member import STATIC_LEFT_EPOCH, MemberState
 from rota.coordinator.consumer_group.settings import ConsumerGroupSettings, Environment
@@ -135,7 +135,7 @@ class Script:
         regex: str | None = None,
         rack: str | None = None,
         assignor: str | None = None,
-        describes: Callable[[str], bool] = describes_all,
+        can_describe: Callable[[str], bool] = can_describe_all,
         client: str = CLIENT,
         host: str = HOST,
     ) -> HeartbeatReply:
@@ -153,7 +153,7 @@ class Script:
             regex=regex,
             assignor=assignor,
             owned=None if owned is None else tuple((id_of(name), tuple(parts)) for name, parts in owned.items()),
-            describes=describes,
+            can_describe=can_describe,
         )
         extended = self.hosted.extend_session(member, epoch, (client, host), self.now_ms) if is_plain(event) else None
         effects, answer = len(self.log) + len(self.notes), self.send(event)

@@ -262,7 +262,7 @@ def test_a_member_updates_its_expression_to_a_new_one() -> None:
 def test_a_resolution_uses_what_the_client_may_describe_then() -> None:
     """CG10. A topic that another client's heartbeat resolved goes when this one may not describe it."""
     script = Script(TopicsInMemory(foo1=1, foo2=1))
-    script.heartbeat("a", 0, regex="foo.*", owned={}, rebalance_ms=60_000, describes=lambda name: name == "foo1")
+    script.heartbeat("a", 0, regex="foo.*", owned={}, rebalance_ms=60_000, can_describe=lambda name: name == "foo1")
     script.advance(0)
     script.heartbeat("a", 1)
     assert script.assigned("a") == {"foo1": {0}}

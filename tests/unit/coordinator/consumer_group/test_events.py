@@ -32,7 +32,7 @@ def test_a_full_heartbeat_says_everything(
         owned=owned,
     )
     assert event.is_full == is_full
-    assert event.describes("any topic")
+    assert event.can_describe("any topic")
 
 
 def test_a_refusal_has_a_code_and_a_text() -> None:

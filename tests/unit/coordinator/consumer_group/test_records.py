@@ -90,5 +90,5 @@ def test_a_record_fits_up_to_the_size_of_a_batch() -> None:
     assert key is not None
     assert value is not None
     size = len(key) + len(value) + records.BATCH_OVERHEAD_BYTES
-    assert records.fits(record, size)
-    assert not records.fits(record, size - 1)
+    assert records.can_fit_in_batch(record, size)
+    assert not records.can_fit_in_batch(record, size - 1)

@@ -123,7 +123,7 @@ def test_an_expression_updated_before_it_was_resolved() -> None:
 
 def test_a_topic_that_the_client_may_not_describe_does_not_match() -> None:
     script = script_with_topics()
-    join(script, "a", ".*", describes=lambda topic: topic == "bar")
+    join(script, "a", ".*", can_describe=lambda topic: topic == "bar")
     script.advance(0)
     assert script.group.regexes[".*"].topics == {"bar"}
 

@@ -76,11 +76,11 @@ def test_joins_are_counted_once() -> None:
     roster = members(a="x", b="x")
     assert roster.park_join(roster.by_id[A], Token(1)) is None
     assert roster.park_join(roster.by_id[A], Token(2)) == Token(1)
-    assert (roster.awaiting_join, roster.all_joined) == (1, False)
+    assert (roster.awaiting_join, roster.has_all_members_joined) == (1, False)
     roster.park_join(roster.by_id[B], Token(3))
-    assert roster.all_joined
+    assert roster.has_all_members_joined
     roster.pending[C] = None
-    assert not roster.all_joined
+    assert not roster.has_all_members_joined
     roster.remove(C)
     assert roster.take_join(roster.by_id[A]) == Token(2)
     assert roster.take_join(roster.by_id[A]) is None

@@ -158,8 +158,8 @@ def test_damage_is_corrupt_batch() -> None:
 
 def test_an_index_reaches_only_so_far() -> None:
     segment = filled([])
-    assert segment.fits(BASE + RELATIVE_OFFSET_MAX)
-    assert not segment.fits(BASE + RELATIVE_OFFSET_MAX + 1)
+    assert segment.can_hold(BASE + RELATIVE_OFFSET_MAX)
+    assert not segment.can_hold(BASE + RELATIVE_OFFSET_MAX + 1)
 
 
 def test_times() -> None:

@@ -52,7 +52,7 @@ async def test_topics_keep_ids_configs_and_partitions(tmp_path: Path) -> None:
         assert (after.name, after.configs) == (topic.name, topic.configs)
         assert [state.leader_epoch for state in after.partitions] == [1] * len(topic.partitions)
         assert {(state.replicas, state.isr) for state in after.partitions} == {((2,), (2,))}
-        assert not any(topics.leads(state) for state in after.partitions), "it leads when it is elected, not before"
+        assert not any(topics.is_leader(state) for state in after.partitions), "it leads when it is elected, not before"
     assert not journal.exists()
     assert journal.with_name(journal.name + MIGRATED_SUFFIX).exists()
     assert await migrate(journal, topics) == 0

@@ -27,7 +27,7 @@ def test_a_registration_has_the_addresses_of_the_broker() -> None:
     store = laid_out()
     run_eagerly(register(store, 1, Registration(HERE, rack="r1", directory_id="d", swim="h:5"), wall_ms=5))
     data, stat = run_eagerly(store.get("/brokers/ids/1"))
-    assert stat.ephemeral
+    assert stat.is_ephemeral
     assert json.loads(data) == {
         "version": 5,
         "host": "host-a",

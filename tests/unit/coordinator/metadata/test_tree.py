@@ -62,8 +62,8 @@ def test_a_stat_names_the_owner_and_the_changes_that_created_and_set_the_node() 
     tree.apply(tree.prepare([Set("/e", b"x")], owner=8))
     assert tree.stat("/e") == Stat(version=1, owner=7, child_count=0, created=1, changed=2)
     assert tree.stat("/a") == Stat(version=1, owner=0, child_count=1, created=1, changed=1)
-    assert tree.stat("/e").ephemeral
-    assert not tree.stat("/a").ephemeral
+    assert tree.stat("/e").is_ephemeral
+    assert not tree.stat("/a").is_ephemeral
 
 
 def test_watches_of_all_sessions_fire_in_the_order_of_the_changes() -> None:

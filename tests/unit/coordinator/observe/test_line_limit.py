@@ -13,7 +13,7 @@ class Clock:
 
 
 def written(limit: LineLimit, group_id: str, lines: int) -> int:
-    return sum(limit.admits(group_id) for _ in range(lines))
+    return sum(limit.admit(group_id) for _ in range(lines))
 
 
 def test_lg5_lines_of_a_group_beyond_the_limit_are_left_out_and_counted_once() -> None:
@@ -41,6 +41,6 @@ def test_the_number_of_counted_groups_is_limited() -> None:
     limit = LineLimit(Clock())
     written(limit, "g", LINES_PER_GROUP_MAX + 1)
     for number in range(GROUPS_MAX):
-        assert limit.admits(f"group-{number}")
+        assert limit.admit(f"group-{number}")
     assert list(limit.take_left_out()) == [("g", 1)]
     assert len(limit._counts) < GROUPS_MAX

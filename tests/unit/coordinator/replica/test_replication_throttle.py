@@ -35,7 +35,7 @@ def test_the_windows_of_a_throttle_that_holds_nobody_back_are_forgotten() -> Non
     throttle = ReplicationThrottle(world.quota, lambda: RATE, lambda *_: True)
     for _ in range(100):
         world.now_ms += 1_000
-        assert not throttle.holds_back("t", 0, is_in_sync=True)
+        assert not throttle.is_held_back("t", 0, is_in_sync=True)
         throttle.record("t", 0, 1)
     assert len(world.quota._samples) <= 11
 
@@ -104,28 +104,28 @@ class Throttled:
             ByteRate(lambda: 0), lambda: self.rate, lambda topic, index: (topic, index) == ("t", 0)
         )
 
-    def holds_back(self, index: int = 0, *, is_in_sync: bool = False) -> bool:
-        return self.throttle.holds_back("t", index, is_in_sync=is_in_sync)
+    def is_held_back(self, index: int = 0, *, is_in_sync: bool = False) -> bool:
+        return self.throttle.is_held_back("t", index, is_in_sync=is_in_sync)
 
 
 def test_only_listed_replicas_that_are_not_in_sync_are_held_back() -> None:
     world = Throttled(RATE)
     world.throttle.record("t", 0, 2 * RATE)
-    assert world.holds_back()
-    assert not world.holds_back(1)
-    assert not world.holds_back(is_in_sync=True)
+    assert world.is_held_back()
+    assert not world.is_held_back(1)
+    assert not world.is_held_back(is_in_sync=True)
     assert world.throttle.wait_ms == 1_000
 
 
 def test_bytes_of_other_replicas_do_not_count() -> None:
     world = Throttled(RATE)
     world.throttle.record("t", 1, 2 * RATE)
-    assert not world.holds_back()
+    assert not world.is_held_back()
 
 
 def test_without_a_rate_nothing_is_held_back() -> None:
     world = Throttled(RATE)
     world.throttle.record("t", 0, 2 * RATE)
     world.rate = None
-    assert not world.holds_back()
+    assert not world.is_held_back()
     assert world.throttle.wait_ms == 0

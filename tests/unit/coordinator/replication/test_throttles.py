@@ -23,10 +23,10 @@ def test_leaders_and_followers_have_their_own_rates_and_replicas() -> None:
     for throttle in (leader, follower):
         for index in (0, 1):
             throttle.record("t", index, 100)
-    assert [leader.holds_back("t", index, is_in_sync=False) for index in (0, 1)] == [True, False]
-    assert [follower.holds_back("t", index, is_in_sync=False) for index in (0, 1)] == [False, False]
+    assert [leader.is_held_back("t", index, is_in_sync=False) for index in (0, 1)] == [True, False]
+    assert [follower.is_held_back("t", index, is_in_sync=False) for index in (0, 1)] == [False, False]
     follower.record("t", 1, 1_000)
-    assert follower.holds_back("t", 1, is_in_sync=False)
+    assert follower.is_held_back("t", 1, is_in_sync=False)
 
 
 def test_changed_configs_count_at_once() -> None:
@@ -34,11 +34,11 @@ def test_changed_configs_count_at_once() -> None:
     throttle = leader_throttle(known, config, lambda: 0)
     throttle.record("t", 0, 100)  # there is no rate yet
     config.reconfigure({}, RATES)
-    assert not throttle.holds_back("t", 0, is_in_sync=False)
+    assert not throttle.is_held_back("t", 0, is_in_sync=False)
     throttle.record("t", 0, 100)
-    assert throttle.holds_back("t", 0, is_in_sync=False)
+    assert throttle.is_held_back("t", 0, is_in_sync=False)
     known.remove_topic("t")
-    assert not throttle.holds_back("t", 0, is_in_sync=False)
+    assert not throttle.is_held_back("t", 0, is_in_sync=False)
 
 
 def test_the_quota_has_the_configured_windows() -> None:
@@ -48,6 +48,6 @@ def test_the_quota_has_the_configured_windows() -> None:
     throttle = leader_throttle(image(leader_replication_throttled_replicas="*"), config, lambda: now_ms)
     throttle.record("t", 0, 1_000_000)
     now_ms = 5_999
-    assert throttle.holds_back("t", 0, is_in_sync=False)
+    assert throttle.is_held_back("t", 0, is_in_sync=False)
     now_ms = 6_000
-    assert not throttle.holds_back("t", 0, is_in_sync=False)
+    assert not throttle.is_held_back("t", 0, is_in_sync=False)

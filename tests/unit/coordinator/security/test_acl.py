@@ -46,8 +46,8 @@ def test_a_filter_selects_patterns_as_kafka_does(
     pattern_type: PatternType, name: str | None, selected: list[int]
 ) -> None:
     found = AclFilter(resource_type=TOPIC, name=name, pattern_type=pattern_type)
-    assert [number for number, pattern in enumerate(PATTERNS) if found.selects_pattern(pattern)] == selected
-    assert not any(replace(found, resource_type=ResourceType.GROUP).selects_pattern(pattern) for pattern in PATTERNS)
+    assert [number for number, pattern in enumerate(PATTERNS) if found.matches_pattern(pattern)] == selected
+    assert not any(replace(found, resource_type=ResourceType.GROUP).matches_pattern(pattern) for pattern in PATTERNS)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_filter_selects_patterns_as_kafka_does(
     ],
 )
 def test_a_filter_selects_entries_by_equality(selection: AclFilter, *, is_selected: bool) -> None:
-    assert selection.selects(Acl(ORDERS, ENTRY)) is is_selected
+    assert selection.matches(Acl(ORDERS, ENTRY)) is is_selected
 
 
 @pytest.mark.parametrize(
