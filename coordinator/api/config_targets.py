@@ -159,22 +159,34 @@ class BrokerTarget:
         return configs.get(name, definition_of(name).default or "")
 
     def check(self, configs: Configs, names: Iterable[str], removed: Container[str]) -> Refusal | None:
-        names, is_default, config = list(names), self._name == DEFAULT_NAME, self._node.config
+        names, config = list(names), self._node.config
         try:
-            check_dynamic(names, of_all_brokers=is_default)
+            check_dynamic(names, of_all_brokers=self._name == DEFAULT_NAME)
             for name in names:
                 check_value(name, configs[name])
             used, _ = usable({name: text for name, text in configs.items() if name not in names})
             used.update((name, configs[name]) for name in names)
-            defaults, own = (used, config.dynamic) if is_default else (config.dynamic_defaults, used)
             topics = ((topic.name, topic.configs) for topic in self._node.topics)
-            changed = config.with_dynamic(defaults, own)
-            check_dependent_values(changed, config)
+            changed = self._with(used)
+            check_dependent_values(changed, self._with_stored())
             check_topics(changed, topics, config)
             _check_tls(changed, config)
         except ConfigRefused as refused:
             return Refusal(ErrorCode.INVALID_REQUEST, str(refused))
         return self._refuse_min_isr(names, removed)
+
+    def _with(self, used: Configs) -> BrokerConfig:
+        config = self._node.config
+        if self._name == DEFAULT_NAME:
+            return config.with_dynamic(used, config.dynamic)
+        return config.with_dynamic(config.dynamic_defaults, used)
+
+    def _with_stored(self) -> BrokerConfig:
+        """Return the configuration with all that is stored, also with what is ignored as it does not fit."""
+        try:
+            return self._with(usable(self.before())[0])
+        except ConfigRefused:
+            return self._node.config
 
     def _refuse_min_isr(self, names: Iterable[str], removed: Container[str]) -> Refusal | None:
         """BC6. A broker's own value, which earlier releases accepted, can be removed."""

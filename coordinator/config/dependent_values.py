@@ -3,7 +3,7 @@
 Law
     BC8 A broker starts only with values that fit each other, as Kafka does: intervals and timeouts within their limits,
         protocols and assignors that exist. A dynamic change that does not fit is refused; one that is stored already
-        is in force, and does not block others.
+        is ignored (BC4), and does not block others.
 """
 
 from __future__ import annotations
@@ -25,6 +25,14 @@ _ORDERED: Final = (
     ("replica.fetch.wait.max.ms", "replica.socket.timeout.ms", "to prevent unnecessary socket timeouts"),
 )
 _SESSION, _HEARTBEAT = "group.consumer.session.timeout.ms", "group.consumer.heartbeat.interval.ms"
+
+
+class Misfit(ConfigRefused):
+    """Values of these properties do not fit each other."""
+
+    def __init__(self, message: str, *names: str) -> None:
+        super().__init__(names[0], message)
+        self.names = frozenset(names)
 
 
 class BrokerValues(Protocol):
@@ -64,10 +72,10 @@ def check_dependent_values(broker: BrokerValues, current: BrokerValues | None = 
 
     What does not fit in the `current` values either is passed over: no other change would be possible (BC5).
     """
-    known = set() if current is None else {str(refused) for refused in _misfits(current)}
-    for refused in _misfits(broker):
-        if str(refused) not in known:
-            raise refused
+    known = set() if current is None else {str(misfit) for misfit in misfits(current)}
+    for misfit in misfits(broker):
+        if str(misfit) not in known:
+            raise misfit
 
 
 def assignor_of(name: str) -> str:
@@ -76,34 +84,34 @@ def assignor_of(name: str) -> str:
     return simple.removesuffix("Assignor").lower() if simple != name else name
 
 
-def _misfits(broker: BrokerValues) -> Iterator[ConfigRefused]:
+def misfits(broker: BrokerValues) -> Iterator[Misfit]:
+    """Yield what does not fit."""
     yield from _group_misfits(broker)
     for low, high, why in _ORDERED:
         if _number(broker, low) > _number(broker, high):
             values = _values(broker, low, high)
-            yield ConfigRefused(low, f"{low} should always be less than or equal to {high} {why}{values}")
+            yield Misfit(f"{low} should always be less than or equal to {high} {why}{values}", low, high)
     delay, idle = _number(broker, _DELAY), _number(broker, _IDLE)
     if 0 <= idle <= delay:
         why = f"should always be less than {_IDLE}={idle}, so that the response of a failed authentication is sent"
-        yield ConfigRefused(_DELAY, f"{_DELAY}={delay} {why}")
+        yield Misfit(f"{_DELAY}={delay} {why}", _DELAY, _IDLE)
     if _number(broker, _PER_ADDRESS) == 0 and not broker.max_connections_per_ip_overrides:
-        yield ConfigRefused(
-            _PER_ADDRESS, f"{_PER_ADDRESS} can be set to zero only if {_PER_ADDRESS}.overrides property is set."
-        )
+        overrides = f"{_PER_ADDRESS}.overrides"
+        yield Misfit(f"{_PER_ADDRESS} can be set to zero only if {overrides} property is set.", _PER_ADDRESS, overrides)
 
 
-def _group_misfits(broker: BrokerValues) -> Iterator[ConfigRefused]:
+def _group_misfits(broker: BrokerValues) -> Iterator[Misfit]:
     for rest in _BOUNDED:
         name, low, high = f"group.consumer.{rest}", f"group.consumer.min.{rest}", f"group.consumer.max.{rest}"
         for above in (high, name):
             if _number(broker, above) < _number(broker, low):
                 values = _values(broker, above, low)
-                yield ConfigRefused(above, f"{above} must be greater than or equal to {low}{values}")
+                yield Misfit(f"{above} must be greater than or equal to {low}{values}", above, low)
         if _number(broker, name) > _number(broker, high):
-            yield ConfigRefused(name, f"{name} must be less than or equal to {high}{_values(broker, name, high)}")
+            yield Misfit(f"{name} must be less than or equal to {high}{_values(broker, name, high)}", name, high)
     if _number(broker, _HEARTBEAT) >= _number(broker, _SESSION):
         values = _values(broker, _HEARTBEAT, _SESSION)
-        yield ConfigRefused(_HEARTBEAT, f"{_HEARTBEAT} must be less than {_SESSION}{values}")
+        yield Misfit(f"{_HEARTBEAT} must be less than {_SESSION}{values}", _HEARTBEAT, _SESSION)
 
 
 def _number(broker: BrokerValues, name: str) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from rota.coordinator.config.broker import BrokerConfig, definition_of
 from rota.coordinator.config.definition import ConfigRefused, Definition, Support, Update
+from rota.coordinator.config.dependent_values import misfits
 from rota.coordinator.config.topic import TopicConfig
 
 
@@ -74,6 +75,23 @@ def usable(configs: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
         else:
             used[name] = text
     return used, ignored
+
+
+def fitting(
+    broker: BrokerConfig, defaults: Mapping[str, str], own: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str], list[str]]:
+    """Return the dynamic configs without those that do not fit on this broker, and why it ignores these (BC8).
+
+    Those of all brokers may fit on the broker alone that has accepted them. Raises ConfigRefused.
+    """
+    defaults, own, ignored = dict(defaults), dict(own), list[str]()
+    while (misfit := next(misfits(broker.with_dynamic(defaults, own)), None)) is not None:
+        # those of this broker first: the value below is that of all brokers
+        above = own if misfit.names & own.keys() else defaults
+        names = misfit.names & above.keys()
+        assert names, "the properties of a start fit each other"
+        ignored += [f"{name}={above.pop(name)}: {misfit}" for name in sorted(names)]
+    return defaults, own, ignored
 
 
 def without_effect(names: Iterable[str]) -> Iterator[str]:

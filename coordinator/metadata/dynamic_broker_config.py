@@ -7,13 +7,13 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import structlog
 
 from rota.coordinator.config.broker import BrokerConfig, definition_of
 from rota.coordinator.config.definition import ConfigRefused
-from rota.coordinator.config.dynamic import check_topics, usable, without_effect
+from rota.coordinator.config.dynamic import check_topics, fitting, usable, without_effect
 from rota.coordinator.metadata.changes import DEFAULT_NAME, Change, ConfigKind, ResourceConfigChanged
 from rota.coordinator.metadata.image import Image
 
@@ -40,11 +40,10 @@ class DynamicBrokerConfig:
             self._reconfigure()
 
     def _reconfigure(self) -> None:
-        defaults = self._usable(DEFAULT_NAME)
-        own = self._usable(str(self._config.node_id))
-        if defaults == self._config.dynamic_defaults and own == self._config.dynamic:
-            return
         try:
+            defaults, own = self._fitting(self._usable(DEFAULT_NAME), self._usable(str(self._config.node_id)))
+            if defaults == self._config.dynamic_defaults and own == self._config.dynamic:
+                return
             changed = self._config.with_dynamic(defaults, own)
             check_topics(changed, ((topic.name, topic.configs) for topic in self._image), self._config)
             self._config.reconfigure(defaults, own)
@@ -59,9 +58,17 @@ class DynamicBrokerConfig:
 
     def _usable(self, name: str) -> dict[str, str]:
         used, ignored = usable(self._image.resource_configs(ConfigKind.BROKERS, name))
+        self._warn_of(ignored)
+        return used
+
+    def _fitting(self, defaults: Mapping[str, str], own: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+        defaults, own, ignored = fitting(self._config, defaults, own)
+        self._warn_of(ignored)
+        return defaults, own
+
+    def _warn_of(self, ignored: Iterable[str]) -> None:
         for reason in ignored:
             self._warn(f"A dynamic config is ignored: {reason}")
-        return used
 
     def _warn(self, text: str) -> None:
         """Log a warning once, not again at each change."""

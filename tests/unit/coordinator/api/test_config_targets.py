@@ -121,6 +121,7 @@ def test_bc8_what_is_stored_and_does_not_fit_does_not_block_other_configs(world:
     eager_tasks.run_eagerly(world.node.topics.configs.update(ConfigKind.BROKERS, DEFAULT_NAME, lambda _: stored))
     assert alter(world, BROKER, "", ("log.retention.ms", SET, "50")) == (0, "")
     assert alter(world, BROKER, "3", ("log.retention.ms", SET, "60")) == (0, "")
+    assert world.node.config.max_connections_per_ip > 0
     assert alter(world, BROKER, "", (interval, SET, "20001"))[0] == ErrorCode.INVALID_REQUEST
     assert alter(world, BROKER, "", (interval, DELETE, None)) == (0, "")
     assert alter(world, BROKER, "", (interval, SET, "20000"))[0] == ErrorCode.INVALID_REQUEST

@@ -71,6 +71,26 @@ def test_values_that_are_invalid_together_are_ignored(followed: Followed) -> Non
     assert lines[0]["log_level"] == "warning"
 
 
+def test_bc8_stored_values_that_do_not_fit_are_ignored_and_no_others(followed: Followed) -> None:
+    """Another broker has accepted them, on which they fit: with 0 connections no client could reach this one."""
+    image, config, per_ip = followed.image, followed.config, "max.connections.per.ip"
+    stored = {per_ip: "0", "group.consumer.assignment.interval.ms": "15001", "log.retention.ms": "20"}
+    with structlog.testing.capture_logs() as lines:
+        image.apply_configs(BROKERS, DEFAULT_NAME, stored)
+    assert (config.max_connections_per_ip, config.log_retention_ms) == (2**31 - 1, 20)
+    assert config.group_consumer_assignment_interval_ms == BrokerConfig().group_consumer_assignment_interval_ms
+    assert len([line for line in lines if line["log_level"] == "warning"]) == 2
+    image.apply_configs(BROKERS, "1", {f"{per_ip}.overrides": "127.0.0.1:9"})
+    assert config.max_connections_per_ip == 0
+
+
+def test_bc8_of_values_that_do_not_fit_those_of_this_broker_alone_are_ignored_first(followed: Followed) -> None:
+    image, per_ip = followed.image, "max.connections.per.ip"
+    image.apply_configs(BROKERS, DEFAULT_NAME, {per_ip: "7"})
+    image.apply_configs(BROKERS, "1", {per_ip: "0", "log.retention.ms": "30"})
+    assert (followed.config.max_connections_per_ip, followed.config.log_retention_ms) == (7, 30)
+
+
 def test_a_property_without_effect_is_named_in_a_warning(followed: Followed) -> None:
     with structlog.testing.capture_logs() as lines:
         followed.image.apply_configs(BROKERS, DEFAULT_NAME, {"num.io.threads": "4"})
