@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -18,19 +19,40 @@ with running_broker() as running:
     producer = Producer({"bootstrap.servers": running.bootstrap_servers})
     producer.produce("t", b"first")
     assert producer.flush(30) == 0
-    at_the_first_record = set(sys.modules)
+    then = set(sys.modules)
 """
-# at the end of the process, or at the first record
+IDLE_BROKER = """
+import os, signal, socket, struct, threading
+from rota.coordinator.admin.cli import main
+
+def ask():
+    host, port = os.read(told, 100).decode().rsplit(":", 1)
+    with socket.create_connection((host, int(port))) as connected:
+        connected.sendall(struct.pack(">ihhih", 10, 18, 0, 1, -1))
+        assert connected.recv(4)
+    global then
+    then = set(sys.modules)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+told, tells = os.pipe()
+threading.Thread(target=ask, daemon=True).start()
+sys.argv = ["rota", "serve", "--listen", "127.0.0.1:0", "--ready-fd", str(tells), "--data", *sys.argv[1:]]
+main()
+"""
+# at the end of the process, or `then`
 COUNTED = """
 import atexit, sys
 {before}
 known = set(sys.modules)
-found = lambda: globals().get("at_the_first_record", set(sys.modules)) - known
+found = lambda: globals().get("then", set(sys.modules)) - known
 atexit.register(lambda: print("\\nimported", *found(), file=sys.stderr))
 {code}
 """
 OUR_PACKAGES = {"rota", "mypy_extensions"}  # the compiled codecs import the latter
-LIBRARIES = OUR_PACKAGES | {"construct", "structlog", "colorama", "greenlet"}  # structlog imports the last two
+LIBRARIES = OUR_PACKAGES | {"structlog"}
+BROKER_LIBRARIES = LIBRARIES | {"uvloop", "_cython_3_3_0", "cython_runtime"}
+# what an idle broker does not need: each would be a part of its memory that one sees
+NOT_IDLE = {"glob", "http", "pdb", "pprint", "tempfile", "xml"}
 
 
 def imported(code: str, *arguments: str, before: str = "") -> set[str]:
@@ -60,3 +82,13 @@ def test_a_start_imports_few_modules_of_ours_and_no_library_that_it_does_not_nee
     assert {name.partition(".")[0] for name in modules} - sys.stdlib_module_names <= libraries | {"rota"}
     assert 1 < len(ours) <= ours_max, sorted(ours)
     assert len(modules) <= all_max, sorted(modules)
+
+
+def test_an_idle_broker_has_imported_little(tmp_path: Path) -> None:
+    """Of a broker's memory before it has any data three quarters are modules (benchmarks/README.md)."""
+    modules = imported(IDLE_BROKER, str(tmp_path))
+    ours = {name for name in modules if name.partition(".")[0] == "rota"}
+    assert {name.partition(".")[0] for name in modules} - sys.stdlib_module_names <= BROKER_LIBRARIES
+    assert not NOT_IDLE & modules
+    assert 200 < len(ours) <= 260, sorted(ours)
+    assert len(modules) <= 440, sorted(modules)
