@@ -15,8 +15,9 @@ Laws
         and has read it; the placement is that of the groups' own topic, so that one broker usually leads both.
     TL9 When the topic has got more partitions, the events of each group move to the partition that the group has now,
         as soon as this broker leads both; until then they stay. They leave the old one when the other one has them.
+        An event that both have is one.
     TL3 A group that is deleted, or forgotten because of the bounds of timeline.py, leaves tombstones: the topic is
-        bounded as the memory is.
+        bounded as the memory is. So do its events that are in another partition still (TL9), if that is led here.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
         self._sizes = Sizes()
         self._pending: dict[int, deque[Pending]] = {}  # by shard; never empty
         self._pending_count = self._pending_bytes = 0
-        self._misplaced: dict[int, dict[str, int]] = {}  # by shard: groups, and the shard that has their events
+        self._misplaced: dict[int, dict[tuple[str, int], None]] = {}  # by shard: groups, and a shard with their events
         self._refused: dict[int, list[Pending]] = {}  # by shard: events whose leader epoch has ended just now
         self.dropped = 0  # events that were never written, since the start
         self._has_warned = False
@@ -87,11 +88,18 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
 
     def add(self, group_id: str, event: GroupEvent) -> None:
         """Add an event; it is written at the end of this loop tick, or when its partition can be written."""
-        self._submit(group_id, event)
+        shard = self.ready(group_id)
+        if isinstance(shard, ErrorCode) or shard.index in self._pending:  # those that wait come first
+            self._wait(group_id, encode_value(event))
+        else:
+            self._step(shard, group_id, event)
 
     def forget(self, group_id: str) -> None:
         """Forget a group and its records."""
-        self._submit(group_id, Forget())
+        self._forget_hosted(group_id)
+        shard = self.ready(group_id)
+        if isinstance(shard, ErrorCode) or shard.index in self._pending:
+            self._wait(group_id, None)
 
     def of(self, group_id: str) -> tuple[GroupEvent, ...]:
         """Return the group's events, oldest first; none for an unknown group."""
@@ -112,28 +120,23 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
         hosted = {group_id for shard in self.shards for group_id in shard.machines}
         return [*hosted.union(group_id for waiting in self._pending.values() for group_id, _ in waiting)]
 
-    def _submit(self, group_id: str, event: GroupEvent | Forget) -> None:
-        shard = self.ready(group_id)
-        if isinstance(shard, ErrorCode) or shard.index in self._pending:  # those that wait come first
-            self._wait(group_id, event)
-        else:
-            self._step(shard, group_id, event)
-
-    def _step(self, shard: Shard[GroupTimeline], group_id: str, event: GroupEvent | Forget) -> None:
+    def _step(self, shard: Shard[GroupTimeline], group_id: str, event: GroupEvent) -> None:
         timeline = shard.machines.get(group_id) or GroupTimeline(group_id)
-        if type(event) is GroupEvent:
-            shard.take(timeline, timeline.add, event)
-        else:
-            shard.step(timeline, event)
+        shard.take(timeline, timeline.add, event)
         self._set_size(group_id, timeline.size_bytes)
 
     def _set_size(self, group_id: str, size_bytes: int) -> None:
         self._sizes.set(group_id, size_bytes)
         while (excess := self._sizes.excess()) is not None:
-            self._sizes.set(excess, 0)
-            timeline = self._shard(excess).machines.get(excess)
-            if timeline is not None:
-                self._shard(excess).step(timeline, Forget())
+            self._forget_hosted(excess, self._shard(excess))
+
+    def _forget_hosted(self, group_id: str, loaded: Shard[GroupTimeline] | None = None) -> None:
+        """Forget a group's events in all shards that are ready, and in a shard that has just replayed them."""
+        for shard in self.shards:
+            timeline = shard.machines.get(group_id)
+            if timeline is not None and (shard is loaded or shard.state is ShardState.READY):
+                shard.step(timeline, Forget())
+        self._sizes.set(group_id, 0)
 
     def _shard(self, group_id: str) -> Shard[GroupTimeline]:
         return self.shards[shard_of(group_id, len(self.shards))]
@@ -189,15 +192,20 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
 
     def resize(self, count: int) -> None:
         """Set the partition count while none is led; pending events move to the present partitions of their groups."""
+        waiting = [
+            (group_id, value)
+            for index, queue in self._pending.items()
+            for group_id, value in queue
+            if index == self._shard(group_id).index  # not the tombstones of a partition that the events have left
+        ]
         super().resize(count)
-        self._misplaced = {}
-        waiting = [pending for queue in self._pending.values() for pending in queue]
-        self._pending = {}
+        self._misplaced, self._pending = {}, {}
+        self._pending_count = self._pending_bytes = 0
         for group_id, value in waiting:
             self._pending.setdefault(self._shard(group_id).index, deque()).append((group_id, value))
+            self._count_pending(1, value)
 
-    def _wait(self, group_id: str, event: GroupEvent | Forget) -> None:
-        value = None if isinstance(event, Forget) else encode_value(event)
+    def _wait(self, group_id: str, value: bytes | None) -> None:
         shard = self._shard(group_id)
         self._pending.setdefault(shard.index, deque()).append((group_id, value))
         self._count_pending(1, value)
@@ -233,7 +241,12 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
             if index not in self._pending or self.shards[index].state is not ShardState.READY:
                 return  # all are written, or the partition is lost: they wait on
             group_id, value = self._take_pending(index)
-            self._step(self.shards[index], group_id, Forget() if value is None else decode_value(value))
+            if value is not None:
+                self._step(self.shards[index], group_id, decode_value(value))
+            elif index == self._shard(group_id).index:
+                self._forget_hosted(group_id)
+            elif (moved := self.shards[index].machines.get(group_id)) is not None:
+                self.shards[index].step(moved, Forget())
         if index in self._pending:
             self._tick_queue(partial(self._write_pending, index))
 
@@ -247,7 +260,7 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
             if index != shard.index:
                 if index not in self._misplaced:
                     self._tick_queue(partial(self._move_one, index))
-                self._misplaced.setdefault(index, {})[group_id] = shard.index
+                self._misplaced.setdefault(index, {})[group_id, shard.index] = None
         if portion:
             self._tick_queue(partial(self._search_misplaced, shard, groups))
 
@@ -256,11 +269,11 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
         misplaced = self._misplaced.get(index)
         if misplaced is None or self.shards[index].state is not ShardState.READY:
             return  # until it is ready
-        group_id, source_index = misplaced.popitem()
+        (group_id, source_index), _ = misplaced.popitem()
         source = self.shards[source_index]
         is_here = source.state is ShardState.READY and group_id in source.machines
         if is_here and not self._move(group_id, source, self.shards[index]):
-            misplaced[group_id] = source_index
+            misplaced[group_id, source_index] = None
             return  # until it is ready again
         if misplaced:
             self._tick_queue(partial(self._move_one, index))
@@ -275,8 +288,11 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
         events = [*moved.describe(), *(() if newer is None else newer.describe())]
         if newer is not None:
             target.step(newer, Forget())
-        for event in sorted(events, key=lambda event: event.time_ms):
-            self._step(target, group_id, event)
+        for event in events:
+            event.sequence = 0
+        # each once: this broker may have ended, or lost the old partition, before the old records had tombstones
+        for value in dict.fromkeys(map(encode_value, sorted(events, key=lambda event: event.time_ms))):
+            self._step(target, group_id, decode_value(value))
         if _has_flushed(target):
             source.step(moved, Forget())
             return True

@@ -413,3 +413,62 @@ def _lead(world: World, index: int, epoch: int) -> None:
     world.partitions[index].lead(epoch)
     world.log.lead(index, epoch)
     world.tick()
+
+
+@pytest.mark.parametrize("order", ["source forget target", "forget source target", "source target forget"])
+def test_tl3_a_group_that_is_deleted_before_its_events_move_leaves_none(order: str) -> None:
+    group_id = next(group_id for group_id in GROUPS if shard_of(group_id, 2) == 1)
+    world = World(count=1).lead()
+    world.add(group_id, 1)
+    world.tick()
+    more = grown(world, 2)
+    for step in order.split():
+        if step == "forget":
+            more.log.forget(group_id)
+            continue
+        index = ("source", "target").index(step)
+        more.partitions[index].lead(0)
+        more.log.lead(index, 0)
+        more.turn()
+    more.tick()
+    assert (more.times(group_id), places(more)) == ([], {})
+    assert World(more.partitions).lead(1).log.groups() == []
+
+
+def test_tl9_the_bound_of_memory_counts_events_whose_move_failed() -> None:
+    group_id = next(group_id for group_id in GROUPS if shard_of(group_id, 2) == 1)
+    world = World(count=1).lead()
+    world.add(group_id, 1)
+    world.tick()
+    more = grown(world, 2)
+    _lead(more, 1, 0)
+    more.partitions[1].lead(1)  # before the timelines hear of it
+    _lead(more, 0, 0)
+    assert places(more) == {group_id: [0]}
+    assert more.log._sizes.total_bytes == more.log.shards[0].machines[group_id].size_bytes
+
+
+@pytest.mark.parametrize("grows_again", [True, False])
+def test_tl9_moved_events_outlive_another_leader_epoch_of_the_partition_that_they_left(grows_again: bool) -> None:
+    group_id = next(group_id for group_id in GROUPS if (shard_of(group_id, 2), shard_of(group_id, 3)) == (1, 2))
+    world = World(count=1).lead()
+    world.add(group_id, 1)
+    world.tick()
+    more = grown(world, 2)
+    _lead(more, 1, 0)
+    more.partitions[0].lead(0)
+    more.log.lead(0, 0)
+    while places(more) != {group_id: [1]}:
+        more.turn()
+    more.partitions[0].lead(1)  # before the tombstones are written
+    more.log.lead(0, 1)
+    if grows_again:
+        for index in range(2):
+            more.log.resign(index)
+        more.log.resize(3)
+        more.partitions += World(count=3).partitions[2:]
+        more.lead(2)
+    more.tick()
+    assert more.times(group_id) == [1]
+    assert places(more) == {group_id: [2 if grows_again else 1]}
+    assert more.log._pending_count == more.log._pending_bytes == 0
