@@ -17,6 +17,7 @@ from typing import IO, Any, cast
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.interop.java_classes import command
+from tests.soak import SOAK
 from tools.peer.jars import lib
 
 import rota.client as rota
@@ -26,6 +27,7 @@ JAVA_GROUP = "java"
 HEALED_SECONDS = 30
 BEGIN_SECONDS = 120  # a Java on a busy machine
 GIVE_UP_MS = 120_000
+PACE_MS = 2 if SOAK else 10  # between two records of a writer
 UNACKNOWLEDGED_MAX = 2_000
 GENERATION_AFTER, NO_GENERATION = b"CGMDv2:", -1
 
@@ -61,7 +63,7 @@ class ConfluentWriter(Writer):
     def _run(self) -> None:
         settings = {"linger.ms": 2, "message.timeout.ms": GIVE_UP_MS, "enable.idempotence": True, "log_level": 0}
         producer = Producer({"bootstrap.servers": self.bootstrap, **settings})
-        while not self._stopping.wait(0.002):
+        while not self._stopping.wait(PACE_MS / 1000):
             if not self.is_ahead:
                 producer.produce(TOPIC, self._next(), partition=self.partition, on_delivery=self._delivered)
             producer.poll(0)
@@ -78,7 +80,7 @@ class ProcessWriter(Writer):
     """A process that writes until its standard input ends, and says what was acknowledged."""
 
     def _run(self) -> None:
-        arguments = (self.bootstrap, TOPIC, str(self.partition), str(GIVE_UP_MS))
+        arguments = (self.bootstrap, TOPIC, str(self.partition), str(GIVE_UP_MS), str(PACE_MS))
         command = self._command(*arguments)
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdin is not None
@@ -156,7 +158,7 @@ class RotaWriter(Writer):
         )
         async with rota.Producer(config) as producer, asyncio.TaskGroup() as deliveries:
             while not self._stopping.is_set():
-                await asyncio.sleep(0.002)
+                await asyncio.sleep(PACE_MS / 1000)
                 if not self.is_ahead:
                     value = self._next()
                     delivery = await producer.send(TOPIC, value, partition=self.partition)
@@ -196,7 +198,7 @@ class Committer:
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._stopping.wait(0.005):
+        while not self._stopping.wait(PACE_MS / 1000):
             self.sent += 1
             try:
                 self._consumer.commit(offsets=[TopicPartition(TOPIC, 0, self.sent)], asynchronous=False)

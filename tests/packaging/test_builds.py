@@ -42,6 +42,7 @@ def other_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 ELSEWHERE = {"PYTHONHASHSEED": "2", "TZ": "Pacific/Kiritimati", "LC_ALL": "C"}
 
 
+@soak_only
 def test_two_sdists_are_the_same_bytes(sdist: Path, other_tree: Path) -> None:
     other = build(BUILD, other_tree, 0o077, **ELSEWHERE)
     assert other.name == sdist.name
@@ -51,6 +52,7 @@ def test_two_sdists_are_the_same_bytes(sdist: Path, other_tree: Path) -> None:
         assert {(each.uid, each.gid, each.uname, each.gname) for each in archive} == {(0, 0, "", "")}
 
 
+@soak_only
 def test_two_wheels_and_that_of_the_sdist_are_the_same_bytes(
     tree: Path, sdist: Path, other_tree: Path, tmp_path: Path
 ) -> None:

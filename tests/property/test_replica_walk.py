@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pickle import dumps, loads
 
 import pytest
+from tests.soak import soak_only
 
 from rota.coordinator.replica.state import Effects, ExpandIsr, HighWatermarkMoved, ReplicaState, Role, ShrinkIsr
 from rota.coordinator.replica.waits import Complete
@@ -237,7 +238,10 @@ def check(node: WalkNode, before: WalkNode) -> None:
         assert kind == sorted(kind), trail
 
 
-@pytest.mark.parametrize(("minimum", "flushes", "records"), [(1, False, 2), (2, False, 1), (2, True, 1)])
+@pytest.mark.parametrize(
+    ("minimum", "flushes", "records"),
+    [(1, False, 1), (2, False, 1), (2, True, 1), pytest.param(1, False, 2, marks=soak_only)],
+)
 def test_all_that_a_leader_with_two_followers_can_do(minimum: int, flushes: bool, records: int) -> None:
     state = State(LEADER, flushes=flushes, min_insync_replicas=minimum, lag_ms_max=LAG_MS)
     state.become_leader(0, ALL, ALL, START_MS)

@@ -34,7 +34,7 @@ from rota.protocol.registry import APIS
 from rota.protocol.shapes import BOOL, UUID, UUID_BYTES, List, Maybe, Node, Shape, Sized, Text
 from rota.protocol.wire import DecodeError, shape
 
-EXAMPLES_PER_VERSION = 4
+EXAMPLES_PER_VERSION = 2
 BYTES_PER_FRAME_BYTE_MAX = 400  # memory that reading may take, beside a constant
 BYTES_BESIDE = 64 * 1024
 

@@ -16,7 +16,7 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * Kafka's own client writes and reads while brokers die: History BOOTSTRAP TOPIC PARTITION GIVE_UP_MS GROUP
+ * Kafka's own client writes and reads while brokers die: History BOOTSTRAP TOPIC PARTITION GIVE_UP_MS PACE_MS GROUP
  *
  * It sends 0, 1, 2, ... to one partition with an idempotent producer, and reads the whole topic as the only member of a
  * group, which commits after each poll, until its standard input ends. It prints
@@ -31,12 +31,12 @@ public final class History {
     private static volatile boolean stopping;
 
     public static void main(String[] given) throws Exception {
-        var reader = new Thread(() -> read(given[0], given[1], given[4]));
+        var reader = new Thread(() -> read(given[0], given[1], given[5]));
         reader.start();
         var end = new Thread(History::waitForEnd);
         end.setDaemon(true);
         end.start();
-        write(given[0], given[1], Integer.parseInt(given[2]), given[3]);
+        write(given[0], given[1], Integer.parseInt(given[2]), given[3], Long.parseLong(given[4]));
         reader.join();
         System.out.flush();
     }
@@ -54,14 +54,15 @@ public final class History {
         System.out.println(line);
     }
 
-    private static void write(String bootstrap, String topic, int partition, String giveUpMs) throws Exception {
+    private static void write(String bootstrap, String topic, int partition, String giveUpMs, long paceMs)
+            throws Exception {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", bootstrap);
         settings.put("linger.ms", "2");
         settings.put("delivery.timeout.ms", giveUpMs);
         var room = new Semaphore(UNACKNOWLEDGED_MAX);
         try (var producer = new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer())) {
-            for (long value = 0; !stopping; Thread.sleep(2)) {
+            for (long value = 0; !stopping; Thread.sleep(paceMs)) {
                 if (room.tryAcquire(1, TimeUnit.SECONDS)) {
                     var text = Long.toString(value++);
                     producer.send(new ProducerRecord<>(topic, partition, null, text), (written, error) -> {
