@@ -1,12 +1,11 @@
-"""The construct types of Kafka's wire format: the reference for readers and tests.
+"""The construct types of Kafka's wire format: the reference for readers, tests and the compiler.
 
-`layout(HeartbeatRequest, 4)` is the construct type of that version, to print and debug. It parses and builds by itself,
-slowly. `protocol/compiler.py` makes straight-line code from the same declaration, and tests compare the two. No other
-code parses with these types, and neither a broker nor a client loads them.
+They parse and build by themselves, slowly. `protocol/compiler.py` compiles a tree of them into straight-line code, and
+tests compare the two. No other code parses with them.
 
 Laws
     W1  A length is checked against what is left of the frame before anything is allocated for it.
-    W2  Garbage raises construct's ConstructError, and no other exception but DecodeError.
+    W2  Garbage raises DecodeError (from these types themselves: ConstructError), and no other exception.
     W4  A decoded string can be encoded in any version: it has at most TEXT_BYTES_MAX bytes of UTF-8.
 """
 
@@ -15,21 +14,35 @@ Laws
 
 from __future__ import annotations
 
+from codecs import register_error
 from dataclasses import fields
-from functools import cache
 from typing import Any, Final, NamedTuple
 
 import construct as c
 
-from rota.protocol import shapes
-from rota.protocol.shapes import ELEMENTS_MAX, GARBLED, TAGS_MAX, TEXT_BYTES_MAX, UUID_BYTES, VARINT_BYTES_MAX
-from rota.protocol.wire import shape
+ELEMENTS_MAX: Final = 1_000_000  # of all arrays of one message together
+TAGS_MAX: Final = 10_000  # tagged fields in one place
+VARINT_BYTES_MAX: Final = 5
+UUID_BYTES: Final = 16
+TEXT_BYTES_MAX: Final = 0x7FFF  # of a length of two bytes; Kafka applies it also where lengths are varints
+GARBLED_BYTES_MAX: Final = TEXT_BYTES_MAX // 3  # of a string that is not UTF-8: a replacement has three bytes
+GARBLED: Final = "rota.garbled"  # the error handler for such strings
 
 
-@cache
-def layout(message: Any, version: int) -> Shape:
-    """The construct type of a message in one version. Raises ValueError for an unknown version."""
-    return _struct(shape(message, version))
+class DecodeError(ValueError):
+    """The bytes are not a message of this API and version."""
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    """Replace invalid UTF-8 by U+FFFD. Called once for each string: it decodes the rest of the string."""
+    assert isinstance(error, UnicodeDecodeError)
+    raw = error.object
+    if len(raw) > GARBLED_BYTES_MAX:
+        raise DecodeError("a long text that is not UTF-8")
+    return raw[error.start :].decode("utf-8", "replace"), len(raw)
+
+
+register_error(GARBLED, _replaced)
 
 
 class UVarInt(c.Construct):
@@ -54,17 +67,7 @@ class UVarInt(c.Construct):
 
 
 UVARINT: Final = UVarInt()
-_FIXED: Final = {
-    shapes.INT8: c.Int8sb,
-    shapes.INT16: c.Int16sb,
-    shapes.INT32: c.Int32sb,
-    shapes.INT64: c.Int64sb,
-    shapes.UINT16: c.Int16ub,
-    shapes.UINT32: c.Int32ub,
-    shapes.FLOAT64: c.Float64b,
-    shapes.BOOL: c.Flag,
-    shapes.UUID: c.Bytes(UUID_BYTES),
-}
+UUID: Final = c.Bytes(UUID_BYTES)
 
 
 class Sized(c.Construct):
@@ -193,12 +196,12 @@ class Shape(c.Adapter):
 
     def _decode(self, obj: Any, context: Any, path: str) -> Any:
         values = dict(obj.items())
-        values.update(values.pop(shapes.TAGS, {}))
+        values.update(values.pop("_tags", {}))
         return self.made(**{name: value for name, value in values.items() if not name.startswith("_")})
 
     def _encode(self, obj: Any, context: Any, path: str) -> Any:
         values = {f.name: getattr(obj, f.name) for f in fields(self.made)}
-        return {**values, shapes.TAGS: values}
+        return {**values, "_tags": values}
 
 
 class Maybe(c.Construct):
@@ -218,37 +221,3 @@ class Maybe(c.Construct):
         if obj is not None:
             self.subcon._build(obj, stream, context, path)
         return obj
-
-
-# ---- from the shape of a version to its construct type
-
-_SIZED: Final = {shapes.Text: Text, shapes.Octets: Octets, shapes.RecordSet: RecordSet}
-
-
-def _struct(node: shapes.Shape) -> Shape:
-    parts = [part.name / _construct(part.node) for part in node.parts]
-    if node.tags is not None:
-        known = (Tagged(each.tag, each.name, _construct(each.node), each.default) for each in node.tags)
-        parts.append(shapes.TAGS / Tags(tuple(known)))
-    return Shape(c.Struct(*parts), node.made)
-
-
-def _construct(node: shapes.Node) -> c.Construct:
-    match node:
-        case shapes.Fixed():
-            return _FIXED[node]
-        case shapes.Shape():
-            return _struct(node)
-        case shapes.Maybe():
-            return Maybe(_struct(node.shape), node.null)
-        case shapes.Sized():
-            return _sized(node)
-        case _:
-            raise TypeError(f"no construct type for {node!r}")
-
-
-def _sized(node: shapes.Sized) -> Sized:
-    prefix = UVARINT if node.flexible else _FIXED[node.prefix]
-    if isinstance(node, shapes.List):
-        return List(prefix, _construct(node.item), flexible=node.flexible, nullable=node.nullable)
-    return _SIZED[type(node)](prefix, flexible=node.flexible, nullable=node.nullable)

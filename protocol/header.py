@@ -13,9 +13,9 @@ import struct
 from typing import Any, Final
 
 from rota.protocol.compiler import codec
+from rota.protocol.constructs import GARBLED, DecodeError
 from rota.protocol.dataclass import dataclass
 from rota.protocol.registry import APIS
-from rota.protocol.shapes import GARBLED, DecodeError
 from rota.protocol.varint import read_uvarint, skip_tags
 from rota.protocol.wire import NEVER
 

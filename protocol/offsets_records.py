@@ -16,7 +16,6 @@ from functools import cache
 from typing import Final, TypeVar
 
 from rota.protocol.compiler import codec, field_writer
-from rota.protocol.shapes import TAGS
 from rota.protocol.wire import NEVER, UUID_ZERO, Array, Blob, DecodeError, Int32, Int64, String, Uuid, wire, wired
 
 OFFSET_VERSION: Final = 4
@@ -153,7 +152,7 @@ def offset_writer(version: int) -> Callable[..., bytes]:
 @cache
 def offset_tail_writer() -> Callable[[int, bytes], bytes]:
     """The end of an OffsetCommitValue v4, which all offsets of a commit share: its time and the topic id."""
-    return field_writer(OffsetCommitValue, OFFSET_VERSION, only=("commit_timestamp", TAGS))
+    return field_writer(OffsetCommitValue, OFFSET_VERSION, only=("commit_timestamp", "_tags"))
 
 
 @cache

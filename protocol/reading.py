@@ -1,4 +1,4 @@
-"""The decoding half of the compiler: from the shape of a message to the source of `decode(b, p)`.
+"""The decoding half of the compiler: from a tree of construct types to the source of `decode(b, p)`.
 
 The generated code has the variables `b` (the frame, bytes), `p` (the position), `e` (the end of the frame), `n` (the
 last length read), `q` (the end of a value) and `left` (the number of array elements that the message may still have).
@@ -10,19 +10,20 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from rota.protocol.shapes import (
+import construct as c
+
+from rota.protocol.constructs import (
     GARBLED,
     UUID,
     UUID_BYTES,
-    Fixed,
+    UVARINT,
     List,
     Maybe,
-    Node,
     Octets,
     RecordSet,
     Shape,
     Sized,
-    Tagged,
+    Tags,
     Text,
 )
 from rota.protocol.source import Source, fixed_code, packer
@@ -53,7 +54,7 @@ class Reader:
         line(1, "if p > e: raise DecodeError('message longer than its frame')")
         line(1, "return m, p")
 
-    def _value(self, node: Node, local: str, depth: int) -> None:
+    def _value(self, node: c.Construct, local: str, depth: int) -> None:
         code = fixed_code(node)
         if code is not None:
             self._run.append((local, code))
@@ -83,8 +84,8 @@ class Reader:
     def _length(self, node: Sized, depth: int) -> None:
         """Emit the read of a length into `n` as encoded. Compact: one more than the length, `p` on its last byte."""
         line = self._source.line
-        if not node.flexible:
-            self._run.append(("n", node.prefix.code))
+        if node.prefix is not UVARINT:
+            self._run.append(("n", str(fixed_code(node.prefix))))
             self._flush(depth)
             return
         if self._run:
@@ -121,6 +122,7 @@ class Reader:
             line(depth, "n -= 1; p += 1")
         line(depth, "left -= n")
         line(depth, f"if n * {_bytes_min(node.item)} > e - p or left < 0: raise DecodeError('array beyond its limits')")
+        code = fixed_code(node.item)
         if node.item is UUID:
             line(
                 depth,
@@ -128,8 +130,8 @@ class Reader:
             )
             line(depth, f"p += n * {UUID_BYTES}")
             return
-        if isinstance(node.item, Fixed):
-            line(depth, f"{local} = unpack_from(f'>{{n}}{node.item.code}', b, p); p += n * {node.item.size}")
+        if code is not None:
+            line(depth, f"{local} = unpack_from(f'>{{n}}{code}', b, p); p += n * {node.item.sizeof()}")
             return
         items, item = self._source.fresh("l"), self._source.fresh("v")
         line(depth, f"{items} = []")
@@ -143,16 +145,17 @@ class Reader:
         self._flush(depth)
         self._source.line(depth, f"if n <= {node.null}: {local} = None")
         self._source.line(depth, "else:")
-        self._value(node.shape, local, depth + 1)
+        self._value(node.subcon, local, depth + 1)
 
     def _shape(self, node: Shape, local: str, depth: int) -> None:
         """Emit the reads of all fields into locals, then the creation of the object."""
         found: dict[str, str] = {}
-        for part in node.parts:
-            found[part.name] = self._source.fresh("v")
-            self._value(part.node, found[part.name], depth)
-        if node.tags is not None:
-            self._tags(node.tags, found, depth)
+        for part in node.subcon.subcons:
+            if isinstance(part.subcon, Tags):
+                self._tags(part.subcon, found, depth)
+            else:
+                found[part.name] = self._source.fresh("v")
+                self._value(part.subcon, found[part.name], depth)
         self._flush(depth)
         made = self._source.bind("C", node.made)
         stores = [f"{local} = new({made})"]
@@ -160,9 +163,9 @@ class Reader:
             stores.append(f"{local}.{field.name} = {found.get(field.name) or self._source.literal(field.default)}")
         self._source.line(depth, "; ".join(stores))
 
-    def _tags(self, known: tuple[Tagged, ...], found: dict[str, str], depth: int) -> None:
+    def _tags(self, node: Tags, found: dict[str, str], depth: int) -> None:
         line = self._source.line
-        for field in known:
+        for field in node.known:
             found[field.name] = self._source.fresh("v")
             line(depth, f"{found[field.name]} = {self._source.literal(field.default)}")
         if self._run:
@@ -172,29 +175,28 @@ class Reader:
             line(depth, "n = b[p]; p += 1")
         line(depth, "if n:")
         line(depth + 1, "if n > 127: n, p = read_uvarint(b, p - 1)")
-        if not known:
+        if not node.known:
             line(depth + 1, "p = skip_tags(b, p, n)")
             return
         line(depth + 1, "if n > TAGS_MAX: raise DecodeError('too many tagged fields')")
         line(depth + 1, "for _ in range(n):")
         tag, end = self._source.fresh("t"), self._source.fresh("z")
         line(depth + 2, f"{tag}, p, {end} = read_tag(b, p)")
-        for field in known:
+        for field in node.known:
             line(depth + 2, f"if {tag} == {field.tag}:")
-            self._value(field.node, found[field.name], depth + 3)
+            self._value(field.subcon, found[field.name], depth + 3)
             self._flush(depth + 3)
             line(depth + 3, f"if p != {end}: raise DecodeError('tagged field of the wrong size')")
         line(depth + 2, f"p = {end}")
 
 
-def _bytes_min(node: Node) -> int:
+def _bytes_min(node: c.Construct) -> int:
     """The minimal number of bytes of a value of this type."""
-    match node:
-        case Fixed():
-            return node.size
-        case Shape():
-            return sum(_bytes_min(part.node) for part in node.parts) + (node.tags is not None)
-        case Sized():
-            return 1 if node.flexible else node.prefix.size
-        case _:
-            return 1
+    code = fixed_code(node)
+    if code is not None:
+        return packer(code).size
+    if isinstance(node, Shape):
+        return sum(_bytes_min(part.subcon) for part in node.subcon.subcons)
+    if isinstance(node, Sized):
+        return 1 if node.prefix is UVARINT else int(node.prefix.sizeof())
+    return 1

@@ -6,7 +6,9 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-from rota.protocol.shapes import ELEMENTS_MAX, TAGS_MAX, DecodeError, Fixed, Node
+import construct as c
+
+from rota.protocol.constructs import ELEMENTS_MAX, TAGS_MAX, UUID, DecodeError
 from rota.protocol.varint import SMALL, read_tag, read_uvarint, skip_tags, tag_section, text_size, uvarint
 
 RECORDS_COPIED_BYTES_MAX: Final = 1024  # smaller record sets are cheaper to copy than to send separately
@@ -33,9 +35,13 @@ _NAMES: Final[dict[str, Any]] = {
 }
 
 
-def fixed_code(node: Node) -> str | None:
+def fixed_code(node: c.Construct) -> str | None:
     """The `struct` code of a type of fixed size; None for all others."""
-    return node.code if isinstance(node, Fixed) else None
+    if node is c.Flag:
+        return "?"
+    if node is UUID:
+        return f"{node.length}s"
+    return str(node.fmtstr[1:]) if isinstance(node, c.FormatField) else None
 
 
 def packer(codes: str) -> struct.Struct:

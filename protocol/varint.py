@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.protocol.shapes import TAGS_MAX, TEXT_BYTES_MAX, VARINT_BYTES_MAX, DecodeError
+from rota.protocol.constructs import TAGS_MAX, TEXT_BYTES_MAX, VARINT_BYTES_MAX, DecodeError
 
 SMALL: Final = tuple(bytes([n]) for n in range(128))  # all varints of one byte
 

@@ -7,9 +7,8 @@
         group_id: str = wire(String)
         group_instance_id: str | None = wire(String, since=3, nullable_since=3, default=None)
 
-The declaration is the only definition of a layout. `shape(HeartbeatRequest, 4)` is what it says of that version, from
-which `compiler.codec` makes functions and `constructs.layout` a construct Struct, to print and debug. Field names are
-those of Kafka's schemas in snake_case.
+`layout(HeartbeatRequest, 4)` is the construct Struct of that version, to print, debug and compile. The declaration is
+the only definition of a layout; field names are those of Kafka's schemas in snake_case.
 
 Laws
     A field that a version does not have is not encoded, and has its default when decoded.
@@ -26,23 +25,25 @@ from dataclasses import MISSING, Field, field, fields
 from functools import cache
 from typing import Any, ClassVar, Final, Protocol, TypeVar, cast, dataclass_transform
 
-from rota.protocol import shapes
-from rota.protocol.dataclass import dataclass
-from rota.protocol.shapes import (
+import construct as c
+
+from rota.protocol.constructs import (
     ELEMENTS_MAX,
     TAGS_MAX,
+    UUID,
     UUID_BYTES,
+    UVARINT,
     DecodeError,
     List,
     Maybe,
-    Node,
     Octets,
-    Part,
     RecordSet,
     Shape,
     Tagged,
+    Tags,
     Text,
 )
+from rota.protocol.dataclass import dataclass
 
 __all__ = [
     "ELEMENTS_MAX",
@@ -65,7 +66,7 @@ __all__ = [
     "UInt16",
     "UInt32",
     "Uuid",
-    "shape",
+    "layout",
     "wire",
     "wired",
 ]
@@ -78,50 +79,51 @@ T = TypeVar("T")
 
 
 class Message(Protocol):
-    """The attributes that `shape` reads; an API's message also has a KEY."""
+    """The attributes that `layout` and the compiler read; an API's message also has a KEY."""
 
     VERSIONS: ClassVar[range]
     FLEXIBLE: ClassVar[int]
 
 
-Kind = Callable[[int, bool, bool], Node]  # (version, flexible, nullable) -> node
+Kind = Callable[[int, bool, bool], c.Construct]  # (version, flexible, nullable) -> construct type
 
 
-def _fixed(node: Node) -> Kind:
-    def kind(version: int, flexible: bool, nullable: bool) -> Node:
+def _fixed(subcon: c.Construct) -> Kind:
+    def kind(version: int, flexible: bool, nullable: bool) -> c.Construct:
         assert not nullable, "a field of fixed size cannot be null"
-        return node
+        return subcon
 
     return kind
 
 
-Int8, Int16, Int32, Int64 = map(_fixed, (shapes.INT8, shapes.INT16, shapes.INT32, shapes.INT64))
-UInt16, UInt32 = map(_fixed, (shapes.UINT16, shapes.UINT32))
-Float64, Bool = map(_fixed, (shapes.FLOAT64, shapes.BOOL))
-Uuid = _fixed(shapes.UUID)  # 16 bytes, not a uuid.UUID: topic ids are compared far more often than they are shown
+Int8, Int16, Int32, Int64 = map(_fixed, (c.Int8sb, c.Int16sb, c.Int32sb, c.Int64sb))
+UInt16, UInt32 = map(_fixed, (c.Int16ub, c.Int32ub))
+Float64, Bool = map(_fixed, (c.Float64b, c.Flag))
+Uuid = _fixed(UUID)  # 16 bytes, not a uuid.UUID: topic ids are compared far more often than they are shown
 
 
-def String(version: int, flexible: bool, nullable: bool) -> Node:
+def String(version: int, flexible: bool, nullable: bool) -> c.Construct:
     """UTF-8 text; int16 length or compact."""
-    return Text(flexible=flexible, nullable=nullable)
+    return Text(UVARINT if flexible else c.Int16sb, flexible=flexible, nullable=nullable)
 
 
-def Blob(version: int, flexible: bool, nullable: bool) -> Node:
+def Blob(version: int, flexible: bool, nullable: bool) -> c.Construct:
     """Bytes; int32 length or compact."""
-    return Octets(flexible=flexible, nullable=nullable)
+    return Octets(UVARINT if flexible else c.Int32sb, flexible=flexible, nullable=nullable)
 
 
-def Records(version: int, flexible: bool, nullable: bool) -> Node:
+def Records(version: int, flexible: bool, nullable: bool) -> c.Construct:
     """Record batches: decoded as a memoryview of the frame, encoded from a bytes-like object (item size 1) or None."""
-    return RecordSet(flexible=flexible, nullable=nullable)
+    return RecordSet(UVARINT if flexible else c.Int32sb, flexible=flexible, nullable=nullable)
 
 
 def Array(item: Kind | type) -> Kind:
     """A tuple of a kind or of a nested dataclass."""
     inner = Nested(item) if isinstance(item, type) else item
 
-    def kind(version: int, flexible: bool, nullable: bool) -> Node:
-        return List(inner(version, flexible, False), flexible=flexible, nullable=nullable)
+    def kind(version: int, flexible: bool, nullable: bool) -> c.Construct:
+        prefix = UVARINT if flexible else c.Int32sb
+        return List(prefix, inner(version, flexible, False), flexible=flexible, nullable=nullable)
 
     return kind
 
@@ -129,9 +131,9 @@ def Array(item: Kind | type) -> Kind:
 def Nested(message: type) -> Kind:
     """A nested dataclass; a nullable one has a presence byte before it."""
 
-    def kind(version: int, flexible: bool, nullable: bool) -> Node:
-        nested = _shape(message, version, flexible)
-        return Maybe(nested) if nullable else nested
+    def kind(version: int, flexible: bool, nullable: bool) -> c.Construct:
+        shape = _shape(message, version, flexible)
+        return Maybe(shape) if nullable else shape
 
     return kind
 
@@ -161,33 +163,34 @@ def wired(declared: type[T]) -> type[T]:
 
 
 @cache
-def shape(message: Any, version: int) -> Shape:
-    """The shape of a message in one version. Raises ValueError for an unknown version."""
+def layout(message: Any, version: int) -> Shape:
+    """The construct type of a message in one version. Raises ValueError for an unknown version."""
     if version not in message.VERSIONS:
         raise ValueError(f"{message.__name__} has no version {version}")
     return _shape(message, version, version >= message.FLEXIBLE)
 
 
 def _shape(message: Any, version: int, flexible: bool) -> Shape:
-    parts, tagged = list[Part](), list[Tagged]()
+    plain, tagged = [], []
     for declared in fields(message):
         spec = declared.metadata["wire"]
         if not spec["since"] <= version <= spec["until"]:
             name = f"{message.__name__}.{declared.name}"
             assert declared.default is not MISSING, f"{name} is not in every version: give a default"
             continue
-        node = _node(declared, version, flexible)
         if spec["tag"] is None:
-            parts.append(Part(declared.name, node))
+            plain.append(declared.name / _construct(declared, version, flexible))
         else:
             assert flexible, f"{message.__name__}.{declared.name} is tagged in a version without tags"
-            node = Maybe(node.shape, null=0) if isinstance(node, Maybe) else node
-            tagged.append(Tagged(spec["tag"], declared.name, node, declared.default))
-    return Shape(message, tuple(parts), tuple(tagged) if flexible else None)
+            subcon = _construct(declared, version, flexible)
+            if isinstance(subcon, Maybe):
+                subcon = Maybe(subcon.subcon, null=0)
+            tagged.append(Tagged(spec["tag"], declared.name, subcon, declared.default))
+    tail = ["_tags" / Tags(tuple(tagged))] if flexible else []
+    return Shape(c.Struct(*plain, *tail), message)
 
 
-def _node(declared: Field[Any], version: int, flexible: bool) -> Node:
+def _construct(declared: Field[Any], version: int, flexible: bool) -> c.Construct:
     spec = declared.metadata["wire"]
     nullable = spec["nullable_since"] is not None and version >= spec["nullable_since"]
-    node: Node = spec["kind"](version, flexible, nullable)
-    return node
+    return spec["kind"](version, flexible, nullable)

@@ -1,4 +1,4 @@
-"""The encoding half of the compiler: from the shape of a message to the source of `encode(m)`.
+"""The encoding half of the compiler: from a tree of construct types to the source of `encode(m)`.
 
 The generated code collects byte strings: expressions are collected up to the next array and then added to the list `o`
 in one statement; a message without arrays is one `join` of a tuple. A message with record batches has `parts(m)`, whose
@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rota.protocol.shapes import UUID, List, Maybe, Node, RecordSet, Shape, Sized, Tagged, Text
+import construct as c
+
+from rota.protocol.constructs import UUID, UVARINT, List, Maybe, RecordSet, Shape, Sized, Tagged, Tags, Text
 from rota.protocol.source import Source, fixed_code, packer
 from rota.protocol.varint import uvarint
 
@@ -39,7 +41,9 @@ class Writer:
             self._piece(repr(lead))
         self.function("pack", node, "join(o)", value="", of=", ".join(_names(node)))
 
-    def function(self, name: str, node: Node, result: str, first: str = "", *, value: str = "m", of: str = "m") -> None:
+    def function(
+        self, name: str, node: c.Construct, result: str, first: str = "", *, value: str = "m", of: str = "m"
+    ) -> None:
         """Emit one function of the value `m`."""
         source = self._source
         source.line(0, f"def {name}({of}):")
@@ -75,7 +79,7 @@ class Writer:
         self._pack()
         self._pending.append(expression)
 
-    def _value(self, node: Node, value: str, depth: int) -> None:
+    def _value(self, node: c.Construct, value: str, depth: int) -> None:
         code = fixed_code(node)
         if code is not None:
             self._run.append((value, code))
@@ -96,17 +100,18 @@ class Writer:
         local = value if not value or value.isidentifier() else self._source.fresh("v")
         if local != value:
             self._source.line(depth, f"{local} = {value}")
-        for part in node.parts:
-            self._value(part.node, _field(local, part.name), depth)
-        if node.tags is not None:
-            self._tags(node.tags, local)
+        for part in node.subcon.subcons:
+            if isinstance(part.subcon, Tags):
+                self._tags(part.subcon, local)
+            else:
+                self._value(part.subcon, _field(local, part.name), depth)
 
     def _length(self, node: Sized, local: str) -> None:
         """Emit the length in `local`, as encoded: flexible lengths plus one, null as its number."""
-        if node.flexible:
+        if node.prefix is UVARINT:
             self._piece(f"SMALL[{local}] if {local} < 128 else uvarint({local})")
         else:
-            self._run.append((local, node.prefix.code))
+            self._run.append((local, str(fixed_code(node.prefix))))
 
     def _measured(self, node: Sized, value: str, depth: int, nothing: str, convert: str = "") -> tuple[str, str]:
         """Emit the measuring of a value; returns (local of the value or `nothing`, local of its encoded length)."""
@@ -155,29 +160,29 @@ class Writer:
         self._source.line(depth, f"if {local} is None: o.append({node.null.to_bytes(1, signed=True)!r})")
         self._source.line(depth, "else:")
         self._piece("b'\\x01'")
-        self._value(node.shape, local, depth + 1)
+        self._value(node.subcon, local, depth + 1)
         self._spill(depth + 1)
 
-    def _tags(self, known: tuple[Tagged, ...], owner: str) -> None:
-        if not known:
+    def _tags(self, node: Tags, owner: str) -> None:
+        if not node.known:
             if self._run:
                 self._run.append(("0", "B"))
             else:
                 self._piece("b'\\x00'")
             return
-        if len(known) == 1 and self._single_tag(*known, owner):
+        if len(node.known) == 1 and self._single_tag(*node.known, owner):
             return
         conditions, pairs = [], []
-        for tagged in sorted(known):
+        for tagged in sorted(node.known):
             value = _field(owner, tagged.name)
-            writer = self._source.bind("t", _value_writer(tagged.node))
+            writer = self._source.bind("t", _value_writer(tagged.subcon))
             conditions.append(_is_written(tagged, value, self._source))
             pairs.append(f"({tagged.tag}, {writer}({value})) if {conditions[-1]} else None")
         self._piece(f"tag_section(({', '.join(pairs)},)) if {' or '.join(conditions)} else b'\\x00'")
 
     def _single_tag(self, field: Tagged, owner: str) -> bool:
         """Emit one tagged field of fixed size, packed with the fields before it. False when it has another size."""
-        code = fixed_code(field.node)
+        code = fixed_code(field.subcon)
         if code is None:
             return False
         value = _field(owner, field.name)
@@ -194,7 +199,10 @@ class Writer:
 
 def _names(node: Shape) -> list[str]:
     """The fields of one version, tagged fields last."""
-    return [*(part.name for part in node.parts), *(tagged.name for tagged in node.tags or ())]
+    names: list[str] = []
+    for part in node.subcon.subcons:
+        names += [tagged.name for tagged in part.subcon.known] if isinstance(part.subcon, Tags) else [part.name]
+    return names
 
 
 def _field(owner: str, name: str) -> str:
@@ -209,20 +217,20 @@ def _is_written(field: Tagged, value: str, source: Source) -> str:
     return f"{value} != {source.literal(field.default)}"
 
 
-def _value_writer(node: Node) -> Callable[[Any], bytes]:
+def _value_writer(node: c.Construct) -> Callable[[Any], bytes]:
     """A function that encodes one value: the size of a tagged field is needed before its bytes."""
     source = Source()
     Writer(source).function("encode", node, "join(o)")
     return source.functions("<tagged field>")["encode"]
 
 
-def _has_records(node: Node) -> bool:
+def _has_records(node: c.Construct) -> bool:
     match node:
         case RecordSet():
             return True
         case List():
             return _has_records(node.item)
         case Shape():
-            return any(_has_records(part.node) for part in node.parts)
+            return any(_has_records(part.subcon) for part in node.subcon.subcons)
         case _:
             return False

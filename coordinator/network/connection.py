@@ -28,7 +28,7 @@ from rota.coordinator.network.replies import Buffer, Slot, framed, pack_lead, pa
 from rota.coordinator.observe.counters import ApiCounters, now_ns
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.security.principal import ANONYMOUS, Principal
-from rota.protocol.shapes import GARBLED
+from rota.protocol.constructs import GARBLED
 from rota.protocol.wire import DecodeError
 
 if TYPE_CHECKING:

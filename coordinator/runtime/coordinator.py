@@ -30,11 +30,11 @@ from rota.coordinator.runtime.contract import BATCH_RECORD_BYTES_MAX, Encoded, H
 from rota.coordinator.runtime.replay import Readable, Replay
 from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.runtime.shard import NO_EPOCH, Shard, ShardState, TimerKey, Units
+from rota.protocol.constructs import DecodeError
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.errors import CorruptBatch
 from rota.protocol.records.fast import encode_pairs
 from rota.protocol.records.offset_columns import pairs_bytes
-from rota.protocol.shapes import DecodeError
 
 log = structlog.get_logger("rota.coordinator")
 

@@ -9,13 +9,13 @@ from typing import Any, Final
 from rota.coordinator.observe.lag import Committed, GroupOffsets, Key
 from rota.coordinator.web.broker_requests import ApiError, BrokerRequests, check
 from rota.coordinator.web.offsets import committed, ends
+from rota.protocol.constructs import DecodeError
 from rota.protocol.consumer_protocol import Assignment, TopicPartition, decode_assignment, encode_assignment
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from rota.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsRequest
 from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from rota.protocol.records.unread import unread_time_ms
-from rota.protocol.shapes import DecodeError
 
 DESCRIBE_VERSION: Final = 5
 CONSUMER_VERSION: Final = 0

@@ -7,11 +7,11 @@ from typing import Final
 
 from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.web.broker_requests import BrokerRequests, check
+from rota.protocol.constructs import DecodeError
 from rota.protocol.group_timeline import TOPIC, GroupEvent, decode_key, decode_value
 from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from rota.protocol.records.batch import headers
 from rota.protocol.records.record import read_records
-from rota.protocol.shapes import DecodeError
 
 FETCH_VERSION: Final = 12
 FETCH_BYTES_MAX: Final = 4 * 1024 * 1024

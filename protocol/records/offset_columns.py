@@ -19,8 +19,8 @@ from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
+from rota.protocol.constructs import ELEMENTS_MAX, GARBLED, DecodeError
 from rota.protocol.records.fast import varint
-from rota.protocol.shapes import ELEMENTS_MAX, GARBLED, DecodeError
 from rota.protocol.varint import SMALL as _SMALL_VARINTS
 from rota.protocol.varint import read_uvarint, skip_tags, text_size, uvarint
 

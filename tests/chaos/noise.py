@@ -10,8 +10,11 @@ from dataclasses import fields, is_dataclass
 from random import Random
 from typing import Any
 
+import construct as c
+
 from rota.coordinator.api.routes import SERVES
 from rota.protocol.compiler import codec
+from rota.protocol.constructs import UUID, UUID_BYTES, List, Maybe, RecordSet, Shape, Tags, Text
 from rota.protocol.consumer_protocol import (
     Assignment,
     Subscription,
@@ -23,8 +26,8 @@ from rota.protocol.header import read_response_header, request_header
 from rota.protocol.records.batch import Codec
 from rota.protocol.records.record import Record, write_batch
 from rota.protocol.registry import APIS
-from rota.protocol.shapes import BOOL, UUID, UUID_BYTES, Fixed, List, Maybe, RecordSet, Shape, Text
-from rota.protocol.wire import shape
+from rota.protocol.source import fixed_code
+from rota.protocol.wire import layout
 
 WORDS = [
     *("", "a", "b", "t-1", "t-2", "t-1", "t-2", "g-1", "g-2", "consumer", "range", "noise", "1", "-1", "compact"),
@@ -66,7 +69,7 @@ class Noise:
     def frame(self) -> bytes:
         """One request, without its length."""
         key, version = self.random.choice(SERVED)
-        body = codec(APIS[key].request, version).encode(self.value(shape(APIS[key].request, version)))
+        body = codec(APIS[key].request, version).encode(self.value(layout(APIS[key].request, version)))
         self._last = correlation = self.random.getrandbits(31)  # spoiled ones are nobody else's
         self._pending[correlation] = key, version
         return request_header(key, version, correlation, self.text()) + body
@@ -114,7 +117,7 @@ class Noise:
     # ---- values
 
     def value(self, node: Any, name: str = "") -> Any:
-        if isinstance(node, Text | Fixed):
+        if isinstance(node, Text) or fixed_code(node) is not None:
             known = LIKELY.get(name) or self._learned.get(name)
             if known and self.random.random() < 0.8:
                 found = self.random.choice(known)
@@ -122,7 +125,7 @@ class Noise:
         if isinstance(node, Shape):
             return self._instance(node)
         if isinstance(node, Maybe):
-            return None if self.random.random() < 0.3 else self.value(node.shape, name)
+            return None if self.random.random() < 0.3 else self.value(node.subcon, name)
         if getattr(node, "nullable", False) and self.random.random() < 0.1:
             return None
         if isinstance(node, List):
@@ -134,17 +137,24 @@ class Noise:
         return self._plain(node)
 
     def _plain(self, node: Any) -> Any:
-        if node is BOOL:
+        if node is c.Flag:
             return self.random.random() < 0.5
         if node is UUID:
             known = self._learned["topic_id"] if self.random.random() < 0.8 else None
             return self.random.choice(known or [bytes(UUID_BYTES), b"\xff" * UUID_BYTES])
-        return self._number(node.code, 8 * node.size) if isinstance(node, Fixed) else self.octets()
+        code = fixed_code(node)
+        return self.octets() if code is None else self._number(str(code), 8 * node.sizeof())
 
     def _instance(self, node: Shape) -> Any:
-        found = {part.name: self.value(part.node, part.name) for part in node.parts}
-        for entry in node.tags or ():
-            found[entry.name] = entry.default if self.random.random() < 0.5 else self.value(entry.node, entry.name)
+        found: dict[str, Any] = {}
+        for part in node.subcon.subcons:
+            if not isinstance(part.subcon, Tags):
+                found[part.name] = self.value(part.subcon, part.name)
+                continue
+            for entry in part.subcon.known:
+                found[entry.name] = (
+                    entry.default if self.random.random() < 0.5 else self.value(entry.subcon, entry.name)
+                )
         return node.made(**found)
 
     def _number(self, code: str, bits: int) -> int:

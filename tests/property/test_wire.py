@@ -29,10 +29,10 @@ from tests.soak import examples
 
 from rota.protocol import consumer_group_records, consumer_protocol, offsets_records
 from rota.protocol.compiler import codec
-from rota.protocol.constructs import layout
+from rota.protocol.constructs import UUID, UUID_BYTES, List, Maybe, Octets, RecordSet, Shape, Tags, Text
 from rota.protocol.registry import APIS
-from rota.protocol.shapes import BOOL, UUID, UUID_BYTES, List, Maybe, Node, Shape, Sized, Text
-from rota.protocol.wire import DecodeError, shape
+from rota.protocol.source import fixed_code
+from rota.protocol.wire import DecodeError, layout
 
 EXAMPLES_PER_VERSION = 2
 BYTES_PER_FRAME_BYTE_MAX = 400  # memory that reading may take, beside a constant
@@ -89,8 +89,8 @@ def values(node: Any, name: str = "") -> st.SearchStrategy[Any]:
     if isinstance(node, Shape):
         return instances(node)
     if isinstance(node, Maybe):
-        return st.none() | values(node.shape)
-    plain = sized(node) if isinstance(node, Sized) else numbers(node)
+        return st.none() | values(node.subcon)
+    plain = sized(node) if isinstance(node, Text | Octets | RecordSet | List) else numbers(node)
     return st.none() | plain if getattr(node, "nullable", False) else plain
 
 
@@ -101,24 +101,28 @@ def sized(node: Any) -> st.SearchStrategy[Any]:
 
 
 def numbers(node: Any) -> st.SearchStrategy[Any]:
-    if node is BOOL:
+    if node is c.Flag:
         return st.booleans()
     if node is UUID:
         return st.binary(min_size=UUID_BYTES, max_size=UUID_BYTES)
-    bits = 8 * node.size
-    return st.integers(0, 2**bits - 1) if node.code.isupper() else st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    code, bits = str(fixed_code(node)), 8 * node.sizeof()
+    return st.integers(0, 2**bits - 1) if code.isupper() else st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def instances(node: Shape) -> st.SearchStrategy[Any]:
-    kinds = {part.name: values(part.node, part.name) for part in node.parts}
-    for entry in node.tags or ():
-        kinds[entry.name] = st.just(entry.default) | values(entry.node, entry.name).filter(_is_not_default)
+    kinds: dict[str, st.SearchStrategy[Any]] = {}
+    for part in node.subcon.subcons:
+        if isinstance(part.subcon, Tags):
+            for entry in part.subcon.known:
+                kinds[entry.name] = st.just(entry.default) | values(entry.subcon, entry.name).filter(_is_not_default)
+        else:
+            kinds[part.name] = values(part.subcon, part.name)
     return st.fixed_dictionaries(kinds).map(lambda found: node.made(**found))
 
 
 @cache
 def instances_of(message: Any, version: int) -> st.SearchStrategy[Any]:
-    return instances(shape(message, version))
+    return instances(layout(message, version))
 
 
 def _is_not_default(value: Any) -> bool:
@@ -166,7 +170,7 @@ ZERO = bytes(UUID_BYTES)
 def ours(value: Any, node: Any) -> Any:
     """Our value as dicts of what this version has; a tagged struct that is not there becomes its defaults."""
     if isinstance(node, Maybe) and value is not None:
-        return ours(value, node.shape)
+        return ours(value, node.subcon)
     if isinstance(node, Shape):
         value = node.made() if value is None else value
         return {name: ours(getattr(value, name), inner) for name, inner in _present(node)}
@@ -175,9 +179,10 @@ def ours(value: Any, node: Any) -> Any:
     return bytes(value) if isinstance(value, memoryview) else value
 
 
-def _present(node: Shape) -> Iterator[tuple[str, Node]]:
-    for entry in (*node.parts, *(node.tags or ())):
-        yield entry.name, entry.node
+def _present(node: Shape) -> Iterator[tuple[str, Any]]:
+    for part in node.subcon.subcons:
+        for entry in part.subcon.known if isinstance(part.subcon, Tags) else (part,):
+            yield entry.name, entry.subcon
 
 
 def kios(value: Any) -> Any:
@@ -196,7 +201,7 @@ def kios(value: Any) -> Any:
 def kafka_pythons(value: Any, node: Any) -> Any:
     """A value of kafka-python in the same form; its objects have the fields of all versions, so `node` says which."""
     if isinstance(node, Maybe) and value is not None:
-        return kafka_pythons(value, node.shape)
+        return kafka_pythons(value, node.subcon)
     if isinstance(node, Shape):
         if value is None:
             return ours(None, node)
@@ -257,7 +262,7 @@ def test_kio_reads_and_writes_the_same(message: type[Any], data: st.DataObject) 
             continue
         read, size = entity_reader(theirs)(raw, 0)
         assert size == len(raw)
-        assert without_dialect(kios(read)) == without_dialect(ours(value, shape(message, version)))
+        assert without_dialect(kios(read)) == without_dialect(ours(value, layout(message, version)))
         out = io.BytesIO()
         entity_writer(theirs)(out, read)
         assert out.getvalue() == raw
@@ -275,7 +280,7 @@ def test_kafka_python_reads_and_writes_the_same(message: type[Any], data: st.Dat
         form = {"compact": version >= message.FLEXIBLE, "tagged": version >= message.FLEXIBLE}
         read, end = theirs._struct.compiled_decode_from(version, data_class=theirs, **form)(memoryview(raw), 0)
         assert end == len(raw)
-        node = shape(message, version)
+        node = layout(message, version)
         assert without_dialect(kafka_pythons(read, node)) == without_dialect(ours(value, node))
         assert theirs._struct.encode(read, version=version, **form) == raw
 

@@ -49,10 +49,10 @@ atexit.register(lambda: print("\\nimported", *found(), file=sys.stderr))
 {code}
 """
 OUR_PACKAGES = {"rota", "mypy_extensions"}  # the compiled codecs import the latter
-LIBRARIES = OUR_PACKAGES | {"structlog"}
+LIBRARIES = OUR_PACKAGES | {"construct", "structlog", "colorama", "greenlet"}  # structlog imports the last two
 BROKER_LIBRARIES = LIBRARIES | {"uvloop", "_cython_3_3_0", "cython_runtime"}
-# what an idle broker does not need: each would be a part of its memory that one sees
-NOT_IDLE = {"glob", "http", "pdb", "pprint", "tempfile", "xml"}
+# what an idle broker does not need: each would be a part of its memory that one sees (construct imports pdb)
+NOT_IDLE = {"http", "tempfile", "xml"}
 
 
 def imported(code: str, *arguments: str, before: str = "") -> set[str]:
@@ -91,4 +91,4 @@ def test_an_idle_broker_has_imported_little(tmp_path: Path) -> None:
     assert {name.partition(".")[0] for name in modules} - sys.stdlib_module_names <= BROKER_LIBRARIES
     assert not NOT_IDLE & modules
     assert 200 < len(ours) <= 260, sorted(ours)
-    assert len(modules) <= 440, sorted(modules)
+    assert len(modules) <= 520, sorted(modules)

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from rota.protocol.compiler import codec, field_writer, source
+from rota.protocol.constructs import ELEMENTS_MAX
 from rota.protocol.messages.api_versions import ApiVersionsRequest
 from rota.protocol.messages.describe_groups import DescribeGroupsRequest
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from rota.protocol.shapes import ELEMENTS_MAX
 from rota.protocol.varint import uvarint
 from rota.protocol.wire import DecodeError
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import construct as c
 import pytest
 
-from rota.protocol.constructs import UVARINT, List, Octets, Tags, Text
-from rota.protocol.shapes import ELEMENTS_MAX, TAGS_MAX
+from rota.protocol.constructs import ELEMENTS_MAX, TAGS_MAX, UVARINT, List, Octets, Tags, Text
 from rota.protocol.varint import uvarint
 
 

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
-from rota.protocol.shapes import BOOL, FLOAT64, INT8, INT64, UINT16, UUID, Text
+import construct as c
+
+from rota.protocol.constructs import UUID, UVARINT
 from rota.protocol.source import Source, fixed_code, packer
 
 
 def test_fixed_sizes_have_a_code_and_others_none() -> None:
-    kinds = [INT8, UINT16, INT64, FLOAT64, BOOL, UUID]
+    kinds = [c.Int8sb, c.Int16ub, c.Int64sb, c.Float64b, c.Flag, UUID]
     assert [fixed_code(kind) for kind in kinds] == ["b", "H", "q", "d", "?", "16s"]
-    assert fixed_code(Text(flexible=True, nullable=False)) is None
+    assert fixed_code(UVARINT) is None
 
 
 def test_packing_is_big_endian_without_padding() -> None:

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.protocol.constructs import UVARINT
-from rota.protocol.shapes import TAGS_MAX, TEXT_BYTES_MAX, DecodeError
+from rota.protocol.constructs import TAGS_MAX, TEXT_BYTES_MAX, UVARINT, DecodeError
 from rota.protocol.varint import SMALL, read_tag, read_uvarint, skip_tags, tag_section, text_size, uvarint
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from rota.protocol.compiler import codec
-from rota.protocol.constructs import layout
 from rota.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
@@ -32,7 +31,7 @@ from rota.protocol.wire import (
     UInt16,
     UInt32,
     Uuid,
-    shape,
+    layout,
     wire,
     wired,
 )
@@ -189,9 +188,9 @@ def test_a_declared_message_is_a_dataclass_in_all_that_shows() -> None:
         hash(item)
 
 
-def test_a_shape_of_an_unsupported_version_is_refused() -> None:
+def test_a_layout_for_an_unsupported_version_is_refused() -> None:
     with pytest.raises(ValueError, match="HeartbeatRequest has no version 5"):
-        shape(HeartbeatRequest, 5)
+        layout(HeartbeatRequest, 5)
 
 
 def test_a_layout_can_be_read_by_people() -> None:
@@ -207,7 +206,7 @@ def test_a_field_of_some_versions_needs_a_default() -> None:
         late: int = wire(Int8, since=1)
 
     with pytest.raises(AssertionError, match="default"):
-        shape(Careless, 0)
+        layout(Careless, 0)
 
 
 def test_numbers_cannot_be_null() -> None:
@@ -218,7 +217,7 @@ def test_numbers_cannot_be_null() -> None:
         number: int | None = wire(Int8, nullable_since=0)
 
     with pytest.raises(AssertionError, match="null"):
-        shape(Impossible, 0)
+        layout(Impossible, 0)
 
 
 def test_no_repr_of_a_message_has_a_secret() -> None:

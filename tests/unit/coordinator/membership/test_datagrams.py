@@ -21,7 +21,7 @@ from rota.coordinator.membership.datagrams import (
     Kind,
     Status,
 )
-from rota.protocol.constructs import layout
+from rota.protocol.wire import layout
 
 SECRET = b"secret"
 CODEC = DatagramCodec(SECRET)

@@ -18,6 +18,7 @@ from rota.coordinator.transaction.events import Producer, TopicPartition
 from rota.coordinator.transaction.state import Markers
 from rota.coordinator.transaction_coordinator import MarkerJob
 from rota.coordinator.transaction_service.marker_sender import RETRY_MS, Entry, TransactionMarkers, request_of
+from rota.protocol.constructs import DecodeError
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
@@ -26,7 +27,6 @@ from rota.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from rota.protocol.shapes import DecodeError
 from rota.transport.errors import Unreachable
 
 E = ErrorCode

@@ -17,6 +17,7 @@ from rota.coordinator.transaction_service.verification import (
     Verification,
     request_of,
 )
+from rota.protocol.constructs import DecodeError
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -24,7 +25,6 @@ from rota.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
-from rota.protocol.shapes import DecodeError
 from rota.transport.errors import Unreachable
 
 E = ErrorCode

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.protocol.records.conftest import VARIANTS, interpreted
 
 from rota.protocol.compiler import codec
+from rota.protocol.constructs import ELEMENTS_MAX
 from rota.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -37,7 +38,6 @@ from rota.protocol.offsets_records import (
 )
 from rota.protocol.records import offset_columns as imported
 from rota.protocol.records.fast import encode_pairs
-from rota.protocol.shapes import ELEMENTS_MAX
 from rota.protocol.varint import uvarint
 from rota.protocol.wire import DecodeError
 
