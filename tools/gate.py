@@ -60,10 +60,10 @@ def main(arguments: list[str]) -> int:
         return run_with_kafka(arguments, absent)
     options = [argument for argument in arguments if argument != WHOLE]
     started = time.monotonic()
-    compile_tests()
     with tempfile.TemporaryDirectory() as folder:
         reports = Path(folder, "units.xml"), Path(folder, "others.xml")
         with UnitSession([*options, f"--junitxml={reports[0]}"], Path(folder, "units.txt")) as units:
+            compile_tests()
             others = [*options, f"--junitxml={reports[1]}", "tests", f"--ignore={UNITS}"]
             code = run_with_kafka(others, absent)
             code = units.finish() or code
