@@ -2,30 +2,48 @@
 
 v2 flexible · v3 the owner of the token (KIP-373)
 
-Rota issues no tokens: it answers as a Kafka without `delegation.token.secret.key`. The API is served as tools guess the
-version of a cluster by it.
+Rota issues no tokens: it answers as a Kafka without `delegation.token.secret.key`, whose controller leaves the times of
+its refusals 0, while its broker sets them to -1. The API is served as tools guess the version of a cluster by it.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.security.principal import ANONYMOUS
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 
+USER: Final = "User"
+
 
 def create_delegation_token(
     node: Node, call: Call, request: CreateDelegationTokenRequest
 ) -> CreateDelegationTokenResponse:
     """Refuse the request."""
-    principal_type, principal_name = call.principal.type, call.principal.name
+    code, requester = refusal(call), call.principal
+    owner_type, owner_name = requester.type, requester.name
+    if request.owner_principal_name:
+        owner_type, owner_name = request.owner_principal_type or "", request.owner_principal_name
+    is_allowed = code is ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
+    if is_allowed and any(renewer.principal_type != USER for renewer in request.renewers):
+        code = ErrorCode.INVALID_PRINCIPAL_TYPE
     return CreateDelegationTokenResponse(
-        error_code=refusal(call),
-        principal_type=request.owner_principal_type or principal_type,
-        principal_name=request.owner_principal_name or principal_name,
-        token_requester_principal_type=principal_type,
-        token_requester_principal_name=principal_name,
+        error_code=code,
+        principal_type=owner_type,
+        principal_name=owner_name,
+        token_requester_principal_type=requester.type,
+        token_requester_principal_name=requester.name,
+        issue_timestamp_ms=refused_ms(code),
+        expiry_timestamp_ms=refused_ms(code),
+        max_timestamp_ms=refused_ms(code),
     )
+
+
+def refused_ms(code: ErrorCode) -> int:
+    """Return the times of a refusal."""
+    return 0 if code is ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED else -1
 
 
 def refusal(call: Call) -> ErrorCode:

@@ -2,7 +2,8 @@
 
 v0 flexible
 
-Mechanisms and iterations of users; salts and keys are never shown.
+Mechanisms and iterations of users; salts and keys are never shown. Without an error the message is empty, not null, as
+in Kafka.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def describe_user_scram_credentials(
     times = Counter(user.name for user in request.users or ())
     names = list(times) or users_with_credentials(node.topics)
     return DescribeUserScramCredentialsResponse(
-        results=tuple(_describe(node, name, is_named_once=times[name] < 2) for name in names)
+        error_message="", results=tuple(_describe(node, name, is_named_once=times[name] < 2) for name in names)
     )
 
 
@@ -44,4 +45,4 @@ def _describe(node: Node, user: str, *, is_named_once: bool) -> Result:
     if not infos:
         why = f"Attempt to describe a user credential that does not exist: {user}"
         return Result(user=user, error_code=ErrorCode.RESOURCE_NOT_FOUND, error_message=message(why))
-    return Result(user=user, credential_infos=infos)
+    return Result(user=user, error_message="", credential_infos=infos)

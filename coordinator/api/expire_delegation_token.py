@@ -7,7 +7,7 @@ There are no tokens, see create_delegation_token.py.
 
 from __future__ import annotations
 
-from rota.coordinator.api.create_delegation_token import refusal
+from rota.coordinator.api.create_delegation_token import refusal, refused_ms
 from rota.coordinator.api.node import Call, Node
 from rota.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
 
@@ -16,4 +16,5 @@ def expire_delegation_token(
     node: Node, call: Call, request: ExpireDelegationTokenRequest
 ) -> ExpireDelegationTokenResponse:
     """Refuse the request."""
-    return ExpireDelegationTokenResponse(error_code=refusal(call))
+    code = refusal(call)
+    return ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=refused_ms(code))

@@ -111,10 +111,11 @@ def security_of(
 ) -> ListenerSecurity:
     """Return the security of a listener. `pairs` is the map, `values` the broker's, `given` its properties.
 
-    Raises ConfigRefused.
+    Spaces around a value do not count (BC7), as in Kafka, also around a password. Raises ConfigRefused.
     """
     own, jaas, of_mechanism = {}, {}, {}
-    for name, text in given.items():
+    for name, value in given.items():
+        text = value.strip()
         match split_override(name):
             case (where, None, base) if where == listener.lower():
                 own[base] = text
@@ -122,7 +123,8 @@ def security_of(
                 jaas[mechanism.upper()] = text
             case (where, str(mechanism), base) if where == listener.lower():
                 of_mechanism[mechanism.upper(), base] = text
-    security = ListenerSecurity(listener, _protocol_of(listener, pairs), {**values, **own}, jaas, of_mechanism)
+    properties = {name: None if value is None else value.strip() for name, value in values.items()}
+    security = ListenerSecurity(listener, _protocol_of(listener, pairs), {**properties, **own}, jaas, of_mechanism)
     if security.has_sasl:
         _check_mechanisms(security)
     return security

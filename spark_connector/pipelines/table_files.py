@@ -160,15 +160,22 @@ class TableFiles:
         if self._files.get_file_info(plan).type == fs.FileType.File:
             with self._files.open_input_stream(plan) as file:
                 text = file.read()
-            # a plan that is not complete was followed by nothing
-            found = json.loads(text) if text.endswith(b"}") else None
-            if found is not None:
-                day, numbers = found["day"], found["numbers"]
-                # plans of earlier versions have no list: these moved the whole folder at once
-                files = found.get("files", self._data_files(self._copy(day, numbers)))
+            if text.endswith(b"}"):  # else it is not complete, and was followed by nothing
+                day, numbers, files = self._read_plan(text)
                 self._copy_files(day, numbers, files)
                 self._finish(day, numbers, files)
         self._remove(f"{self._root}/{COPY}")
+
+    def _read_plan(self, text: bytes) -> tuple[str, list[int], list[str]]:
+        """Raises OptionError."""
+        try:
+            found = json.loads(text)
+            day, numbers = str(found["day"]), [int(number) for number in found["numbers"]]
+            # plans of earlier versions have no list: these moved the whole folder at once
+            return day, numbers, list(found.get("files", self._data_files(self._copy(day, numbers))))
+        except (ValueError, TypeError, LookupError, AttributeError):
+            lost = f"{COPY}/{PLAN} is damaged, which says what the rows in {COPY} replace; restore it"
+            raise OptionError("--output", self.location, f"the place of tables without damage: {lost}") from None
 
     def _copy_files(self, day: str, numbers: list[int], files: list[str]) -> None:
         """Object stores move no folders, so each file is copied."""

@@ -36,6 +36,13 @@ def test_named_users_are_described_and_an_unknown_or_repeated_one_refused() -> N
     assert describe("bob", "nobody", "alice", "alice") == [("bob", 0, BOTH), ("nobody", 91, []), ("alice", 92, [])]
 
 
+def test_messages_without_an_error_are_empty_as_those_of_a_kafka_4_3_1() -> None:
+    world = World()
+    eager_tasks.run_eagerly(create_bootstrap_users(world.node.topics, "bob=planted"))
+    reply = world.serve(describe_user_scram_credentials, DescribeUserScramCredentialsRequest(users=None), 0)
+    assert (reply.error_message, [each.error_message for each in reply.results]) == ("", [""])
+
+
 def test_a_message_that_quotes_a_long_name_can_be_sent() -> None:
     """P1. A name may be as long as a text of the protocol; a message with it would be longer."""
     user = "y" * TEXT_BYTES_MAX

@@ -6,7 +6,7 @@ import pytest
 
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
-from rota.coordinator.config.listener_security import ListenerSecurity, check_is_private, split_override
+from rota.coordinator.config.listener_security import VALIDATOR, ListenerSecurity, check_is_private, split_override
 from rota.coordinator.config.listeners import Endpoint
 
 MAP = "listener.security.protocol.map"
@@ -30,6 +30,26 @@ def test_a_property_of_the_listener_stands_above_the_brokers() -> None:
         "INSIDE": "required",
         "SSL": "requested",
     }
+
+
+def test_bc7_spaces_around_a_value_of_a_listener_do_not_count() -> None:
+    """A file in Java's form keeps those behind a value."""
+    issuer, url, validator = "sasl.oauthbearer.expected.issuer", "sasl.oauthbearer.jwks.endpoint.url", VALIDATOR
+    config = BrokerConfig(
+        {
+            "listeners": "SASL_SSL://:0",
+            "sasl.enabled.mechanisms": " OAUTHBEARER ",
+            issuer: "https://issuer ",
+            f"listener.name.sasl_ssl.{issuer}": " https://own\t",
+            f"listener.name.sasl_ssl.oauthbearer.{url}": " file:/keys ",
+            validator: "org.x.OAuthBearerValidatorCallbackHandler ",
+            "ssl.keystore.password": "planted ",
+        }
+    )
+    security = config.security["SASL_SSL"]
+    texts = [security.text("OAUTHBEARER", name) for name in (issuer, url, validator)]
+    assert texts == ["https://own", "file:/keys", "org.x.OAuthBearerValidatorCallbackHandler"]
+    assert security.properties["ssl.keystore.password"] == "planted"
 
 
 def test_a_dynamic_config_counts_for_its_listener() -> None:

@@ -337,6 +337,24 @@ def test_an_incomplete_plan_or_copy_is_dropped(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "plan",
+    [
+        b"}",
+        b"{\xff}",
+        b'[{"day": "d"}',
+        *(b'{"day": "d"%s}' % rest for rest in (b"", b', "numbers": []', b', "numbers": {}')),
+    ],
+)
+def test_a_damaged_plan_is_an_error_with_its_name_and_nothing_is_deleted(tmp_path: Path, plan: bytes) -> None:
+    table = three_batches(tmp_path)
+    (tmp_path / COPY / PLAN).write_bytes(plan)
+    with pytest.raises(OptionError, match=r"_copy/plan\.json is damaged"):
+        table.recover()
+    assert (tmp_path / COPY / DAY).exists()
+    assert rows(tmp_path) == "0a 0b 1a 1b 2a 2b"
+
+
 def test_paths_and_urls(tmp_path: Path) -> None:
     assert file_system(f"{tmp_path}/")[1] == str(tmp_path)
     assert file_system(tmp_path.as_uri())[1] == str(tmp_path)
