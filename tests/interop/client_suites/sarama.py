@@ -24,6 +24,7 @@ from tools.ports import free_ports
 MODULE = "github.com/IBM/sarama@v1.61.1"
 PROXY = "github.com/Shopify/toxiproxy/v2/cmd/server@v2.5.0"
 PROXIES = 5
+CRASH = "the program"  # in the place of a test's name
 # its ports are fixed, its topics have three replicas: both come from the environment
 SETTINGS = """package sarama
 
@@ -129,11 +130,13 @@ def run_go_tests(
 
 
 def outcomes(output: str) -> dict[str, str]:
-    """The outcome of each test in Go's output; a panic counts as a test that failed."""
+    """The outcome of each test in Go's output; a program that did not come to its end counts as a test that failed."""
     words = {"PASS": "passed", "SKIP": "skipped: ", "FAIL": "failed: "}
     found = {name: words[word] for word, name in re.findall(r"^\s*--- (\w+): (\S+)", output, re.MULTILINE)}
-    panic = re.search(r"^panic: .*", output, re.MULTILINE)
-    return {**found, **({"panic": f"failed: {panic[0]}"} if panic else {})}
+    if not re.search(r"^(?:PASS|FAIL)$", output, re.MULTILINE):
+        why = re.search(r"^(?:panic|fatal error): .*", output, re.MULTILINE)
+        found[CRASH] = f"failed: {why[0] if why else output[-200:]}"
+    return found
 
 
 @contextmanager

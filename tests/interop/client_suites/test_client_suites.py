@@ -137,7 +137,7 @@ def test_kafka_gos_tests(tmp_path: Path) -> None:
         addresses = broker.address("PLAINTEXT"), broker.address("SASL_PLAINTEXT")
         outcomes = kafka_go.run(*addresses, folder)
         assert_passed(outcomes, lambda names: kafka_go.run(*addresses, folder, names))
-    assert sum(outcome == "passed" for outcome in outcomes.values()) >= 500
+    assert sum(outcome == "passed" for outcome in outcomes.values()) >= 580
 
 
 @pytest.mark.timeout(1500)
@@ -173,7 +173,9 @@ def assert_passed(outcomes: dict[str, str], again: Callable[[list[str]], dict[st
     names = list(wrong(outcomes))
     if names:
         print(f"a second chance for {wrong(outcomes)}")
-        assert wrong(again(names)) == {}
+        second = again([] if sarama.CRASH in names else names)  # what came after a crash has not run
+        assert wrong(second) == {}
+        assert {name for name in names if "/" not in name} <= {*second, sarama.CRASH}
 
 
 def wrong(outcomes: dict[str, str]) -> dict[str, str]:
