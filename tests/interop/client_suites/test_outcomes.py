@@ -32,7 +32,7 @@ def test_a_program_that_is_killed_has_failed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "asked", "is_good"),
+    ("first", "second", "asked", "passes"),
     [
         ({"TestA": "failed: "}, {"TestA": "passed"}, ["TestA"], True),
         ({"TestA": "failed: "}, {"TestA": "failed: "}, ["TestA"], False),
@@ -42,7 +42,7 @@ def test_a_program_that_is_killed_has_failed(tmp_path: Path) -> None:
     ],
 )
 def test_a_second_chance_is_used(
-    first: dict[str, str], second: Mapping[str, str], asked: Sequence[str], is_good: bool
+    first: dict[str, str], second: Mapping[str, str], asked: Sequence[str], passes: bool
 ) -> None:
     calls = []
 
@@ -53,7 +53,7 @@ def test_a_second_chance_is_used(
     try:
         assert_passed(first, again)
     except AssertionError:
-        assert not is_good
+        assert not passes
     else:
-        assert is_good
+        assert passes
     assert calls == [asked]
