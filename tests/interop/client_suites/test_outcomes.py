@@ -32,7 +32,7 @@ def test_a_program_that_is_killed_has_failed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "asked", "passes"),
+    ("first", "second", "requested", "passes"),
     [
         ({"TestA": "failed: "}, {"TestA": "passed"}, ["TestA"], True),
         ({"TestA": "failed: "}, {"TestA": "failed: "}, ["TestA"], False),
@@ -42,7 +42,7 @@ def test_a_program_that_is_killed_has_failed(tmp_path: Path) -> None:
     ],
 )
 def test_a_second_chance_is_used(
-    first: dict[str, str], second: Mapping[str, str], asked: Sequence[str], passes: bool
+    first: dict[str, str], second: Mapping[str, str], requested: Sequence[str], passes: bool
 ) -> None:
     calls = []
 
@@ -56,4 +56,4 @@ def test_a_second_chance_is_used(
         assert not passes
     else:
         assert passes
-    assert calls == [asked]
+    assert calls == [requested]
