@@ -15,6 +15,7 @@ SKIPPING = re.compile(r"""(?:which|needs)\("([\w-]+)"\)""")
 OTHERS = {
     "bash": "every Debian has it, and .ci/run is written in it",
     "cc": "a name of gcc",
+    "chromium-headless-shell": "a faster chromium",
     "docker": "its engine is a service, which CI has or has not",
     "javac": "in the package of java",
 }
