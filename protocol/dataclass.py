@@ -1,8 +1,8 @@
 """`dataclass`: the decorator of the standard library, for slotted classes, in a fraction of its time.
 
 The standard decorator compiles up to six functions for each class. A broker defines 200 classes before it listens:
-that was a third of its start. Here `__init__`, `__eq__` and `__hash__` are compiled when they are first called, and the
-`__init__` of a frozen class sets its slots without `object.__setattr__`. See ADR 15.
+that was a third of its start. Here `__init__`, `__eq__` and `__hash__` are compiled when they are first looked up, and
+the `__init__` of a frozen class sets its slots without `object.__setattr__`. See ADR 15.
 
 Law
     P3  A class that is declared with it behaves as one of `dataclasses.dataclass`: instances, errors, comparison, hash,
@@ -63,17 +63,14 @@ def _defined(declared: type[Any], frozen: bool, kw_only: bool, eq: bool, represe
     _refuse_order(all_fields)
     namespace = dict(collected.__dict__)
     if representation:
-        namespace.setdefault("__repr__", _representation(declared, [each.name for each in all_fields if each.repr]))
+        namespace.setdefault("__repr__", _representation)
     if frozen:
-        _add_frozen(namespace, declared.__name__, names)
+        _add_frozen(namespace, declared.__name__)
     compiled = ["__init__"] if "__init__" not in namespace else []
-    if compiled:
-        namespace.setdefault("__signature__", _SIGNATURE)
     if eq:
         compiled += _comparison(namespace, frozen)
+    namespace |= {name: _Uncompiled() for name in compiled}
     cls: type[Any] = _slotted(collected, namespace, names)
-    for name in compiled:
-        setattr(cls, name, _compiled_at_first_call(cls, name, all_fields, frozen))
     return abc.update_abstractmethods(cls)
 
 
@@ -115,28 +112,28 @@ def _slotted(cls: type[Any], namespace: dict[str, Any], names: list[str]) -> Any
 # ---- functions that are the same for all classes
 
 
-def _representation(declared: type[Any], names: list[str]) -> Callable[[Any], str]:
-    @recursive_repr()
-    def representation(self: Any) -> str:
-        return f"{self.__class__.__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
-
-    representation.__name__, representation.__qualname__ = "__repr__", f"{declared.__qualname__}.__repr__"
-    representation.__module__ = declared.__module__
-    return representation
+@recursive_repr()
+def _representation(self: Any) -> str:
+    shown = (f"{each.name}={getattr(self, each.name)!r}" for each in dataclasses.fields(self) if each.repr)
+    return f"{self.__class__.__qualname__}({', '.join(shown)})"
 
 
-def _add_frozen(namespace: dict[str, Any], class_name: str, names: list[str]) -> None:
+def _add_frozen(namespace: dict[str, Any], class_name: str) -> None:
     for name in ("__setattr__", "__delattr__"):
         if name in namespace:
             raise TypeError(f"Cannot overwrite attribute {name} in class {class_name}")
     namespace |= {"__setattr__": _refuse_change, "__delattr__": _refuse_removal}
-    namespace.setdefault("__getstate__", lambda self: [getattr(self, name) for name in names])
+    namespace.setdefault("__getstate__", _state)
+    namespace.setdefault("__setstate__", _set_state)
 
-    def set_state(self: Any, state: list[Any]) -> None:
-        for name, value in zip(names, state, strict=True):
-            object.__setattr__(self, name, value)
 
-    namespace.setdefault("__setstate__", set_state)
+def _state(self: Any) -> list[Any]:
+    return [getattr(self, each.name) for each in dataclasses.fields(self)]
+
+
+def _set_state(self: Any, state: list[Any]) -> None:
+    for each, value in zip(dataclasses.fields(self), state, strict=True):
+        object.__setattr__(self, each.name, value)
 
 
 def _refuse_change(self: Any, name: str, value: Any) -> None:
@@ -150,36 +147,21 @@ def _refuse_removal(self: Any, name: str) -> None:
 # ---- functions that are compiled
 
 
-def _compiled_at_first_call(cls: Any, name: str, all_fields: tuple[Field[Any], ...], frozen: bool) -> Any:
-    """A function that replaces itself by the compiled one of that name."""
+class _Uncompiled:
+    """An attribute of a class that is replaced by the compiled function of its name when it is first looked up."""
 
-    def first_call(self: Any, /, *arguments: Any, **named: Any) -> Any:
-        return compiled()(self, *arguments, **named)
+    __slots__ = ("_cls", "_name")
 
-    made: list[Any] = []  # functools.cache would take longer to make
+    def __set_name__(self, cls: type[Any], name: str) -> None:
+        self._cls, self._name = cls, name
 
-    def compiled() -> Any:
-        if not made:
-            made.append(_COMPILERS[name](cls, all_fields, frozen))
-            made[0].__qualname__ = first_call.__qualname__
-            if cls.__dict__[name] is first_call:
-                setattr(cls, name, made[0])
-        return made[0]
-
-    first_call.__name__, first_call.__qualname__ = name, f"{cls.__qualname__}.{name}"
-    first_call.__dict__["compiled"] = compiled
-    return first_call
-
-
-class _Signature:
-    """A `__signature__` that no class has: who asks for it gets an `__init__` that is compiled, and looks there."""
-
-    __slots__ = ()
-
-    def __get__(self, instance: Any, owner: Any) -> Any:
-        if (compiled := getattr(owner.__init__, "compiled", None)) is not None:
-            compiled()
-        raise AttributeError("__signature__")
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        cls, name = self._cls, self._name
+        made = _COMPILERS[name](cls, dataclasses.fields(cls))
+        made.__qualname__ = f"{cls.__qualname__}.{name}"
+        if cls.__dict__[name] is self:
+            setattr(cls, name, made)
+        return made.__get__(instance, owner)
 
 
 class _Factory:
@@ -191,7 +173,7 @@ class _Factory:
         return "<factory>"
 
 
-_SIGNATURE, _FACTORY = _Signature(), _Factory()
+_FACTORY = _Factory()
 
 
 def _compiled(cls: Any, head: str, lines: list[str], names: dict[str, Any]) -> Any:
@@ -202,7 +184,7 @@ def _compiled(cls: Any, head: str, lines: list[str], names: dict[str, Any]) -> A
     return found["make"](**names)
 
 
-def _compiled_eq(cls: Any, all_fields: tuple[Field[Any], ...], frozen: bool) -> Any:
+def _compiled_eq(cls: Any, all_fields: tuple[Field[Any], ...]) -> Any:
     compared = [each.name for each in all_fields if each.compare]
     if sys.version_info >= (3, 13):  # since then a NaN makes two instances different
         is_same = "self is other or " + (" and ".join(f"self.{name} == other.{name}" for name in compared) or "True")
@@ -212,7 +194,7 @@ def _compiled_eq(cls: Any, all_fields: tuple[Field[Any], ...], frozen: bool) -> 
     return _compiled(cls, "__eq__(self, other)", [line], {})
 
 
-def _compiled_hash(cls: Any, all_fields: tuple[Field[Any], ...], frozen: bool) -> Any:
+def _compiled_hash(cls: Any, all_fields: tuple[Field[Any], ...]) -> Any:
     hashed = [each.name for each in all_fields if (each.compare if each.hash is None else each.hash)]
     return _compiled(cls, "__hash__(self)", [f"return hash(({_values('self', hashed)}))"], {})
 
@@ -232,8 +214,9 @@ def _refuse_order(all_fields: tuple[Field[Any], ...]) -> None:
             raise TypeError(f"non-default argument {each.name!r} follows default argument")
 
 
-def _compiled_init(cls: Any, all_fields: tuple[Field[Any], ...], frozen: bool) -> Any:
+def _compiled_init(cls: Any, all_fields: tuple[Field[Any], ...]) -> Any:
     names: dict[str, Any] = {"__missing__": _FACTORY}
+    frozen = cls.__dataclass_params__.frozen
     owner = "__self__" if any(each.name == "self" for each in all_fields) else "self"
     lines = [line for each in all_fields for line in _assignment(cls, owner, each, frozen, names)]
     if hasattr(cls, "__post_init__"):
@@ -272,7 +255,7 @@ def _assignment(cls: Any, owner: str, each: Field[Any], frozen: bool, names: dic
     return [f"__set_{name}__({owner}, {value})"]
 
 
-_COMPILERS: dict[str, Callable[[Any, tuple[Field[Any], ...], bool], Any]] = {
+_COMPILERS: dict[str, Callable[[Any, tuple[Field[Any], ...]], Any]] = {
     "__init__": _compiled_init,
     "__eq__": _compiled_eq,
     "__hash__": _compiled_hash,
