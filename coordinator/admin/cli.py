@@ -14,13 +14,17 @@ import os
 import sys
 from importlib import import_module
 
+# Imports make many objects and little garbage, the classes that dataclasses replace: with the default of 700 the
+# collector would traverse the objects again and again, without it an idle broker would take 0.7 MB more.
+START_OBJECTS = 20_000
+
 
 def main() -> None:
     """Run the command of the process's arguments."""
     arguments = sys.argv[1:]
     _open_standard_streams()
     if arguments[:1] == ["serve"]:
-        gc.disable()  # until configure_collector: imports make little garbage and many objects
+        gc.set_threshold(START_OBJECTS)  # until configure_collector
         from rota.coordinator.admin.options import parse_plain
 
         options = parse_plain(arguments[1:])

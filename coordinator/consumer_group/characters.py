@@ -6,7 +6,6 @@ topics, `TextCharacters` for any text.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Container, Sequence
 from typing import Any, Final, Protocol
 
@@ -158,7 +157,9 @@ class TextCharacters:
             return CharacterTest(lambda char: True)
         if name not in CATEGORIES:
             return None
-        return CharacterTest(lambda char: unicodedata.category(char).startswith(name))
+        from unicodedata import category  # tables that few brokers need
+
+        return CharacterTest(lambda char: category(char).startswith(name))
 
     def union(self, items: Sequence[CharacterTest]) -> CharacterTest:
         if len(items) == 1:

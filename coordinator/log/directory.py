@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import uuid
 from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -38,7 +37,14 @@ from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
 from rota.coordinator.log.files import FileSystem
 from rota.coordinator.log.index_files import LoadedIndexes
-from rota.coordinator.log.properties import new_id, read_properties, read_topic_id, write_properties, write_topic_id
+from rota.coordinator.log.properties import (
+    ID_BYTES,
+    new_id,
+    read_properties,
+    read_topic_id,
+    write_properties,
+    write_topic_id,
+)
 from rota.coordinator.log.store import OpenFiles
 from rota.coordinator.log.trash import Trash
 from rota.coordinator.log.truncation import Removal
@@ -383,7 +389,7 @@ class LogDirectory:
 
     def _set_aside(self, path: Path, suffix: str = DELETE_SUFFIX) -> Path:
         """Rename a folder, by default for deletion; return its new path. Raises OSError."""
-        suffix = f".{uuid.uuid4().hex}{suffix}"
+        suffix = f".{os.urandom(ID_BYTES).hex()}{suffix}"
         renamed = path.with_name(path.name[: NAME_BYTES_MAX - len(suffix)] + suffix)
         self._system.replace(path, renamed)
         return renamed

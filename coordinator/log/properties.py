@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
-import uuid
+import os
 from collections.abc import Mapping
 from typing import Final
 
 TOPIC_ID_BYTES: Final = 16
+ID_BYTES: Final = 16
 
 
 def write_properties(properties: Mapping[str, str]) -> str:
@@ -23,7 +24,7 @@ def read_properties(text: str) -> dict[str, str]:
 def new_id() -> str:
     """A random id as Kafka writes them: 16 bytes, base64 for URLs, without padding."""
     while True:
-        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        text = base64.urlsafe_b64encode(os.urandom(ID_BYTES)).decode().rstrip("=")
         if not text.startswith("-"):  # a command line would take it for an option
             return text
 

@@ -234,7 +234,9 @@ def open_sockets(endpoint: Endpoint) -> list[socket.socket]:
 def _resolve(endpoint: Endpoint) -> list[tuple[int, tuple[Any, ...]]]:
     if not endpoint.host:
         return [(socket.AF_INET6, ("::", 0, 0, 0))] if socket.has_dualstack_ipv6() else [(socket.AF_INET, ("", 0))]
-    found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    # bytes: for a text Python would load the tables of international names
+    host = endpoint.host.encode() if endpoint.host.isascii() else endpoint.host
+    found = socket.getaddrinfo(host, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     return list(dict.fromkeys((int(family), tuple(where)) for family, _, _, _, where in found))
 
 

@@ -19,15 +19,19 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from json.encoder import encode_basestring_ascii as _quoted
+from types import ModuleType
 from typing import Any, TextIO
 
 from rota.coordinator.observe.log_writer import LogWriter
 from rota.coordinator.observe.logger_levels import LOGGER_LEVELS, ROOT
 
 # structlog loads these where it finds them: for coloured tracebacks (half of its time to import), for Windows, and for
-# context variables of greenlets. The last two take 1.7 MB of an idle broker.
-_NOT_LOADED = {"rich", "colorama", "greenlet"} - sys.modules.keys()
-sys.modules.update(dict.fromkeys(_NOT_LOADED))  # type: ignore[arg-type]  # None: an import raises ImportError
+# context variables of greenlets (1.7 MB of an idle broker); the last is deprecated, and loads `uuid`. An import of None
+# raises ImportError. Whoever imports one of them later gets it.
+_NOT_LOADED = {"rich": None, "colorama": None, "greenlet": None, "structlog.threadlocal": ModuleType("not loaded")}
+for _name in _NOT_LOADED.keys() & sys.modules.keys():
+    del _NOT_LOADED[_name]
+sys.modules.update(_NOT_LOADED)  # type: ignore[arg-type]
 import structlog  # noqa: E402
 
 for _name in _NOT_LOADED:

@@ -10,7 +10,7 @@ Laws
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Final
@@ -196,7 +196,7 @@ FetchContext = Refused | SessionlessFetch | Full | Incremental
 
 
 def _draw_id() -> int:
-    return secrets.randbelow(SESSION_ID_MAX) + 1
+    return int.from_bytes(os.urandom(8), "big") % SESSION_ID_MAX + 1
 
 
 class FetchSessions:

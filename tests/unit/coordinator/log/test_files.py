@@ -48,6 +48,19 @@ def test_a_failed_write_file_leaves_the_old_content(tmp_path: Path, call: str) -
     assert (tmp_path / "f").read_bytes() == b"old"
 
 
+def test_a_folder_is_removed_with_all_that_is_in_it_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "t-0" / "deeper").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    for file in ("t-0/log", "t-0/deeper/index", "elsewhere/kept"):
+        (tmp_path / file).write_bytes(b"x")
+    (tmp_path / "t-0" / "link").symlink_to(tmp_path / "elsewhere")
+    FileSystem().remove_tree(tmp_path / "t-0")
+    assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]
+    assert (tmp_path / "elsewhere" / "kept").exists()
+    with pytest.raises(FileNotFoundError):
+        FileSystem().remove_tree(tmp_path / "t-0")
+
+
 def test_a_loaded_file_is_cached_and_a_missing_file_is_accepted(tmp_path: Path) -> None:
     files, path = FileSystem(), tmp_path / "f"
     path.write_bytes(bytes(3 * LOAD_BYTES // 2))
