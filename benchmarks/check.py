@@ -27,6 +27,7 @@ from benchmarks.selection import chosen
 
 WORSE_MAX = 0.1
 START = Row("start to the first answered ApiVersions", "ms", False, 1.0, lambda address: 0.0)
+IDLE = Row("memory, idle", "MB", False, 1.0, lambda address: 0.0)
 ROOT = Path(__file__).parent.parent
 
 
@@ -57,8 +58,8 @@ def main() -> int:
     rows = chosen(arguments.words)
     with tempfile.TemporaryDirectory(prefix="rota-check-") as folder:
         packages = unpacked(arguments.against, Path(folder))
-        starts = not arguments.words or any(word in START.name for word in arguments.words)
-        compared = [compare_starts(packages, arguments.rounds)] if starts else []
+        starts = not arguments.words or any(word in row.name for word in arguments.words for row in (START, IDLE))
+        compared = compare_starts(packages, arguments.rounds) if starts else []
         with rota(packages=packages) as before, rota() as now:
             compared += [compare(row, before, now, arguments.rounds) for row in rows]
     show(compared, arguments.against)
@@ -89,22 +90,22 @@ def unpacked(against: str, folder: Path) -> Path:
     return folder / "src"
 
 
-def compare_starts(packages: Path, rounds: int) -> Compared:
-    """Start both in turn, after a first start of each, which writes the bytecode."""
-    compared = Compared(START)
+def compare_starts(packages: Path, rounds: int) -> list[Compared]:
+    """Start both in turn, after a first start of each, which writes the bytecode; weigh them then."""
+    start, idle = Compared(START), Compared(IDLE)
     for number in range(rounds + 1):
         for release in (packages, None) if number % 2 else (None, packages):
             with rota(packages=release) as broker:
-                used_s = cpu_s(broker.pid)
+                used_s, memory_mb = cpu_s(broker.pid), broker.memory_mb()
             if number == 0:
                 continue
             if release is None:
-                compared.now.append(broker.started_s * 1000)
-                compared.now_cpu_s += used_s
+                start.now_cpu_s += used_s
             else:
-                compared.before.append(broker.started_s * 1000)
-                compared.before_cpu_s += used_s
-    return compared
+                start.before_cpu_s += used_s
+            for row, figure in ((start, broker.started_s * 1000), (idle, memory_mb)):
+                (row.now if release is None else row.before).append(figure)
+    return [start, idle]
 
 
 def compare(row: Row, before: Running, now: Running, rounds: int) -> Compared:

@@ -53,6 +53,15 @@ BoundHandler = tuple[ApiHandler, Call]  # a version of an API as one client uses
 class Connection(asyncio.Protocol):
     """The connection of one peer. Received bytes set `active`; the sweep for idle connections clears it."""
 
+    __slots__ = (
+        *("_awaits_frame_memory", "_backlog", "_backlog_bytes", "_begun_ns", "_client", "_counters"),
+        *("_flush_pending", "_framer", "_handlers", "_idle_since_ms", "_large_frame_bytes", "_measures"),
+        *("_mute_reasons", "_output", "_output_bytes", "_owner", "_paused", "_resuming", "_slot_bytes", "_slots"),
+        *("_software", "_taken_bytes", "_throttled_until_ms", "_transport", "_uncounted", "_written_bytes"),
+        *("active", "handshake", "id", "identify", "listener", "local", "peer", "principal", "sasl"),
+        *("stalled_since_ms", "unsent_bytes"),
+    )
+
     def __init__(self, owner: Owner, listener: str = "") -> None:
         self._owner = owner
         self._framer = Framer(owner.frame_bytes_max)
@@ -62,7 +71,7 @@ class Connection(asyncio.Protocol):
         self._output: list[Buffer] = []
         self._output_bytes = 0
         self._slots: deque[Slot] = deque()
-        self._backlog: deque[bytes] = deque()
+        self._backlog: deque[bytes] | None = None  # an idle connection has none
         self._backlog_bytes = self._slot_bytes = 0
         self._large_frame_bytes = 0  # bytes received of an incomplete large frame
         self._mute_reasons = 0
@@ -111,7 +120,7 @@ class Connection(asyncio.Protocol):
         self._mute_reasons |= CLOSING
         self._owner.connection_closed(self)
         slots, self._slots = self._slots, deque()
-        self._backlog.clear()
+        self._backlog = None
         self._owner.request_memory.closed(self)
         self._owner.request_memory.release_frame(self._large_frame_bytes)
         self._owner.request_memory.release(self._slot_bytes + self._backlog_bytes + self.unsent_bytes)
@@ -397,6 +406,7 @@ class Connection(asyncio.Protocol):
         if self._mute_reasons & AWAITS_REPLY:
             self._expedite(frames)
         size = sum(map(len, frames))
+        self._backlog = self._backlog or deque()
         if first:
             self._backlog.extendleft(reversed(frames))
         else:
@@ -461,10 +471,10 @@ class Connection(asyncio.Protocol):
 
     def _resume(self) -> None:
         """Serve queued frames. The tick queue calls this: an API may answer a DelayedReply while it changes state."""
-        self._resuming = False
-        if self._mute_reasons:
+        self._resuming, backlog = False, self._backlog
+        if self._mute_reasons or not backlog:
             return
-        frames = [self._backlog.popleft() for _ in range(min(len(self._backlog), TURN_REQUESTS_MAX))]
+        frames = [backlog.popleft() for _ in range(min(len(backlog), TURN_REQUESTS_MAX))]
         size = sum(map(len, frames))
         self._backlog_bytes -= size
         self._serve_frames(frames)
@@ -519,8 +529,7 @@ class Connection(asyncio.Protocol):
         """Serve no more requests; close after the replies of the requests in flight."""
         self._mute_reasons |= CLOSING
         self._owner.request_memory.release(self._backlog_bytes)
-        self._backlog.clear()
-        self._backlog_bytes = 0
+        self._backlog, self._backlog_bytes = None, 0
         self._set_reading()
         if not self._slots:
             self._close()

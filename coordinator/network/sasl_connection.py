@@ -66,6 +66,8 @@ class SaslConnections:
 class SaslConnection(Connection):
     """A connection with an authentication of its own."""
 
+    __slots__ = ("_limits", "_session", "_token_bytes_max")
+
     def __init__(self, owner: Owner, listener: str, session: SaslSession, limits: SaslLimits) -> None:
         super().__init__(owner, listener)
         self.sasl = session

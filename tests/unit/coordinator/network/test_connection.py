@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import tracemalloc
 
 import pytest
 from structlog.testing import capture_logs
@@ -20,7 +21,7 @@ from tests.unit.coordinator.network.conftest import (
     request,
 )
 
-from rota.coordinator.network.connection import TURN_REQUESTS_MAX
+from rota.coordinator.network.connection import TURN_REQUESTS_MAX, Connection
 from rota.coordinator.network.dispatch import HANDLERS_MAX
 from rota.protocol.compiler import codec
 from rota.protocol.messages.api_versions import ApiVersionsResponse
@@ -551,3 +552,15 @@ async def test_the_timer_of_a_throttled_connection_ends_with_it(serve: Serve) ->
     world.now_ms += 500
     world.timers.fire()
     assert len(world.timers) <= before
+
+
+async def test_a_connection_without_requests_takes_little_memory(serve: Serve) -> None:
+    """With a dict for its attributes and a queue for requests that wait it would be 3.5 KB."""
+    world = await serve()
+    tracemalloc.start()
+    try:
+        kept = [Connection(world.connections) for _ in range(100)]
+        taken_bytes = tracemalloc.get_traced_memory()[0] / len(kept)
+    finally:
+        tracemalloc.stop()
+    assert 1_000 < taken_bytes < 1_700
