@@ -53,7 +53,7 @@ LIBRARIES = OUR_PACKAGES | {"construct", "structlog", "colorama", "greenlet"}  #
 BROKER_LIBRARIES = LIBRARIES | {"uvloop", "_cython_3_3_0", "cython_runtime"}
 # what an idle broker does not need: each would be a part of its memory that one sees (construct imports pdb and hashlib)
 NOT_IDLE = {
-    *("bz2", "encodings.idna", "hmac", "http", "lzma", "platform", "random", "secrets", "shutil", "stringprep"),
+    *("bz2", "encodings.idna", "hmac", "http", "lzma", "random", "secrets", "shutil", "stringprep"),
     *("tempfile", "unicodedata", "uuid", "xml"),
 }
 
