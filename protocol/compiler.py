@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-import construct as c
-
+from rota.protocol.construct_library import c
 from rota.protocol.constructs import Shape
 from rota.protocol.dataclass import dataclass
 from rota.protocol.reading import Reader

@@ -18,7 +18,7 @@ from codecs import register_error
 from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
-import construct as c
+from rota.protocol.construct_library import c
 
 ELEMENTS_MAX: Final = 1_000_000  # of all arrays of one message together
 TAGS_MAX: Final = 10_000  # tagged fields in one place

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-import construct as c
-
+from rota.protocol.construct_library import c
 from rota.protocol.constructs import (
     GARBLED,
     UUID,

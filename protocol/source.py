@@ -6,8 +6,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-import construct as c
-
+from rota.protocol.construct_library import c
 from rota.protocol.constructs import ELEMENTS_MAX, TAGS_MAX, UUID, DecodeError
 from rota.protocol.varint import SMALL, read_tag, read_uvarint, skip_tags, tag_section, text_size, uvarint
 

@@ -25,8 +25,7 @@ from dataclasses import MISSING, Field, field, fields
 from functools import cache
 from typing import Any, ClassVar, Final, Protocol, TypeVar, cast, dataclass_transform
 
-import construct as c
-
+from rota.protocol.construct_library import c
 from rota.protocol.constructs import (
     ELEMENTS_MAX,
     TAGS_MAX,

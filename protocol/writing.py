@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import construct as c
-
+from rota.protocol.construct_library import c
 from rota.protocol.constructs import UUID, UVARINT, List, Maybe, RecordSet, Shape, Sized, Tagged, Tags, Text
 from rota.protocol.source import Source, fixed_code, packer
 from rota.protocol.varint import uvarint

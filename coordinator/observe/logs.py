@@ -18,31 +18,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from importlib import import_module
 from json.encoder import encode_basestring_ascii as _quoted
-from types import ModuleType
 from typing import Any, TextIO
 
 from rota.coordinator.observe.log_writer import LogWriter
 from rota.coordinator.observe.logger_levels import LOGGER_LEVELS, ROOT
-
-
-class _LoadedLater(ModuleType):
-    """Stands for a module until something of it is needed."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(self.__name__), name)
-
+from rota.protocol.loaded_later import loaded_later
 
 # structlog loads these where it finds them: for coloured tracebacks (half of its time to import), for Windows, and for
-# context variables of greenlets (1.7 MB of an idle broker); an import of None raises ImportError. The last one is
-# deprecated, and loads `uuid`. Whoever imports one of them later gets it.
-_THREADLOCAL = "structlog.threadlocal"
-_NOT_LOADED = {"rich": None, "colorama": None, "greenlet": None, _THREADLOCAL: _LoadedLater(_THREADLOCAL)}
-for _name in _NOT_LOADED.keys() & sys.modules.keys():
-    del _NOT_LOADED[_name]
-sys.modules.update(_NOT_LOADED)  # type: ignore[arg-type]
-import structlog  # noqa: E402
+# context variables of greenlets (1.7 MB of an idle broker). An import of None raises ImportError.
+_NOT_LOADED = {"rich", "colorama", "greenlet"} - sys.modules.keys()
+sys.modules.update(dict.fromkeys(_NOT_LOADED))  # type: ignore[arg-type]
+with loaded_later("structlog.threadlocal"):  # deprecated, and loads uuid
+    import structlog
 
 for _name in _NOT_LOADED:
     del sys.modules[_name]

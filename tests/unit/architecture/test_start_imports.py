@@ -51,10 +51,10 @@ atexit.register(lambda: print("\\nimported", *found(), file=sys.stderr))
 OUR_PACKAGES = {"rota", "mypy_extensions"}  # the compiled codecs import the latter
 LIBRARIES = OUR_PACKAGES | {"construct", "structlog", "colorama", "greenlet"}  # structlog imports the last two
 BROKER_LIBRARIES = LIBRARIES | {"uvloop", "_cython_3_3_0", "cython_runtime"}
-# what an idle broker does not need: each would be a part of its memory that one sees (construct imports pdb and hashlib)
+# what an idle broker does not need: each would be a part of its memory that one sees
 NOT_IDLE = {
-    *("bz2", "encodings.idna", "hmac", "http", "lzma", "random", "secrets", "shutil", "stringprep"),
-    *("tempfile", "unicodedata", "uuid", "xml"),
+    *("bz2", "encodings.idna", "glob", "hashlib", "hmac", "http", "lzma", "pdb", "pprint", "random", "secrets"),
+    *("shutil", "stringprep", "tempfile", "unicodedata", "uuid", "xml"),
 }
 
 
