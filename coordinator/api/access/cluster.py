@@ -10,6 +10,7 @@ from rota.coordinator.api import describe_configs as resource_types
 from rota.coordinator.api.access.request import CLUSTER, GROUP, TOPIC, Guard, RequestAccess, Serve, after
 from rota.coordinator.security.acl import CLUSTER_NAME
 from rota.coordinator.security.operations import Operation, ResourceType
+from rota.coordinator.security.principal import Principal
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.alter_client_quotas import AlterClientQuotasResponse, EntryResult
 from rota.protocol.messages.alter_configs import AlterConfigsResourceResponse
@@ -28,6 +29,7 @@ from rota.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsResult,
 )
 from rota.protocol.messages.create_acls import AclCreationResult, CreateAclsResponse
+from rota.protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from rota.protocol.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsResponse
 from rota.protocol.messages.describe_acls import DescribeAclsResponse
 from rota.protocol.messages.describe_client_quotas import DescribeClientQuotasResponse
@@ -84,6 +86,18 @@ def init_producer_id(access: RequestAccess, request: InitProducerIdRequest, serv
         return serve(request)
     access.authorize(_O.IDEMPOTENT_WRITE, CLUSTER)  # into the audit log
     return InitProducerIdResponse(error_code=DENIED)
+
+
+def create_delegation_token(access: RequestAccess, request: CreateDelegationTokenRequest, serve: Serve) -> Any:
+    """A token of another owner needs CREATE_TOKENS on that user, from a client that may ask for tokens at all."""
+    response: CreateDelegationTokenResponse = serve(request)
+    owner = Principal(response.principal_type, response.principal_name)
+    if owner == access.call.principal or response.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED:
+        return response
+    if access.authorize(_O.CREATE_TOKENS, ResourceType.USER, str(owner)):
+        return response
+    code = ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+    return replace(response, error_code=code, issue_timestamp_ms=-1, expiry_timestamp_ms=-1, max_timestamp_ms=-1)
 
 
 # ---- reassignments, elections, log directories

@@ -86,8 +86,8 @@ ACCESS: Final[dict[int, Rule]] = {
     35: _cluster(_O.DESCRIBE),
     36: _OPEN,
     37: _topics((_O.ALTER, TOPIC)),
-    38: _OPEN,  # as there are no delegation tokens
-    39: _OPEN,
+    38: Rule(((_O.CREATE_TOKENS, ResourceType.USER),), "cluster"),  # for a token of another owner
+    39: _OPEN,  # as there are no delegation tokens
     40: _OPEN,
     41: _OPEN,
     42: _groups((_O.DELETE, GROUP)),

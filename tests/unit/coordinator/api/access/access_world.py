@@ -447,6 +447,8 @@ def list_transactions(version: int) -> Iterator[Any]:
 
 def create_delegation_token(version: int) -> Iterator[Any]:
     yield CreateDelegationTokenRequest()
+    if version >= 3:
+        yield CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="bob")
 
 
 def renew_delegation_token(version: int) -> Iterator[Any]:

@@ -11,6 +11,7 @@ from rota.protocol.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from rota.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
 from rota.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from rota.protocol.messages.init_producer_id import InitProducerIdRequest
 
@@ -45,6 +46,24 @@ def test_a_producer_id_needs_a_permission_to_write(
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1000)
     response = AccessWorld(granted(*grant)).send(22, request, 4)
     assert (response.error_code, response.producer_id >= 0) == (code, not code)
+
+
+@pytest.mark.parametrize(
+    ("owner", "grant", "code", "time_ms"),
+    [
+        ("bob", (), 65, -1),
+        ("bob", ("USER:LITERAL:User:bob CREATE_TOKENS",), 61, 0),
+        ("alice", (), 61, 0),
+        (None, (), 61, 0),
+    ],
+)
+def test_dt1_a_token_of_another_owner_needs_a_permission(
+    owner: str | None, grant: tuple[str, ...], code: int, time_ms: int
+) -> None:
+    request = CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name=owner)
+    response = AccessWorld(granted(*grant)).send(38, request, 3)
+    assert (response.error_code, response.expiry_timestamp_ms, response.max_timestamp_ms) == (code, time_ms, time_ms)
+    assert response.principal_name == owner or not owner
 
 
 def test_all_principals_see_the_brokers_and_describe_shows_the_operations() -> None:
