@@ -59,6 +59,10 @@ class EventType(IntEnum):
     MEMBERS_NOT_REVOKED = 23  # members: removed, they kept partitions that they had to revoke; reason
 
 
+_ASSIGNED: Final = EventType.ASSIGNED  # bound once: every event is asked for
+_ENDS: Final = (EventType.RECONCILED, EventType.EMPTIED, EventType.DOWNGRADED)
+
+
 class Trigger:
     """Why a rebalance started: the values of `trigger`. Readers accept others: a newer broker may write them."""
 
@@ -157,9 +161,9 @@ def is_end_of_rebalance(event: GroupEvent) -> bool:
     In a group of the consumer protocol members may have to revoke partitions after ASSIGNED; RECONCILED follows. What
     is still to do when the group becomes a classic one is a rebalance of that.
     """
-    if event.type == EventType.ASSIGNED:
+    if event.type == _ASSIGNED:
         return event.state != "Reconciling"
-    return event.type in (EventType.RECONCILED, EventType.EMPTIED, EventType.DOWNGRADED)
+    return event.type in _ENDS
 
 
 def slot_of(sequence: int) -> int:
@@ -187,7 +191,13 @@ def decode_key(raw: bytes) -> TimelineKey | None:
 
 def encode_value(event: GroupEvent) -> bytes:
     """Version and fields."""
-    return _PREFIX.pack(VALUE_VERSION) + codec(GroupEvent, VALUE_VERSION).encode(event)
+    return _value_writer()(event)
+
+
+@cache
+def _value_writer() -> Callable[[GroupEvent], bytes]:
+    lead, encode = _PREFIX.pack(VALUE_VERSION), codec(GroupEvent, VALUE_VERSION).encode
+    return lambda event: lead + encode(event)
 
 
 def decode_value(raw: bytes) -> GroupEvent:

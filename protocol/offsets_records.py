@@ -131,6 +131,12 @@ def offset_key_writer() -> Callable[[str, str], bytes]:
 
 
 @cache
+def group_key_writer() -> Callable[[str], bytes]:
+    """`encode_key` of a GroupMetadataKey from its group."""
+    return field_writer(GroupMetadataKey, _GROUP_TYPE, _PREFIX.pack(_GROUP_TYPE))
+
+
+@cache
 def group_writer(version: int) -> Callable[..., bytes]:
     """The head of `encode_value` of a GroupMetadataValue, from its fields up to the members, which are an array."""
     return field_writer(GroupMetadataValue, version, _PREFIX.pack(version), only=_GROUP_HEAD)

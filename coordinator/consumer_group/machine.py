@@ -376,7 +376,7 @@ class HostedGroup(Group):
     @property
     def is_vacant(self) -> bool:
         """Return True when there is nothing to remember: the runtime may drop the object."""
-        return self.consumer is None and super().is_vacant
+        return self.consumer is None and self.has_nothing()
 
     @property
     def summary(self) -> Summary:

@@ -22,7 +22,14 @@ from typing import Final
 from rota.coordinator.group import notes
 from rota.coordinator.group.effects import GroupValue, Joined, Step, Synced
 from rota.coordinator.group.events import NO_MEMBER, Join, MemberId
-from rota.coordinator.group.members import UNARMED, Member, event_member, member_of, pending_timer
+from rota.coordinator.group.members import (
+    UNARMED,
+    Member,
+    bytes_at_most,
+    event_member,
+    member_of,
+    pending_timer,
+)
 from rota.coordinator.group.rebalance import complete_if_all_joined, joined, prepare, prepare_or_complete
 from rota.coordinator.group.state import ClassicGroup
 from rota.coordinator.group.transitions import GroupState
@@ -120,6 +127,9 @@ def _fits_record(group: ClassicGroup, event: Join) -> bool:
     old = members.get(member_id)
     if old is not None and old.is_repeated_by(event):  # nearly every JoinGroup of a large group; for speed
         return group.can_fit_in_record(members.record_bytes, protocol_type=event.protocol_type)
+    at_most = members.record_bytes + bytes_at_most(event)
+    if group.can_fit_in_record(at_most, protocol_type=event.protocol_type):  # as nearly always; for speed
+        return True
     new = member_of(event, event.member_id or event.fresh_id)
     members_bytes = members.record_bytes + new.record_bytes - (0 if old is None else old.record_bytes)
     return group.can_fit_in_record(members_bytes, new, event.protocol_type)

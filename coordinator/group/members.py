@@ -21,6 +21,7 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import EventMember
 
 UNARMED: Final = -1
+CHAR_BYTES_MAX: Final = 4  # of a character in UTF-8
 MEMBER_OVERHEAD_BYTES: Final = 24  # of a member in a record: two timeouts, and the lengths of its other fields
 
 
@@ -111,6 +112,17 @@ class Member:
 def utf8_bytes(text: str) -> int:
     """Return the length of a text in a record."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def bytes_at_most(join: Join) -> int:
+    """Return no less than what the sender of this JoinGroup can add to a record, as a member or as the leader."""
+    member_id = join.member_id or join.fresh_id
+    chars = 2 * len(member_id) + len(join.instance_id or "") + len(join.client_id) + len(join.client_host)
+    metadata = 0
+    for proto in join.protocols:
+        chars += len(proto.name)
+        metadata += len(proto.metadata)
+    return MEMBER_OVERHEAD_BYTES + CHAR_BYTES_MAX * chars + metadata
 
 
 def pending_timer(member_id: MemberId) -> str:

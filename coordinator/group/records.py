@@ -63,7 +63,7 @@ def encode_batch(records: list[Any]) -> tuple[bytes, int] | None:
 def _encode_group(record: Record) -> Encoded:
     assert type(record) is GroupRecord
     value = record.value
-    return wire.encode_key(wire.GroupMetadataKey(group=record.group_id)), None if value is None else _group_value(value)
+    return wire.group_key_writer()(record.group_id), None if value is None else _group_value(value)
 
 
 def decode(key: bytes, value: bytes | None) -> Record | None:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from rota.coordinator.group import notes
 from rota.coordinator.group.effects import GroupRecord, GroupValue, Joined, OffsetRecord, OffsetRecords, Step, Synced
 from rota.coordinator.group.events import NO_MEMBER, InstanceId, MemberId
-from rota.coordinator.group.members import UNARMED, Member, Members, utf8_bytes
+from rota.coordinator.group.members import CHAR_BYTES_MAX, UNARMED, Member, Members, utf8_bytes
 from rota.coordinator.group.offsets import Offsets, PendingOffsets, each_offset
 from rota.coordinator.group.refusals import Refusal, Refusals
 from rota.coordinator.group.transitions import TRANSITIONS, GroupState
@@ -35,7 +35,6 @@ INT32_MAX = 2**31 - 1
 CLASSIC = "classic"
 VERSION_BYTES = 2  # of a subscription
 _EMPTY, _DEAD = GroupState.EMPTY, GroupState.DEAD  # bound once: `is_vacant` is asked after every step
-CHAR_BYTES_MAX = 4  # of a character in UTF-8
 GROUP_RECORD_OVERHEAD_BYTES = 128  # of the batch, key and value that hold a group, beside its texts and members
 
 
@@ -195,11 +194,12 @@ class ClassicGroup:
 
         The result holds for any leader among them and `joining`, and for any assignor.
         """
-        leader_bytes, names = self.members.longest_id_bytes, [*self.members.supporters]
-        chars = len(self.group_id) + len(self.protocol_type) + len(protocol_type) + sum(map(len, names))
+        leader_bytes, supporters = self.members.longest_id_bytes, self.members.supporters
+        chars = len(self.group_id) + len(self.protocol_type) + len(protocol_type) + sum(map(len, supporters))
         at_most = members_bytes + leader_bytes + CHAR_BYTES_MAX * chars + GROUP_RECORD_OVERHEAD_BYTES
         if joining is None and at_most <= self.config.record_bytes_max:  # as nearly always: nothing has to be encoded
             return True
+        names = [*supporters]
         if joining is not None:
             leader_bytes = max(leader_bytes, utf8_bytes(joining.member_id))
             names += [proto.name for proto in joining.protocols]
@@ -294,6 +294,10 @@ class ClassicGroup:
     @property
     def is_vacant(self) -> bool:
         """Return True when there is nothing to remember: the runtime may drop the object."""
+        return self.has_nothing()
+
+    def has_nothing(self) -> bool:
+        """Return `is_vacant` of the classic group; a call takes half of the time of a property of `super()`."""
         if self.hard is not None or self.offsets.by_topic or self.had_offsets or self.members.pending or self.pending:
             return self.state is _DEAD
         return self.state is _EMPTY or self.state is _DEAD

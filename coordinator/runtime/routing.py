@@ -17,8 +17,12 @@ REMEMBERED_CHARS_MAX: Final = 256  # a longer id is hashed each time: what unkno
 
 def java_hash(text: str) -> int:
     """`String.hashCode()`: a signed 32-bit number."""
-    units = text.encode("utf-16-be", "surrogatepass")
     value = 0
+    if text.isascii():
+        for unit in text.encode():
+            value = (value * 31 + unit) & 0xFFFFFFFF
+        return value - 0x1_0000_0000 if value & 0x8000_0000 else value
+    units = text.encode("utf-16-be", "surrogatepass")
     for i in range(0, len(units), 2):
         value = (value * 31 + (units[i] << 8 | units[i + 1])) & 0xFFFFFFFF
     return value - 0x1_0000_0000 if value & 0x8000_0000 else value

@@ -409,6 +409,13 @@ OTHER_JOINS: tuple[dict[str, object], ...] = (
     {"instance_id": "i-b", "member_id": "", "fresh_id": "c" * 60},
     {"session_ms": 5_000, "rebalance_ms": 5_000},
     {"protocol_type": "type" * 20},
+    {
+        "member_id": "",
+        "fresh_id": "😀" * 20,
+        "instance_id": None,
+        "client_id": "",
+        "protocols": of_bytes(9, "a", "bcde"),
+    },
 )
 
 
@@ -429,6 +436,8 @@ def test_co3_a_join_that_repeats_the_member_has_the_size_that_it_would_be_given(
     shortened = fitting()
     monkeypatch.setattr(Member, "is_repeated_by", lambda self, join: False)
     assert shortened == fitting()
+    monkeypatch.setattr("rota.coordinator.group.join.bytes_at_most", lambda join: 1 << 40)
+    assert shortened == fitting(), "the quick estimate of a joining member is too low"
     assert {True, False} == set(shortened)
 
 
