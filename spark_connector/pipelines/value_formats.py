@@ -44,7 +44,7 @@ def json_schema(text: str) -> StructType:
 
 
 def json_format(schema: StructType) -> Decode:
-    """Values are JSON objects in UTF-8. A field that the schema declares NOT NULL is required."""
+    """Values are JSON objects in UTF-8, one in each. A field that the schema declares NOT NULL is required."""
     text = F.col("value").cast("string")
     full = StructType([*schema.fields]).add(CORRUPT, StringType())
     parsed = F.from_json(text, full, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT})
@@ -57,6 +57,7 @@ def json_format(schema: StructType) -> Decode:
         .when(F.col(RECORD).isNull(), "value is not JSON")
         .when(is_corrupt & F.try_parse_json(text).isNull(), "value is not JSON")
         .when(is_corrupt, F.concat(F.lit("value does not fit the schema"), _listed(wrong)))
+        .when(~_is_alone(text), "value has more after its JSON object")
     )
     if missing:
         listed = _listed(missing)
@@ -139,6 +140,12 @@ def _kinds(schema: StructType) -> list[tuple[str, str]]:
 
 def _required(schema: StructType) -> list[str]:
     return [field.name for field in schema if not field.nullable]
+
+
+def _is_alone(text: Column) -> Column:
+    """Whether nothing comes after the JSON object, which Spark would not read: `from_json` ends with its object."""
+    objects = F.from_json(F.concat(F.lit("["), text, F.lit("]")), ArrayType(StructType().add(CORRUPT, StringType())))
+    return F.coalesce(F.size(objects), F.lit(0)) == 1
 
 
 def _is_wrong(text: Column, name: str) -> Column:
