@@ -36,7 +36,8 @@ class Upkeep:
     """Runs by itself from `start` to `stop`.
 
     `now_ms` is elapsed time, for the rounds; `wall_ms` is ms since the epoch, for the age of records.
-    `retention_every_ms` is log.retention.check.interval.ms: old records stay until the next look for them.
+    `retention_every_ms` is log.retention.check.interval.ms: old records stay until the next look for them. In a topic
+    that is compacted as well they go in each pass: there the cleaner deletes, as in Kafka (RT2).
     """
 
     def __init__(
@@ -180,7 +181,7 @@ class Upkeep:
                 await self._read_ages(partition, of)
             if self._is_stopping or partition.offline is not None or partition.log is not of:
                 return
-            if self._retains:
+            if self._retains or (of.config.compact and of.config.delete):
                 await self._retain(partition, of)
             if self._is_stopping or partition.offline is not None or partition.log is not of:
                 return

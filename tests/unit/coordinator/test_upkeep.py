@@ -251,6 +251,18 @@ async def test_old_records_stay_until_the_next_look_for_them() -> None:
     await world.end()
 
 
+@pytest.mark.parametrize(("policy", "start"), [("compact,delete", 1), ("compact", 0)])
+async def test_old_records_of_a_topic_that_is_compacted_as_well_do_not_wait(policy: str, start: int) -> None:
+    """Law RT2. Deleting alone waits, and compacting alone deletes nothing by age."""
+    world = Kept(retention_every_ms=86_400_000)
+    world.topic("t", 1, retention_ms="1000", cleanup_policy=policy)
+    world.append(b"a")
+    passes_ms = world.now_ms + 8 * ROUND_MS
+    await world.until(lambda: world.now_ms > passes_ms and not world.upkeep._tasks, ROUND_MS // 2)
+    assert world.partition().log.log_start_offset == start
+    await world.end()
+
+
 async def test_a_wall_clock_that_steps_back_does_not_hold_up_retention() -> None:
     """Law T5. The rounds are counted in elapsed time; only the age of records is a matter of the wall clock."""
     world = Kept(retention_every_ms=60_000)
