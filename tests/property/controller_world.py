@@ -142,9 +142,10 @@ class World:
 
     def _moved(self, after: PartitionState | None) -> World:
         """Nobody takes replicas away so that only machines without power are left in the ISR, or will be."""
-        if after is None or min(len(after.isr), len(reassignment.target_of(after))) <= len(self.powerless):
+        if after is None:
             return self
-        return replace(self, state=after)
+        staying = min(len(after.isr), len(reassignment.target_of(after)))
+        return self if self.powerless and staying <= len(self.powerless) else replace(self, state=after)
 
 
 def first_world(replicas: tuple[int, ...] = BROKERS, minimum: int = 1) -> World:

@@ -234,7 +234,7 @@ def offset_fetch(version: int) -> Iterator[Any]:
         if version >= 2:
             yield OffsetFetchRequest(group_id=GROUP, topics=None)
         return
-    for topics in (None, (OffsetFetchRequestTopics(name=TOPIC, partition_indexes=(0,)),)):
+    for topics in ((OffsetFetchRequestTopics(name=TOPIC, partition_indexes=(0,)),), None):
         yield OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=GROUP, topics=topics),))
 
 
