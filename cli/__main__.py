@@ -1,8 +1,6 @@
-"""`python -m rota.cli`: the same as the command `rota`."""
+"""`python -m rota.cli`: the command `rota`, by its name, as it finds this package by its name."""
 
-import sys
-
-from rota.cli.main import run
+from importlib import import_module
 
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[1:]))
+    import_module("rota.coordinator.admin.cli").main()

@@ -108,6 +108,14 @@ def test_cl3_standard_streams_that_are_closed_or_full_change_no_exit_code(comman
     assert (done.returncode, done.stdout + done.stderr) == (code, output)
 
 
+def test_the_module_is_the_command() -> None:
+    program = f'exec "$@" {TOPICS} >&-'
+    done = subprocess.run(
+        ["sh", "-c", program, "sh", sys.executable, "-m", "rota.cli"], capture_output=True, check=False, timeout=60
+    )
+    assert (done.returncode, b"Connection refused" in done.stderr) == (3, True)
+
+
 def test_version_imports_the_codecs_and_neither_client_nor_broker_nor_loop() -> None:
     modules = imported_by("version")
     assert packages(modules) == {"rota.cli", "rota.coordinator", "rota.protocol"}
