@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import fields
 from functools import cache
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import construct as c
 import pytest
@@ -83,21 +83,56 @@ _SPECIAL = {  # what kio shows as an enumeration, a duration or a point in time 
 }
 
 
-def values(node: Any, name: str = "") -> st.SearchStrategy[Any]:
+class Form(NamedTuple):
+    """`is_full`: every field is there, and each array has an element with all and one with nothing.
+
+    Else the simplest value of what may be null is null, or empty in an odd version.
+    """
+
+    is_full: bool
+    is_odd: bool
+
+
+def values(node: Any, form: Form, name: str = "") -> st.SearchStrategy[Any]:
     if name in _SPECIAL:
         return _SPECIAL[name]
     if isinstance(node, Shape):
-        return instances(node)
+        return instances(node, form)
     if isinstance(node, Maybe):
-        return st.none() | values(node.subcon)
-    plain = sized(node) if isinstance(node, Text | Octets | RecordSet | List) else numbers(node)
-    return st.none() | plain if getattr(node, "nullable", False) else plain
+        inner = values(node.subcon, form)
+        return inner if form.is_full else st.none() | inner
+    plain = sized(node, form) if isinstance(node, Text | Octets | RecordSet | List) else numbers(node)
+    if form.is_full or not getattr(node, "nullable", False):
+        return plain
+    return plain | st.none() if form.is_odd else st.none() | plain
 
 
-def sized(node: Any) -> st.SearchStrategy[Any]:
+def sized(node: Any, form: Form) -> st.SearchStrategy[Any]:
     if isinstance(node, Text):
-        return st.text(max_size=5)
-    return st.lists(values(node.item), max_size=2).map(tuple) if isinstance(node, List) else st.binary(max_size=5)
+        return st.text(min_size=form.is_full, max_size=5)
+    if not isinstance(node, List):
+        return st.binary(min_size=form.is_full, max_size=5)
+    item = values(node.item, form)
+    if form.is_full and isinstance(node.item, Shape):
+        return st.tuples(item, st.just(simplest(node.item, form)))
+    return st.lists(item, min_size=form.is_full, max_size=2 - form.is_full).map(tuple)
+
+
+def simplest(node: Any, form: Form) -> Any:
+    """A value without anything in it: 0, what is not written, and null or empty."""
+    if isinstance(node, Shape):
+        return node.made(**{entry.name: simplest(entry.subcon, form) for entry in _untagged(node)})
+    if isinstance(node, Maybe) or (getattr(node, "nullable", False) and not form.is_odd):
+        return None
+    if isinstance(node, Text):
+        return ""
+    if isinstance(node, Octets | RecordSet):
+        return b""
+    return () if isinstance(node, List) else bytes(UUID_BYTES) if node is UUID else 0
+
+
+def _untagged(node: Shape) -> Iterator[Any]:
+    return (part for part in node.subcon.subcons if not isinstance(part.subcon, Tags))
 
 
 def numbers(node: Any) -> st.SearchStrategy[Any]:
@@ -105,24 +140,27 @@ def numbers(node: Any) -> st.SearchStrategy[Any]:
         return st.booleans()
     if node is UUID:
         return st.binary(min_size=UUID_BYTES, max_size=UUID_BYTES)
+    if node is c.Float64b:
+        return st.floats(allow_nan=False)
     code, bits = str(fixed_code(node)), 8 * node.sizeof()
     return st.integers(0, 2**bits - 1) if code.isupper() else st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-def instances(node: Shape) -> st.SearchStrategy[Any]:
+def instances(node: Shape, form: Form) -> st.SearchStrategy[Any]:
     kinds: dict[str, st.SearchStrategy[Any]] = {}
     for part in node.subcon.subcons:
         if isinstance(part.subcon, Tags):
             for entry in part.subcon.known:
-                kinds[entry.name] = st.just(entry.default) | values(entry.subcon, entry.name).filter(_is_not_default)
+                other = values(entry.subcon, form, entry.name).filter(_is_not_default)
+                kinds[entry.name] = other if form.is_full else st.just(entry.default) | other
         else:
-            kinds[part.name] = values(part.subcon, part.name)
+            kinds[part.name] = values(part.subcon, form, part.name)
     return st.fixed_dictionaries(kinds).map(lambda found: node.made(**found))
 
 
 @cache
-def instances_of(message: Any, version: int) -> st.SearchStrategy[Any]:
-    return instances(layout(message, version))
+def instances_of(message: Any, version: int, *, is_full: bool) -> st.SearchStrategy[Any]:
+    return instances(layout(message, version), Form(is_full, version % 2 == 1))
 
 
 def _is_not_default(value: Any) -> bool:
@@ -131,9 +169,10 @@ def _is_not_default(value: Any) -> bool:
 
 
 def drawn(data: st.DataObject, message: type[Any]) -> Iterator[tuple[int, Any, bytes]]:
-    """An instance of each version, with its bytes."""
+    """An instance of each version, with its bytes. The first example is the simplest, nearly all others are full."""
+    is_full = data.draw(st.sampled_from((False, *[True] * 15)), label="is_full")
     for version in message.VERSIONS:
-        value = data.draw(instances_of(message, version), label=f"v{version}")
+        value = data.draw(instances_of(message, version, is_full=is_full), label=f"v{version}")
         yield version, value, codec(message, version).encode(value)
 
 
