@@ -2,6 +2,7 @@
 
 Law
     PL1  Leaders are spread evenly over the brokers, and the replicas of a partition over as many racks as there are.
+    PL2  Where live brokers are too few, those that are absent get the last replicas, which are not in the ISR.
 
 The brokers form a ring that alternates between racks. Partition p starts at the broker after the one where p-1 started,
 so that leaders spread evenly; with each lap of the ring the followers shift by one, so that the partitions of a broker
@@ -30,11 +31,14 @@ def start_of(name: str) -> int:
 
 
 def assign_round_robin(
-    brokers: Brokers, first: int, count: int, replication: int, *, start: int = 0
+    brokers: Brokers, first: int, count: int, replication: int, *, start: int = 0, absent: Collection[int] = ()
 ) -> tuple[PartitionState, ...] | Refusal:
-    """Return partitions `first` to `first + count - 1`, assigned round-robin to the live brokers, or an error."""
-    if replication > len(brokers):
-        why = f"only {len(brokers)} broker(s) are registered"
+    """Return partitions `first` to `first + count - 1`, assigned round-robin to the live brokers, or an error.
+
+    `absent` are brokers that are not live, and are expected to come back (PL2).
+    """
+    if not brokers or replication > len(brokers) + len(absent):
+        why = f"only {len(brokers) + len(absent)} broker(s) are registered"
         return Refusal(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"The target replication factor of {replication} cannot be reached because {why}.",
@@ -43,10 +47,11 @@ def assign_round_robin(
     order = _alternate_racks(racks)
     turns = len(order) * max(len(order) - 1, 1)  # after which the same brokers are chosen again
     chosen = [
-        _spread(list(_candidates(order, turn)), racks, replication)
+        _spread(list(_candidates(order, turn)), racks, min(replication, len(order)))
         for turn in (start + first + step for step in range(min(count, turns)))
     ]
-    return tuple(_state(first + step, chosen[step % turns], brokers) for step in range(count))
+    others = tuple(sorted(absent)[: max(replication - len(order), 0)])
+    return tuple(_state(first + step, chosen[step % turns] + others, brokers) for step in range(count))
 
 
 def _rack(registration: BrokerRegistration) -> tuple[str, int]:
@@ -85,16 +90,26 @@ def _spread(candidates: list[int], racks: Mapping[int, tuple[str, int]], replica
 
 
 def assign_manually(
-    brokers: Brokers, first: int, assignment: Assignment, replication: int | None = None
+    brokers: Brokers,
+    first: int,
+    assignment: Assignment,
+    replication: int | None = None,
+    *,
+    absent: Collection[int] = (),
 ) -> tuple[PartitionState, ...] | Refusal:
     """Return the partitions of a manual assignment, or an error. Indexes are `first`, `first + 1`, … in any order."""
     states: dict[int, PartitionState] = {}
     for index, replicas in assignment:
         if index in states:
             return _refuse(f"Found multiple manual partition assignments for partition {index}")
-        refusal = refuse_replicas(replicas, brokers, replication)
+        refusal = refuse_replicas(replicas, {*brokers, *absent}, replication)
         if refusal is not None:
             return refusal
+        if brokers.keys().isdisjoint(replicas):
+            return _refuse(
+                f"All brokers specified in the manual partition assignment for partition {index} are fenced or in"
+                " controlled shutdown."
+            )
         replication = len(replicas)
         states[index] = _state(index, tuple(replicas), brokers)
     if sorted(states) != list(range(first, first + len(states))):
@@ -111,9 +126,9 @@ def refuse_replicas(
 
 
 def _state(index: int, replicas: tuple[int, ...], brokers: Brokers) -> PartitionState:
-    leader = replicas[0]
-    epoch = brokers[leader].epoch
-    return PartitionState(index=index, leader=leader, replicas=replicas, isr=replicas, leader_broker_epoch=epoch)
+    isr = tuple(broker for broker in replicas if broker in brokers)
+    epoch = brokers[isr[0]].epoch
+    return PartitionState(index=index, leader=isr[0], replicas=replicas, isr=isr, leader_broker_epoch=epoch)
 
 
 def _refuse(message: str) -> Refusal:

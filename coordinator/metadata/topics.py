@@ -220,9 +220,11 @@ class Topics(Image):
         if refusal is not None:
             return refusal
         states = (
-            placement.assign_round_robin(self.brokers, 0, partitions, replication, start=start_of(name))
+            placement.assign_round_robin(
+                self.brokers, 0, partitions, replication, start=start_of(name), absent=self._absent(replication)
+            )
             if assignment is None
-            else placement.assign_manually(self.brokers, 0, assignment)
+            else self._assign_manually(0, assignment)
         )
         if isinstance(states, Refusal):
             return cannot_replicate(states, replication)
@@ -292,9 +294,24 @@ class Topics(Image):
             return refusal
         if assignment is None:
             replication, start = topic.replication_factor, start_of(name)
-            return placement.assign_round_robin(self.brokers, before, count - before, replication, start=start)
+            return placement.assign_round_robin(
+                self.brokers, before, count - before, replication, start=start, absent=self._absent(replication)
+            )
         placed = [(before + step, replicas) for step, replicas in enumerate(assignment)]
-        return placement.assign_manually(self.brokers, before, placed, topic.replication_factor)
+        return self._assign_manually(before, placed, topic.replication_factor)
+
+    def _assign_manually(
+        self, first: int, assignment: Assignment, replication: int | None = None
+    ) -> tuple[PartitionState, ...] | Refusal:
+        absent = self._absent(0, {replica for _, replicas in assignment for replica in replicas})
+        return placement.assign_manually(self.brokers, first, assignment, replication, absent=absent)
+
+    def _absent(self, count: int, named: Collection[int] = ()) -> frozenset[int]:
+        """The brokers that are not live and have replicas, if they are needed: for so many replicas, or by name."""
+        if count <= len(self.brokers) and self.brokers.keys() >= set(named):
+            return frozenset()
+        replicas = (replica for topic in self for state in topic.partitions for replica in state.replicas)
+        return frozenset(replicas) - self.brokers.keys()
 
     async def add_partitions(
         self, name: str, count: int, assignment: Sequence[Sequence[int]] | None = None

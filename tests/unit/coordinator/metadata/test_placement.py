@@ -46,6 +46,30 @@ def test_more_replicas_than_brokers() -> None:
     assert "only 1 broker(s) are registered" in refusal.message
 
 
+def test_absent_brokers_get_the_last_replicas_outside_of_the_isr() -> None:
+    """Law PL2."""
+    states = assign_round_robin(registered(1, 2), 0, 2, 3, absent={9, 3})
+    assert not isinstance(states, Refusal)
+    assert [(state.replicas, state.isr, state.leader) for state in states] == [
+        ((1, 2, 3), (1, 2), 1),
+        ((2, 1, 3), (2, 1), 2),
+    ]
+    few = assign_round_robin(registered(1, 2), 0, 1, 2, absent={3})
+    assert not isinstance(few, Refusal)
+    assert few[0].replicas == few[0].isr == (1, 2), "live brokers are preferred"
+    assert isinstance(assign_round_robin({}, 0, 1, 1, absent={3}), Refusal)
+
+
+def test_a_manual_assignment_may_name_absent_brokers_beside_live_ones() -> None:
+    """Law PL2. The first live one leads."""
+    states = assign_manually(registered(1), 0, [(0, [3, 1])], absent={3})
+    assert not isinstance(states, Refusal)
+    assert (states[0].replicas, states[0].isr, states[0].leader) == ((3, 1), (1,), 1)
+    fenced = assign_manually(registered(1), 0, [(0, [3])], absent={3})
+    assert isinstance(fenced, Refusal)
+    assert fenced.message.endswith("for partition 0 are fenced or in controlled shutdown.")
+
+
 @pytest.mark.parametrize(
     ("assignment", "why"),
     [

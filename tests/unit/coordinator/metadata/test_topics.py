@@ -108,6 +108,22 @@ def test_names_that_differ_in_dot_and_underscore_collide(topics: Topics) -> None
     made(run_eagerly(topics.create("a_b.c")))
 
 
+def test_a_broker_that_has_gone_and_has_replicas_gets_those_of_new_partitions() -> None:
+    """Law PL2."""
+    topics = topics_on(EmbeddedStore(), (1, 2, 3))
+    run_eagerly(topics.create("t", 1, 3))
+    del topics.brokers[3]
+    made(run_eagerly(topics.create("u", 1, 3)))
+    run_eagerly(topics.add_partitions("t", 2))
+    new = topics.get("u"), topics.get("t")
+    assert [(set(topic.partitions[-1].replicas), 3 in topic.partitions[-1].isr) for topic in new if topic] == [
+        ({1, 2, 3}, False),
+        ({1, 2, 3}, False),
+    ]
+    assert made(run_eagerly(topics.create("w", assignment=[(0, [3, 2])]))).partitions[0].isr == (2,)
+    assert code(run_eagerly(topics.create("v", 1, 4))) is ErrorCode.INVALID_REPLICATION_FACTOR
+
+
 def test_invalid_creations_are_refused(topics: Topics) -> None:
     run_eagerly(topics.create("t"))
     assert code(run_eagerly(topics.create("t"))) is ErrorCode.TOPIC_ALREADY_EXISTS
