@@ -31,14 +31,14 @@ def nulls(node: Shape, theirs: Any, path: str) -> Iterator[tuple[str, bool, bool
     """Each field that has a length or may be a struct: its name, whether it may be null here, and in kio."""
     hints = get_type_hints(theirs)
     for name, inner in fields_of(node):
-        hint, may_be_null = hints[name], NoneType in get_args(hints[name])
-        yield path + name, isinstance(inner, Maybe) or getattr(inner, "nullable", False), may_be_null
+        hint, is_nullable = hints[name], NoneType in get_args(hints[name])
+        yield path + name, isinstance(inner, Maybe) or getattr(inner, "nullable", False), is_nullable
         if (struct := struct_in(inner)) is not None:
-            found = get_args(hint)[0] if may_be_null else hint
+            found = get_args(hint)[0] if is_nullable else hint
             yield from nulls(struct, get_args(found)[0] if isinstance(inner, List) else found, f"{path}{name}.")
 
 
-def test_what_may_be_null_is_what_may_be_null_in_kio() -> None:
+def test_what_is_nullable_is_what_is_nullable_in_kio() -> None:
     others, seen = list[str](), 0
     for message in MESSAGES:
         for version in message.VERSIONS:
