@@ -59,11 +59,13 @@ def test_a_filter(components: tuple[Component, ...], strict: bool, expected: lis
     assert found(send_request(world, *components, strict=strict)) == expected
 
 
-def test_the_quotas_of_an_entity() -> None:
+def test_the_quotas_of_an_entity_in_kafkas_order() -> None:
+    """Law CQ16."""
     world = World()
-    alter(world, entry(U, ("request_percentage", 1.5), (RATE, 5)))
+    alter(world, entry(U, (RATE, 5), ("request_percentage", 1.5), ("consumer_byte_rate", 7)))
     (entity,) = send_request(world).entries or ()
-    assert [(value.key, value.value) for value in entity.values] == [(RATE, 5.0), ("request_percentage", 1.5)]
+    expected = [("consumer_byte_rate", 7.0), ("request_percentage", 1.5), (RATE, 5.0)]
+    assert [(value.key, value.value) for value in entity.values] == expected
 
 
 @pytest.mark.parametrize(
