@@ -171,7 +171,7 @@ class ZooKeeperServer:
 
     def four_letters(self, command: str) -> str:
         """The answer to one of ZooKeeper's four-letter commands. Raises OSError."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
             connection.sendall(command.encode())
             return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
 

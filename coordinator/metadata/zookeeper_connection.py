@@ -38,6 +38,7 @@ REQUESTS_IN_FLIGHT_MAX: Final = 128  # each has a byte in a socket of kazoo's, o
 WAKE_UPS_BYTES: Final = 4_096  # more than there can be in that socket
 RECONNECT_DELAY_S: Final = 0.05  # doubled up to the maximum
 RECONNECT_DELAY_S_MAX: Final = 1.0
+ATTEMPTS_PER_SESSION: Final = 4  # to connect that get no answer
 RESTART_S: Final = 1.0  # after kazoo's thread has ended by itself: authentication failed, or an answer was malformed
 EVENT_TYPES: Final = {
     KazooEventType.CREATED: EventType.CREATED,
@@ -52,15 +53,15 @@ Done = Callable[[Any, Exception | None], None]
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
     """Calls every callback at once: a handler that does not run has no threads, and kazoo calls results directly.
 
-    `tls` returns the context of a new connection; None: without TLS.
+    `tls` returns the context of a new connection; None: without TLS. An attempt to connect may take `connect_s_max`.
     """
 
-    def __init__(self, tls: Callable[[], ssl.SSLContext] | None) -> None:
+    def __init__(self, tls: Callable[[], ssl.SSLContext] | None, connect_s_max: float) -> None:
         super().__init__()
-        self._tls = tls
+        self._tls, self._connect_s_max = tls, connect_s_max
 
     def create_connection(self, address: tuple[str, int], hostname: str, timeout: float, **_: Any) -> socket.socket:
-        connected = socket.create_connection(address, timeout)
+        connected = socket.create_connection(address, min(timeout, self._connect_s_max))
         if self._tls is None:
             return connected
         try:
@@ -299,10 +300,11 @@ class Connection:
 def _client(
     hosts: str, session_timeout_ms: int, digest: str | None, tls: Callable[[], ssl.SSLContext] | None
 ) -> KazooClient:
-    handler = _Handler(tls)
+    connect_s_max = session_timeout_ms / 1000 / ATTEMPTS_PER_SESSION
+    handler = _Handler(tls, connect_s_max)
     logger = logging.getLogger("rota.zookeeper")
     logger.setLevel(logging.ERROR)  # the states of the session are reported to `on_state`
-    return KazooClient(
+    client = KazooClient(
         hosts=hosts,
         timeout=session_timeout_ms / 1000,
         handler=handler,
@@ -312,3 +314,15 @@ def _client(
         ),
         logger=logger,
     )
+    _limit_answers(client._connection, connect_s_max)
+    return client
+
+
+def _limit_answers(connection: Any, seconds_max: float) -> None:
+    """S17. A server that starts may accept a connection and never answer; kazoo waits for as long as a session lasts."""
+    invoke = connection._invoke
+
+    def invoke_in_time(timeout: float, request: Any, xid: int | None = None) -> Any:
+        return invoke(min(timeout, seconds_max), request, xid)
+
+    connection._invoke = invoke_in_time

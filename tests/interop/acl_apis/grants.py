@@ -185,7 +185,7 @@ def _commit(topic_id: bytes) -> OffsetCommitRequest:
 
 
 def _committed(topic_id: bytes) -> OffsetFetchRequest:
-    _, request = access_world.offset_fetch(9)
+    request, _ = access_world.offset_fetch(9)
     group = request.groups[0]
     topics = (replace(group.topics[0], name="", topic_id=topic_id),)
     return replace(request, groups=(replace(group, topics=topics),))

@@ -11,6 +11,7 @@ from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, NoNodeError,
 from kazoo.protocol.serialization import GetData, stat_struct
 from kazoo.protocol.states import KeeperState, ZnodeStat
 
+from rota.coordinator.metadata.zookeeper import ZooKeeperStore
 from rota.coordinator.metadata.zookeeper_connection import REQUESTS_IN_FLIGHT_MAX, Connection
 from rota.coordinator.metadata.zookeeper_requests import MultiRead
 
@@ -66,3 +67,26 @@ async def test_lost_connections_do_not_fill_the_socket_that_wakes_kazoo(*, has_e
     assert {type(error) for error in errors} == {SessionExpiredError if has_expired else ConnectionLoss}
     for each in pair:
         each.close()
+
+
+async def test_a_server_that_accepts_and_does_not_answer_is_left_within_the_session() -> None:
+    """Law S17. A ZooKeeper that starts may do that; kazoo would wait until the session has ended."""
+    accepted: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+
+    async def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted.put_nowait(writer)
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    store = ZooKeeperStore(f"{host}:{port}", session_timeout_ms=6_000)
+    opening = asyncio.ensure_future(store.open())
+    first = await accepted.get()
+    second = asyncio.ensure_future(accepted.get())
+    await asyncio.wait({second, opening}, return_when=asyncio.FIRST_COMPLETED)
+    assert second.done()
+    opening.cancel()
+    await asyncio.gather(opening, return_exceptions=True)
+    for writer in (first, await second):
+        writer.close()
+    server.close()
+    await store.close()
