@@ -319,7 +319,7 @@ def _client(
 
 
 def _limit_answers(connection: Any, seconds_max: float) -> None:
-    """S17. A server that starts may accept a connection and never answer; kazoo waits for as long as a session lasts."""
+    """S17. A server that starts may accept a connection and never answer; kazoo waits as long as a session lasts."""
     invoke = connection._invoke
 
     def invoke_in_time(timeout: float, request: Any, xid: int | None = None) -> Any:
