@@ -31,15 +31,14 @@ def run(arguments: list[str]) -> int:
         try:
             code = _run(arguments)
         except SystemExit:
-            _flush()
+            sys.stdout.flush()
             raise
-        _flush()
+        sys.stdout.flush()
         return code
     except BrokenPipeError:
         from rota.cli.output import EXIT_BROKEN_PIPE, discard
 
-        if sys.stdout is not None:
-            discard(sys.stdout)
+        discard(sys.stdout)
         return EXIT_BROKEN_PIPE
     except OSError as failure:
         if failure.errno not in _FULL or failure.filename is not None:
@@ -53,15 +52,9 @@ def run(arguments: list[str]) -> int:
         _flush_errors()
 
 
-def _flush() -> None:
-    if sys.stdout is not None:  # it was closed before the start
-        sys.stdout.flush()
-
-
 def _flush_errors() -> None:
     try:
-        if sys.stderr is not None:
-            sys.stderr.flush()
+        sys.stderr.flush()
     except OSError:
         from rota.cli.output import discard
 

@@ -8,14 +8,10 @@ its refusals 0, while its broker sets them to -1. The API is served as tools gue
 
 from __future__ import annotations
 
-from typing import Final
-
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.security.principal import ANONYMOUS
+from rota.coordinator.security.principal import ANONYMOUS, USER
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
-
-USER: Final = "User"
 
 
 def create_delegation_token(

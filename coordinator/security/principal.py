@@ -26,4 +26,5 @@ class Principal:
         return cls(kind, name)
 
 
-ANONYMOUS: Final = Principal("User", "ANONYMOUS")  # a client that did not authenticate
+USER: Final = "User"  # the type of every client's principal
+ANONYMOUS: Final = Principal(USER, "ANONYMOUS")  # a client that did not authenticate

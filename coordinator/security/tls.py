@@ -20,7 +20,7 @@ import structlog
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.listener_security import PREFIX, ListenerSecurity
 from rota.coordinator.security.distinguished_name import subject_of
-from rota.coordinator.security.principal import ANONYMOUS, Principal
+from rota.coordinator.security.principal import ANONYMOUS, USER, Principal
 from rota.coordinator.security.principal_mapping import map_name, parse_rules
 from rota.transport.errors import SettingRefused
 from rota.transport.tls import TlsSettings, client_context, configure
@@ -68,7 +68,7 @@ class ListenerTls:
         certificate = connection.getpeercert(binary_form=True)
         if not certificate:
             return ANONYMOUS
-        return Principal("User", map_name(self._rules, subject_of(certificate)))
+        return Principal(USER, map_name(self._rules, subject_of(certificate)))
 
 
 class AlertingContext(ssl.SSLContext):

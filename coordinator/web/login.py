@@ -31,7 +31,7 @@ import structlog
 from rota.coordinator.api.node import Node
 from rota.coordinator.security.acl import CLUSTER_NAME
 from rota.coordinator.security.operations import Operation, ResourceType
-from rota.coordinator.security.principal import Principal
+from rota.coordinator.security.principal import USER, Principal
 from rota.coordinator.security.sasl.scram import ScramCredential
 from rota.coordinator.security.scram_credentials import credentials_of
 from rota.coordinator.security.scram_users import ScramUsers
@@ -178,7 +178,7 @@ class Login:
         self._attempts.succeeded(attempt)
         mechanism, credential = found
         until_ms = self._node.now_ms() + SESSION_MS
-        return Session(Principal("User", user), mechanism, credential, until_ms, secrets.token_urlsafe(TOKEN_BYTES))
+        return Session(Principal(USER, user), mechanism, credential, until_ms, secrets.token_urlsafe(TOKEN_BYTES))
 
     def _compare(self, user: str, password: str) -> tuple[Mechanism, ScramCredential] | None:
         """Return the credential that a password is for; an unknown user takes as long as a wrong password.

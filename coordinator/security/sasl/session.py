@@ -17,7 +17,7 @@ from dataclasses import field
 from enum import Enum
 from typing import Final
 
-from rota.coordinator.security.principal import ANONYMOUS, Principal
+from rota.coordinator.security.principal import ANONYMOUS, USER, Principal
 from rota.coordinator.security.sasl.exchange import AuthenticationFailed, Exchange, Step
 from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
@@ -127,7 +127,7 @@ class SaslSession:
             return Outcome(ErrorCode.SASL_AUTHENTICATION_FAILED, str(refused)[:MESSAGE_CHARS_MAX])
 
     def _open(self, step: Step, now_ms: int) -> Outcome:
-        principal = Principal("User", step.user)
+        principal = Principal(USER, step.user)
         if self.has_principal and principal != self.principal:
             raise AuthenticationFailed(
                 f"Cannot change principals during re-authentication from {_kafka(self.principal)}: {_kafka(principal)}"
