@@ -143,7 +143,7 @@ class SocketStore:
         assert self._writer is not None
         number, future = next(self._numbers), asyncio.get_running_loop().create_future()
         self._waiting[number] = (future, answered)
-        self._writer.write(frame([number, self._events, *request]))
+        _write(self._writer, frame([number, self._events, *request]))
         return future
 
     # ---- the connection
@@ -167,7 +167,7 @@ class SocketStore:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Open or continue the session and handle what the server sends, until the connection ends."""
         try:
-            writer.write(self._opening())
+            _write(writer, self._opening())
             while True:
                 head = await reader.readexactly(protocol.HEAD.size)
                 self._handle(protocol.message(await reader.readexactly(protocol.payload_bytes(head))), writer)
@@ -191,7 +191,7 @@ class SocketStore:
             case ["expired"]:
                 self._id, self._token, self._events = 0, "", 0
                 self._session.state_changed(SessionState.EXPIRED, 0)
-                writer.write(self._opening())
+                _write(writer, self._opening())
             case _:
                 raise MalformedFrame(f"{message!r} is no answer")
 
@@ -219,3 +219,9 @@ class SocketStore:
                 future.set_exception(ConnectionLost("the connection was lost before the answer came"))
         if was_connected:
             self._session.state_changed(SessionState.SUSPENDED, 0)
+
+
+def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
+    """Of a lost connection the reader learns one turn of the event loop later; until then uvloop refuses to write."""
+    if not writer.is_closing():
+        writer.write(data)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from rota.coordinator.metadata.socket_store import SocketStore
 from rota.coordinator.metadata.store import OutcomeUnknown, StoreFailed
@@ -75,3 +76,25 @@ async def test_a_connection_that_ends_or_is_malformed_is_followed_by_another(ser
     assert await store.create("/a") == "/a"
     await store.close()
     await store.close()
+
+
+def test_a_request_just_after_the_connection_was_lost_has_an_unknown_outcome(tmp_path: Path) -> None:
+    """Law S13. uvloop has closed the transport, and the task that reads from it has not run yet."""
+    outcomes = uvloop.run(_requests_while_connections_are_cut(tmp_path))
+    assert {type(outcome) for outcome in outcomes} == {OutcomeUnknown}
+
+
+async def _requests_while_connections_are_cut(folder: Path) -> list[BaseException | str]:
+    """The outcomes of requests in each turn of the event loop, one of which falls between the two."""
+    server = Misbehaving(folder)
+    server.answer = lambda request: b""
+    store = SocketStore(server.address, session_timeout_ms=10_000)
+    async with await asyncio.start_unix_server(server.accept, server.address):
+        await store.open()
+        requests = []
+        for _ in range(100):
+            requests.append(asyncio.ensure_future(store.create("/a")))
+            await asyncio.sleep(0)
+        outcomes = await asyncio.gather(*requests, return_exceptions=True)
+        await store.close()
+    return outcomes
