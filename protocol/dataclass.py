@@ -1,8 +1,8 @@
 """`dataclass`: the decorator of the standard library, for slotted classes, in a fraction of its time.
 
 The standard decorator compiles up to six functions for each class. A broker defines 200 classes before it listens:
-that was a third of its start. Here `__init__`, `__eq__` and `__hash__` are compiled when they are first looked up, and
-the `__init__` of a frozen class sets its slots without `object.__setattr__`. See ADR 15.
+that was a third of its start. Here `__init__`, `__repr__`, `__eq__` and `__hash__` are made when they are first looked
+up, and the `__init__` of a frozen class sets its slots without `object.__setattr__`. See ADR 15.
 
 Law
     P3  A class that is declared with it behaves as one of `dataclasses.dataclass`: instances, errors, comparison, hash,
@@ -62,11 +62,10 @@ def _defined(declared: type[Any], frozen: bool, kw_only: bool, eq: bool, represe
     _refuse_init_only(collected, len(names))
     _refuse_order(all_fields)
     namespace = dict(collected.__dict__)
-    if representation:
-        namespace.setdefault("__repr__", _representation)
     if frozen:
         _add_frozen(namespace, declared.__name__)
-    compiled = ["__init__"] if "__init__" not in namespace else []
+    wanted = ("__init__", "__repr__") if representation else ("__init__",)
+    compiled = [name for name in wanted if name not in namespace]
     if eq:
         compiled += _comparison(namespace, frozen)
     namespace |= {name: _Uncompiled() for name in compiled}
@@ -112,12 +111,6 @@ def _slotted(cls: type[Any], namespace: dict[str, Any], names: list[str]) -> Any
 # ---- functions that are the same for all classes
 
 
-@recursive_repr()
-def _representation(self: Any) -> str:
-    shown = (f"{each.name}={getattr(self, each.name)!r}" for each in dataclasses.fields(self) if each.repr)
-    return f"{self.__class__.__qualname__}({', '.join(shown)})"
-
-
 def _add_frozen(namespace: dict[str, Any], class_name: str) -> None:
     for name in ("__setattr__", "__delattr__"):
         if name in namespace:
@@ -144,11 +137,11 @@ def _refuse_removal(self: Any, name: str) -> None:
     raise FrozenInstanceError(f"cannot delete field {name!r}")
 
 
-# ---- functions that are compiled
+# ---- functions that are made when they are needed
 
 
 class _Uncompiled:
-    """An attribute of a class that is replaced by the compiled function of its name when it is first looked up."""
+    """An attribute of a class that is replaced by the function of its name when it is first looked up."""
 
     __slots__ = ("_cls", "_name")
 
@@ -157,7 +150,7 @@ class _Uncompiled:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         cls, name = self._cls, self._name
-        made = _COMPILERS[name](cls, dataclasses.fields(cls))
+        made = _MAKERS[name](cls, dataclasses.fields(cls))
         made.__qualname__ = f"{cls.__qualname__}.{name}"
         if cls.__dict__[name] is self:
             setattr(cls, name, made)
@@ -182,6 +175,18 @@ def _compiled(cls: Any, head: str, lines: list[str], names: dict[str, Any]) -> A
     module, found = sys.modules.get(cls.__module__), dict[str, Any]()
     exec(text, {} if module is None else module.__dict__, found)  # noqa: S102 - as the standard library: names of fields
     return found["make"](**names)
+
+
+def _representation(cls: Any, all_fields: tuple[Field[Any], ...]) -> Any:
+    """A child that has no representation of its own shows the fields of `cls` alone."""
+    names = [each.name for each in all_fields if each.repr]
+
+    @recursive_repr()
+    def __repr__(self: Any) -> str:  # noqa: N807 - its name
+        return f"{self.__class__.__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+    __repr__.__module__ = cls.__module__
+    return __repr__
 
 
 def _compiled_eq(cls: Any, all_fields: tuple[Field[Any], ...]) -> Any:
@@ -255,8 +260,9 @@ def _assignment(cls: Any, owner: str, each: Field[Any], frozen: bool, names: dic
     return [f"__set_{name}__({owner}, {value})"]
 
 
-_COMPILERS: dict[str, Callable[[Any, tuple[Field[Any], ...]], Any]] = {
+_MAKERS: dict[str, Callable[[Any, tuple[Field[Any], ...]], Any]] = {
     "__init__": _compiled_init,
+    "__repr__": _representation,
     "__eq__": _compiled_eq,
     "__hash__": _compiled_hash,
 }

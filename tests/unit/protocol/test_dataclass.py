@@ -227,6 +227,32 @@ def test_a_function_is_compiled_when_it_is_first_looked_up() -> None:
     assert not {"__init__", "__eq__"} & vars(Own).keys()
 
 
+def test_a_thread_that_looked_up_a_function_while_another_one_made_it_replaces_nothing() -> None:
+    @quick.dataclass(slots=True)
+    class Box:
+        width: int
+
+    looked_up, box = vars(Box)["__init__"], Box(1)
+    made = Box.__init__
+    looked_up.__get__(box, Box)(2)
+    assert (box.width, vars(Box)["__init__"]) == (2, made)
+
+
+@pytest.mark.parametrize("decorator", DECORATORS)
+def test_a_child_without_a_representation_of_its_own_shows_the_fields_of_its_parent(decorator: Any) -> None:
+    @decorator(slots=True)
+    class Box:
+        width: int
+        sealed: bool = dataclasses.field(default=True, repr=False)
+
+    @dataclasses.dataclass(slots=True, repr=False)
+    class Crate(Box):
+        height: int = 3
+
+    assert repr(Crate(1)).endswith("Crate(width=1)")
+    assert (Box.__repr__.__module__, Box.__repr__.__qualname__) == (__name__, f"{Box.__qualname__}.__repr__")
+
+
 @pytest.mark.parametrize("decorator", DECORATORS)
 def test_made_functions_implement_abstract_ones(decorator: Any) -> None:
     class Shape(abc.ABC):
