@@ -31,6 +31,7 @@ from rota.transport.errors import KafkaError, TimedOut, TlsFailed, Unreachable
 from rota.transport.frames import Frames, InvalidFrame
 from rota.transport.tls import tls_failure
 from rota.transport.versions import NO_FEATURES, Features, newest
+from rota.transport.writing import write_parts
 
 COPIED_BYTES_MAX: Final = 64 * 1024  # a request up to this size goes out as one piece
 THROTTLE_SECONDS_MAX: Final = 60.0  # no broker's quota asks for more: its window is eleven seconds by default
@@ -210,7 +211,7 @@ class Connection(asyncio.Protocol):
         if size <= COPIED_BYTES_MAX:
             self._transport.write(b"".join(out))
         else:
-            self._transport.writelines(out)
+            write_parts(self._transport, out)
 
     # ---- callbacks of the event loop
 
@@ -294,7 +295,7 @@ class Connection(asyncio.Protocol):
             parts, slot = self._unsent.popleft()
             if slot is not None:
                 slot.is_written = True
-            self._transport.writelines(parts)
+            write_parts(self._transport, parts)
         if not self._unsent and self._is_writable:
             self._release_writers()
 

@@ -132,13 +132,16 @@ class FileSystem:
             os.unlink(path)
 
     def remove_tree(self, path: Path) -> None:
-        """Remove a folder with all that is in it. (`shutil` would bring archives and their codecs: 0.6 MB.)"""
+        """Remove a folder with all that is in it; of a link to a folder, as on another disk, the link and the content.
+
+        (`shutil` would bring archives and their codecs, 0.6 MB, and refuse such a link.)
+        """
         for entry in list(os.scandir(path)):
             if entry.is_dir(follow_symlinks=False):
                 self.remove_tree(Path(entry.path))
             else:
                 os.unlink(entry.path)
-        os.rmdir(path)
+        (os.unlink if path.is_symlink() else os.rmdir)(path)
 
     def is_cached(self, fd: int, count: int, position: int) -> bool:
         """Whether a read of that range finds it in the page cache, so that it does not wait for the disk.

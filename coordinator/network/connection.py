@@ -30,6 +30,7 @@ from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.security.principal import ANONYMOUS, Principal
 from rota.protocol.constructs import GARBLED
 from rota.protocol.wire import DecodeError
+from rota.transport.writing import write_parts
 
 if TYPE_CHECKING:
     from rota.coordinator.network.unauthenticated import Handshake
@@ -356,7 +357,7 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             return
         if size > WRITE_CHUNK_BYTES:
-            self._transport.writelines(out)
+            write_parts(self._transport, out)
         else:
             self._transport.write(b"".join(out))
         if self._mute_reasons & PEER_NOT_READING:
@@ -477,6 +478,7 @@ class Connection(asyncio.Protocol):
         frames = [backlog.popleft() for _ in range(min(len(backlog), TURN_REQUESTS_MAX))]
         size = sum(map(len, frames))
         self._backlog_bytes -= size
+        self._backlog = backlog or None
         self._serve_frames(frames)
         if self._mute_reasons & AWAITS_REPLY and self._backlog:
             self._expedite(self._backlog)

@@ -23,14 +23,12 @@ from typing import Any, Final, TextIO
 
 from rota.coordinator.observe.log_writer import LogWriter
 from rota.coordinator.observe.logger_levels import LOGGER_LEVELS, ROOT
-from rota.protocol.loaded_later import loaded_later
 
 # structlog loads these where it finds them: for coloured tracebacks (half of its time to import), for Windows, and for
 # context variables of greenlets (1.7 MB of an idle broker). An import of None raises ImportError.
 _NOT_LOADED = {"rich", "colorama", "greenlet"} - sys.modules.keys()
 sys.modules.update(dict.fromkeys(_NOT_LOADED))  # type: ignore[arg-type]
-with loaded_later("structlog.threadlocal"):  # deprecated, and loads uuid
-    import structlog
+import structlog  # noqa: E402
 
 for _name in _NOT_LOADED:
     del sys.modules[_name]

@@ -54,7 +54,7 @@ BROKER_LIBRARIES = LIBRARIES | {"uvloop", "_cython_3_3_0", "cython_runtime"}
 # what an idle broker does not need: each would be a part of its memory that one sees
 NOT_IDLE = {
     *("bz2", "encodings.idna", "glob", "hashlib", "hmac", "http", "lzma", "pdb", "pprint", "random", "secrets"),
-    *("shutil", "stringprep", "tempfile", "unicodedata", "uuid", "xml"),
+    *("shutil", "stringprep", "tempfile", "unicodedata", "xml"),
 }
 
 

@@ -61,6 +61,14 @@ def test_a_folder_is_removed_with_all_that_is_in_it_and_nothing_else(tmp_path: P
         FileSystem().remove_tree(tmp_path / "t-0")
 
 
+def test_of_a_link_to_a_folder_on_another_disk_the_content_and_the_link_are_removed(tmp_path: Path) -> None:
+    (tmp_path / "disk" / "deeper").mkdir(parents=True)
+    (tmp_path / "disk" / "deeper" / "log").write_bytes(b"x")
+    (tmp_path / "t-0").symlink_to(tmp_path / "disk")
+    FileSystem().remove_tree(tmp_path / "t-0")
+    assert [*tmp_path.rglob("*")] == [tmp_path / "disk"]
+
+
 def test_a_loaded_file_is_cached_and_a_missing_file_is_accepted(tmp_path: Path) -> None:
     files, path = FileSystem(), tmp_path / "f"
     path.write_bytes(bytes(3 * LOAD_BYTES // 2))

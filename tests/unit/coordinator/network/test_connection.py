@@ -564,3 +564,16 @@ async def test_a_connection_without_requests_takes_little_memory(serve: Serve) -
     finally:
         tracemalloc.stop()
     assert 1_000 < taken_bytes < 1_700
+
+
+async def test_a_connection_whose_requests_wait_no_more_has_no_queue(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.send_request(1, "mute")
+    await world.until(lambda: 1 in world.delayed_reply)
+    peer.send_request(2)
+    (connection,) = world.connections
+    await world.until(lambda: connection._backlog is not None)
+    world.answer(1)
+    assert [await peer.answers(), await peer.answers()] == [1, 2]
+    assert connection._backlog is None

@@ -6,8 +6,6 @@ import io
 import json
 import logging
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -154,15 +152,3 @@ def test_every_kind_of_value_makes_a_line_that_machines_read() -> None:
     assert {name: event[name] for name in fields} == fields | {"many": ["a", "b'b'"]}
     assert "Formatter" in event["code"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", event["time"])
-
-
-def test_the_part_of_structlog_that_is_loaded_later_works_for_an_application() -> None:
-    code = """
-import rota.coordinator.observe.logs, structlog, sys
-from structlog import threadlocal
-assert "uuid" not in sys.modules
-with threadlocal.bound_threadlocal(a=1):
-    print(structlog.threadlocal.get_threadlocal(), "uuid" in sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "{'a': 1} True\n"
