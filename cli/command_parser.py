@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 UNRECOGNIZED: Final = "unrecognized arguments: "
 
@@ -17,3 +17,7 @@ class CommandParser(ArgumentParser):
             words = [word.partition("=")[0] for word in rest.split() if word.startswith("-")]
             message = f"{UNRECOGNIZED}{' '.join(words) or 'more values than the command takes'}"
         super().error(message)
+
+    def print_help(self, file: Any = None) -> None:
+        """As argparse does, which ignores errors of the output."""
+        print(self.format_help(), end="", file=file)

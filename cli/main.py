@@ -3,62 +3,33 @@
 Laws
     `rota --help` imports neither the client nor the broker nor argparse.
     A command imports its own module and no other command's.
-    A reader of the output that goes, as in `rota --help | head -1`, ends any command quietly. A full disk under it is
-    an error of one line, and errors that cannot be written themselves change no exit code.
 """
 
 from __future__ import annotations
 
-import sys
-from errno import EDQUOT, EFBIG, ENOSPC
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from rota.cli.registry import COMMANDS, SECTIONS
+from rota.transport import standard_streams
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-EXIT_FAILED, EXIT_USAGE = 1, 2
-_FULL: Final = (ENOSPC, EDQUOT, EFBIG)
+EXIT_USAGE: Final = 2
 _HELP: Final = ("-h", "--help", "help")
 _NAME_WIDTH: Final = 12
 
 
 def run(arguments: list[str]) -> int:
     """Run one command; returns its exit code. Raises SystemExit where argparse does: for help and for an error."""
-    try:
-        try:
-            code = _run(arguments)
-        except SystemExit:
-            sys.stdout.flush()
-            raise
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:
-        from rota.cli.output import EXIT_BROKEN_PIPE, discard
-
-        discard(sys.stdout)
-        return EXIT_BROKEN_PIPE
-    except OSError as failure:
-        if failure.errno not in _FULL or failure.filename is not None:
-            raise
-        from rota.cli.output import discard, print_error
-
-        discard(sys.stdout)
-        print_error(f"standard output: {failure.strerror}", as_json="--json" in arguments, exit_code=EXIT_FAILED)
-        return EXIT_FAILED
-    finally:
-        _flush_errors()
+    return standard_streams.exit_code(lambda: _run(arguments), lambda why: _output_failed(why, arguments))
 
 
-def _flush_errors() -> None:
-    try:
-        sys.stderr.flush()
-    except OSError:
-        from rota.cli.output import discard
+def _output_failed(why: str, arguments: list[str]) -> None:
+    from rota.cli.output import print_error
 
-        discard(sys.stderr)
+    print_error(why, as_json="--json" in arguments, exit_code=standard_streams.EXIT_FULL)
 
 
 def _run(arguments: list[str]) -> int:
@@ -67,9 +38,7 @@ def _run(arguments: list[str]) -> int:
         return 0
     name, *rest = ["version"] if arguments[0] == "--version" else arguments
     if name not in COMMANDS:
-        from rota.cli.output import print_on_stderr
-
-        print_on_stderr(_unknown(name))
+        standard_streams.print_on_stderr(_unknown(name))
         return EXIT_USAGE
     options = parser_of(name).parse_args(rest)
     code: int = options.run(options)

@@ -9,14 +9,10 @@ Laws
 from __future__ import annotations
 
 import json
-import os
-import sys
-from contextlib import suppress
-from typing import Any, Final, TextIO
+from typing import Any, TextIO
 
 from rota.cli.text import Table, aligned, escaped, escaped_fields
-
-EXIT_BROKEN_PIPE: Final = 141  # as a shell shows a program that SIGPIPE has ended
+from rota.transport.standard_streams import print_on_stderr
 
 
 class Output:
@@ -106,16 +102,3 @@ def print_error(message: str, *, as_json: bool, exit_code: int, codes: tuple[str
     else:
         text = "\n".join(f"rota: {escaped(line)}" for line in message.splitlines() or [""])
     print_on_stderr(text)
-
-
-def print_on_stderr(text: str) -> None:
-    """Print a text for which the exit code stands where it cannot be written."""
-    with suppress(OSError):
-        print(text, file=sys.stderr)
-
-
-def discard(stream: TextIO) -> None:
-    """Point a standard stream that cannot be written at nothing: the flush at the end of the process must not fail."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, stream.fileno())
-    os.close(nothing)

@@ -19,10 +19,11 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from rota.cli.output import EXIT_BROKEN_PIPE, Output, discard, print_error
+from rota.cli.output import Output, print_error
 from rota.cli.secret_names import is_secret
 from rota.cli.settings import UsageError, config_of, read_settings
 from rota.client.errors import AdminFailed, BrokerError, ConfigError, IllegalUse, KafkaError, TimedOut, Unreachable
+from rota.transport.standard_streams import EXIT_BROKEN_PIPE, discard
 
 if TYPE_CHECKING:
     from rota.client import Admin, ClientConfig

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import runpy
-import sys
 from argparse import ArgumentParser, Namespace
-from contextlib import suppress
+
+from rota.transport.standard_streams import print_on_stderr
 
 DEFAULT_ADDRESS = "127.0.0.1:9092"
 
@@ -80,8 +80,7 @@ def run_check(address: str, *, as_json: bool = False) -> int:
         apis = check(address)
     except NotHealthy as failure:
         error = {"error": {"message": str(failure), "codes": [], "exit_code": 1}}  # as the other commands print it
-        with suppress(OSError):  # the exit code says it, too
-            print(json.dumps(error) if as_json else f"rota: {failure}", file=sys.stderr)
+        print_on_stderr(json.dumps(error) if as_json else f"rota: {failure}")
         return 1
     found = json.dumps({"address": address, "apis": apis})
     print(found if as_json else f"a broker answers at {address}, with {apis} APIs")

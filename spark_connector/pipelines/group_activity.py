@@ -276,12 +276,12 @@ def parse_arguments(arguments: Sequence[str]) -> Job:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until all records are read or, with an interval, until it is interrupted."""
-    job = parse_arguments(sys.argv[1:] if arguments is None else arguments)
+    return exit_code("group_activity", lambda: _run(sys.argv[1:] if arguments is None else arguments))
+
+
+def _run(arguments: Sequence[str]) -> None:
+    job = parse_arguments(arguments)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    return exit_code("group_activity", lambda: _run(job))
-
-
-def _run(job: Job) -> None:
     with locked(job.checkpoint_path):
         _run_locked(job)
 

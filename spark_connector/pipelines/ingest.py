@@ -382,12 +382,12 @@ def _run(spark: SparkSession, job: Job, show: Callable[[str], None]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until all records are in the table or, without --once, until it is interrupted."""
-    job = parse_arguments(sys.argv[1:] if arguments is None else arguments)
+    return exit_code("ingest", lambda: _main(sys.argv[1:] if arguments is None else arguments))
+
+
+def _main(arguments: Sequence[str]) -> None:
+    job = parse_arguments(arguments)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    return exit_code("ingest", lambda: _main(job))
-
-
-def _main(job: Job) -> None:
     spark = SparkSession.builder.appName("ingest").getOrCreate()
     try:
         run(spark, job, lambda line: print(line, flush=True))

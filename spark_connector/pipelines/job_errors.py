@@ -8,7 +8,6 @@ Laws
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -16,6 +15,7 @@ from typing import Final
 from pyspark.errors import PySparkException, StreamingQueryException
 
 from rota.spark_connector.errors import OptionError
+from rota.transport import standard_streams
 
 _OWN: Final = re.compile(r"^\s*rota\.[\w.]+: (.+)$", re.MULTILINE)  # the end of a traceback of Python in one of Java
 _DISK: Final = "No space left on device|Disk quota exceeded|Read-only file system|Permission denied"
@@ -23,14 +23,24 @@ _FILE: Final = re.compile(rf"\bjava\.io\.\w+: (.*(?:{_DISK}).*)$", re.MULTILINE)
 
 
 def exit_code(name: str, run: Callable[[], None]) -> int:
-    """Run the job `name` to its end; 2 after an error that is a line on the terminal. Raises others."""
+    """Run the job `name`, with its arguments, to its end; 2 after an error that is a line on the terminal. Raises
+    others, and SystemExit for its arguments."""
+    standard_streams.open_standard_streams()
+    return standard_streams.exit_code(lambda: _exit_code(name, run), lambda why: _report(name, why))
+
+
+def _report(name: str, why: str) -> None:
+    standard_streams.print_on_stderr(f"{name}: {why}")
+
+
+def _exit_code(name: str, run: Callable[[], None]) -> int:
     try:
         run()
     except (OptionError, OSError, PySparkException) as error:
         why = reason(error)
         if not why:
             raise
-        print(f"{name}: {why}", file=sys.stderr)
+        _report(name, why)
         return 2
     return 0
 

@@ -33,6 +33,7 @@ from rota.spark_connector.pipelines.report_rows import (
     worst_groups,
 )
 from rota.spark_connector.pipelines.report_tables import Tables
+from rota.transport import standard_streams
 
 GROUPS_MAX: Final = 20
 DAYS: Final = 7
@@ -172,6 +173,11 @@ def add_tables_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line."""
+    standard_streams.open_standard_streams()
+    return standard_streams.exit_code(lambda: _main(arguments), _failed)
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(prog="report", description=(__doc__ or "").partition("\n")[0])
     add_tables_arguments(parser)
     parser.add_argument("file", type=Path, help="the file to write: NAME.html, or NAME.svg")
@@ -196,7 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _failed(why: str) -> int:
-    print(f"report: {why}", file=sys.stderr)
+    standard_streams.print_on_stderr(f"report: {why}")
     return 2
 
 

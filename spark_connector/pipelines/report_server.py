@@ -19,6 +19,7 @@ from typing import Final
 
 from rota.client.log import logger
 from rota.spark_connector.pipelines.report import DAYS, DAYS_HELP, add_tables_arguments, page
+from rota.transport import standard_streams
 
 REFRESH_S: Final = 30.0
 _log = logger("rota.spark")
@@ -68,8 +69,15 @@ def make_server(host: str, port: int, drawn: DrawnPage) -> ThreadingHTTPServer:
     return ThreadingHTTPServer((host, port), Handler)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until it is interrupted."""
+    standard_streams.open_standard_streams()
+    return standard_streams.exit_code(
+        lambda: _serve(arguments), lambda why: standard_streams.print_on_stderr(f"report_server: {why}")
+    )
+
+
+def _serve(arguments: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(prog="report_server", description=(__doc__ or "").partition("\n")[0])
     add_tables_arguments(parser)
     parser.add_argument("--listen", default="127.0.0.1:8090", metavar="HOST:PORT", help="(%(default)s)")
@@ -88,8 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            return
+            return 0
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

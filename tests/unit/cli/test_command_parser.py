@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 from rota.cli.command_parser import CommandParser
@@ -29,3 +31,11 @@ def test_unknown_arguments_are_named_without_values(
     assert exit_info.value.code == 2
     assert error_text in error
     assert "secret" not in error
+
+
+def test_cl3_a_help_that_cannot_be_written_is_an_error_also_without_a_buffer() -> None:
+    """As with PYTHONUNBUFFERED=1: argparse ignores it."""
+    with open("/dev/full", "wb", buffering=0) as full:
+        unbuffered = io.TextIOWrapper(full, write_through=True)
+        with pytest.raises(OSError, match="No space left"):
+            CommandParser(prog="rota groups").print_help(unbuffered)

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from rota.cli.main import help_text, parser_of, run
-from rota.cli.output import EXIT_BROKEN_PIPE
 from rota.cli.registry import COMMANDS
+from rota.transport.standard_streams import EXIT_BROKEN_PIPE
 
 PRINT_IMPORTS = "import atexit, sys; atexit.register(lambda: print(*sorted(sys.modules), file=sys.stderr)); "
 ROTA = PRINT_IMPORTS + "from rota.coordinator.admin.cli import main; sys.argv = ['rota', *sys.argv[1:]]; main()"
@@ -39,7 +39,7 @@ def test_the_help_lists_every_command(arguments: tuple[str, ...], capsys: pytest
 
 def test_the_help_imports_no_client_no_broker_and_no_library() -> None:
     modules = imported_by("--help")
-    assert packages(modules) == {"rota.cli", "rota.coordinator"}
+    assert packages(modules) == {"rota.cli", "rota.coordinator", "rota.transport"}
     assert {name for name in modules if name.startswith("rota.cli.")} == {"rota.cli.main", "rota.cli.registry"}
     assert not {"argparse", "asyncio", "construct", "importlib.metadata", "logging", "rich", "structlog"} & modules
 
@@ -118,7 +118,7 @@ def test_the_module_is_the_command() -> None:
 
 def test_version_imports_the_codecs_and_neither_client_nor_broker_nor_loop() -> None:
     modules = imported_by("version")
-    assert packages(modules) == {"rota.cli", "rota.coordinator", "rota.protocol"}
+    assert packages(modules) == {"rota.cli", "rota.coordinator", "rota.protocol", "rota.transport"}
     assert {name for name in modules if name.startswith("rota.coordinator.")} == {
         f"rota.coordinator.admin{name}" for name in ("", ".cli", ".commands", ".version")
     }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
 
 from rota.spark_connector.errors import OptionError
+from rota.spark_connector.pipelines import group_activity, ingest, report, report_server
 from rota.spark_connector.pipelines.job_errors import checked, exit_code
 
 QUERY = """[STREAM_FAILED] Query terminated with exception: An exception was raised by the Python Proxy:
@@ -79,3 +81,14 @@ def test_a_value_that_spark_refuses_is_one_of_an_option() -> None:
         checked("--window", "x", "an interval"),
     ):
         raise PySparkException(message="[CANNOT_PARSE_INTERVAL]")
+
+
+@pytest.mark.parametrize("main", [ingest.main, group_activity.main, report.main, report_server.main])
+def test_cl3_a_help_that_cannot_be_written_is_an_error_of_one_line(
+    main: Callable[[Sequence[str]], int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main(["--help"]) == 1
+    name = main.__module__.rpartition(".")[2]
+    assert capsys.readouterr().err == f"{name}: standard output: No space left on device\n"

@@ -1,0 +1,46 @@
+"""Law CL3 for any program; tests/unit/cli/test_main.py has it for the command `rota`."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+
+from rota.transport import standard_streams
+
+PROGRAM = """
+import sys
+from rota.transport.standard_streams import exit_code, open_standard_streams, print_on_stderr
+def command():
+    print("output"); print_on_stderr("an error")
+    return 3
+open_standard_streams()
+sys.exit(exit_code(command, print_on_stderr))
+"""
+
+
+@pytest.mark.parametrize(
+    ("streams", "code", "output"),
+    [
+        ("2>&1", 3, "an error\noutput\n"),
+        (">/dev/full", 1, "an error\nstandard output: No space left on device\n"),
+        ("2>/dev/full", 3, "output\n"),
+        (">&- 2>&-", 3, ""),
+    ],
+)
+def test_cl3_streams_that_are_closed_or_full_change_no_exit_code(streams: str, code: int, output: str) -> None:
+    command = ["sh", "-c", f'exec "$@" {streams}', "sh", sys.executable, "-c", PROGRAM]
+    environment = {**os.environ, "PYTHONUNBUFFERED": ""}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
+    assert (done.returncode, done.stdout + done.stderr) == (code, output)
+
+
+def test_an_error_of_a_file_is_not_one_of_the_output() -> None:
+    def command() -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", "file")
+
+    with pytest.raises(OSError, match="file"):
+        standard_streams.exit_code(command, print)
