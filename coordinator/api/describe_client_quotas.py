@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.metadata.client_quotas import IP, SHOWN, TYPES, Entity, Quotas, all_quotas
+from rota.coordinator.metadata.client_quotas import IP, SHOWN, SHOWN_OF_FOUR, TYPES, Entity, Quotas, all_quotas
 from rota.coordinator.metadata.topic import Refusal
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_client_quotas import (
@@ -89,7 +89,8 @@ def _matches_name(name: str | None, component: ComponentData) -> bool:
 
 
 def _entry(entity: Entity, quotas: Quotas) -> EntryData:
-    values = sorted(quotas.items(), key=lambda item: SHOWN.index(item[0]))
+    order = SHOWN_OF_FOUR if quotas.keys() == set(SHOWN_OF_FOUR) else SHOWN  # Kafka's hash map has grown then
+    values = sorted(quotas.items(), key=lambda item: order.index(item[0]))
     return EntryData(
         entity=tuple(EntityData(entity_type=each, entity_name=name) for each, name in entity),
         values=tuple(ValueData(key=key, value=value) for key, value in values),

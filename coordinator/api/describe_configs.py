@@ -36,22 +36,33 @@ from rota.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 
-TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32  # resource types (KIP-133)
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = TYPES = 2, 4, 8, 16, 32  # of resources (KIP-133)
 ADVERTISED = "advertised.listeners"
 ID_CHARS_MAX = len(str(-INT_MAX))
 
 
 def describe_configs(node: Node, call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """Return one result for each resource."""
+    """Return one result for each resource. As in Kafka, one of an unknown type refuses them all (BC10)."""
+    unknown = unknown_type(request)
     return DescribeConfigsResponse(
-        results=tuple(_result(node, call, request, resource) for resource in request.resources)
+        results=tuple(
+            _result(request, resource, unknown or _describe(node, call, resource)) for resource in request.resources
+        )
     )
 
 
+def unknown_type(request: DescribeConfigsRequest) -> Refusal | None:
+    """Return why the whole request is refused, if it names a resource of an unknown type."""
+    for resource in request.resources:
+        if resource.resource_type not in TYPES:
+            why = f"Unexpected resource type {resource.resource_type} for resource {resource.resource_name}"
+            return Refusal(ErrorCode.INVALID_REQUEST, why)
+    return None
+
+
 def _result(
-    node: Node, call: Call, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    request: DescribeConfigsRequest, resource: DescribeConfigsResource, found: list[ConfigEntry] | Refusal
 ) -> DescribeConfigsResult:
-    found = _describe(node, call, resource)
     if isinstance(found, Refusal):
         return DescribeConfigsResult(
             error_code=found.code,
@@ -83,10 +94,8 @@ def _describe(node: Node, call: Call, resource: DescribeConfigsResource) -> list
             return Refusal(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
         case kind if kind == CLIENT_METRICS and name:
             return describe_client_metrics(image.resource_configs(ConfigKind.CLIENT_METRICS, name))
-        case kind if kind == CLIENT_METRICS:
+        case _:
             return Refusal(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
-        case unknown:
-            return Refusal(ErrorCode.INVALID_REQUEST, f"Resources of type {unknown} have no configs here.")
 
 
 def _describe_loggers(node: Node, name: str) -> list[ConfigEntry] | Refusal:

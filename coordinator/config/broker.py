@@ -251,6 +251,8 @@ class BrokerConfig:
     properties: dict[str, str]
     dynamic: Mapping[str, str]
     dynamic_defaults: Mapping[str, str]
+    ignored: Mapping[str, str]  # of `dynamic`, what is stored and not in force here (BC4, BC8)
+    ignored_defaults: Mapping[str, str]  # of `dynamic_defaults`
     warnings: tuple[str, ...]
     listens: tuple[Endpoint, ...]  # of `listeners`, without those of a metadata quorum
     security: Mapping[str, ListenerSecurity]  # of the addresses in `listens`, by listener name
@@ -262,7 +264,7 @@ class BrokerConfig:
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self.properties = dict(properties or {})
         self.warnings = tuple(_warnings(self.properties))
-        self.dynamic = self.dynamic_defaults = {}
+        self.dynamic = self.dynamic_defaults = self.ignored = self.ignored_defaults = {}
         self._parse(USED.values())
         self._derive()
         mapped = [each.partition(":")[0].strip() for each in self.listener_security_protocol_map.split(",")]

@@ -76,8 +76,9 @@ def _topic_synonym(config: TopicConfig, definition: Definition) -> Iterator[Syno
 
 
 def describe_defaults(broker: BrokerConfig) -> list[ConfigEntry]:
-    """Return the dynamic configs of all brokers, ordered by name."""
-    return [_default_entry(definition_of(name), value) for name, value in sorted(broker.cluster_defaults.items())]
+    """Return the dynamic configs of all brokers, ordered by name; also those that this broker ignores, as Kafka."""
+    stored = {**broker.cluster_defaults, **broker.ignored_defaults}
+    return [_default_entry(definition_of(name), value) for name, value in sorted(stored.items())]
 
 
 def _default_entry(definition: Definition, text: str) -> ConfigEntry:
@@ -155,8 +156,8 @@ def _broker_synonyms(name: str | None, broker: BrokerConfig) -> Iterator[Synonym
 
 def _all_synonyms(names: Sequence[str], broker: BrokerConfig) -> Iterator[Synonym]:
     sources = (
-        (broker.dynamic, Source.DYNAMIC_BROKER),
-        (broker.cluster_defaults, Source.DYNAMIC_DEFAULT_BROKER),
+        ({**broker.dynamic, **broker.ignored}, Source.DYNAMIC_BROKER),
+        ({**broker.cluster_defaults, **broker.ignored_defaults}, Source.DYNAMIC_DEFAULT_BROKER),
         (_static(broker), Source.STATIC_BROKER),
     )
     for configs, source in sources:

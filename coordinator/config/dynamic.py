@@ -94,6 +94,15 @@ def fitting(
     return defaults, own, ignored
 
 
+def is_known(name: str) -> bool:
+    """Return whether there is a property of that name."""
+    try:
+        definition_of(name)
+    except ConfigRefused:
+        return False
+    return True
+
+
 def without_effect(names: Iterable[str]) -> Iterator[str]:
     """Yield a warning for each property that is accepted and has no effect."""
     for name in names:

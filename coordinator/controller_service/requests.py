@@ -10,7 +10,7 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from rota.coordinator.controller import reassignment
 from rota.coordinator.controller.decisions import Decision, hand_over, hand_over_partition
@@ -88,13 +88,17 @@ class ClusterRequests:
     async def reassign(
         self, topic: Topic, targets: Mapping[int, Target | None], *, is_replication_change_allowed: bool = True
     ) -> dict[int, Refusal | None]:
-        """Begin the reassignment of partitions of one topic, or cancel it (None); return the refusals."""
+        """Begin the reassignment of partitions of one topic, or cancel it (None); return the refusals.
+
+        A new replica may be absent: the reassignment waits for it (PL2).
+        """
         live, results, decisions = live_brokers(self._topics), dict[int, Refusal | None](), []
+        known = self._topics.absent_brokers().union(live.epochs)
 
         def change(topic: Topic, state: PartitionState) -> PartitionState | None:
             target, minimum = targets[state.index], self._topics.min_insync_replicas(topic)
             after = reassign(
-                topic, state, target, live, minimum, is_replication_change_allowed=is_replication_change_allowed
+                topic, state, target, live, known, minimum, is_replication_change_allowed=is_replication_change_allowed
             )
             results[state.index] = after if isinstance(after, Refusal) else None
             return None if isinstance(after, Refusal) or after == state else after
@@ -169,15 +173,19 @@ def reassign(
     state: PartitionState,
     target: Target | None,
     live: LiveBrokers,
+    known: Collection[int],
     minimum: int = 1,
     *,
     is_replication_change_allowed: bool,
 ) -> PartitionState | Refusal:
-    """Return the state that begins (or, without target, cancels) a reassignment, or why it is refused."""
+    """Return the state that begins (or, without target, cancels) a reassignment, or why it is refused.
+
+    `known` are the brokers that may get replicas.
+    """
     name = f"{topic.name}-{state.index}"
     if target is None:
         return _cancel(name, state, live, minimum)
-    refusal = placement.refuse_replicas(target, {*live.epochs, *state.replicas})
+    refusal = placement.refuse_replicas(target, known)
     if refusal is not None:
         return refusal
     current = len(reassignment.target_of(state))

@@ -13,7 +13,7 @@ import structlog
 
 from rota.coordinator.config.broker import BrokerConfig, definition_of
 from rota.coordinator.config.definition import ConfigRefused
-from rota.coordinator.config.dynamic import check_topics, fitting, usable, without_effect
+from rota.coordinator.config.dynamic import check_topics, fitting, is_known, usable, without_effect
 from rota.coordinator.metadata.changes import DEFAULT_NAME, Change, ConfigKind, ResourceConfigChanged
 from rota.coordinator.metadata.image import Image
 
@@ -38,6 +38,9 @@ class DynamicBrokerConfig:
             return
         if change.name in (DEFAULT_NAME, str(self._config.node_id)):
             self._reconfigure()
+            config = self._config
+            config.ignored_defaults = self._ignored(DEFAULT_NAME, config.dynamic_defaults)
+            config.ignored = self._ignored(str(config.node_id), config.dynamic)
 
     def _reconfigure(self) -> None:
         try:
@@ -60,6 +63,11 @@ class DynamicBrokerConfig:
         used, ignored = usable(self._image.resource_configs(ConfigKind.BROKERS, name))
         self._warn_of(ignored)
         return used
+
+    def _ignored(self, name: str, used: Mapping[str, str]) -> dict[str, str]:
+        """Return the stored configs that are not in force here, for DescribeConfigs, which knows their names."""
+        stored = self._image.resource_configs(ConfigKind.BROKERS, name)
+        return {key: text for key, text in stored.items() if used.get(key) != text and is_known(key)}
 
     def _fitting(self, defaults: Mapping[str, str], own: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
         defaults, own, ignored = fitting(self._config, defaults, own)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.changes import (
@@ -51,6 +52,7 @@ class Image:
         self._by_id: dict[bytes, Topic] = {}
         self._by_collision_key: dict[str, set[str]] = {}
         self._configs: dict[tuple[ConfigKind, str], Mapping[str, str]] = {}
+        self._replica_brokers: frozenset[int] | None = None  # None: not known for the present topics
         self._listeners: list[Callable[[Change], None]] = []
         self._before_added: list[Work] = []
         self._after_added: list[Work] = []
@@ -89,6 +91,16 @@ class Image:
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name
+
+    def absent_brokers(self) -> frozenset[int]:
+        """Return the brokers that are not live and have replicas: as fenced ones in Kafka they may come back (PL2).
+
+        A request may need them for each of its topics: the replicas are looked at once after each change.
+        """
+        if self._replica_brokers is None:
+            replicas = (state.replicas for topic in self for state in topic.partitions)
+            self._replica_brokers = frozenset(chain.from_iterable(replicas))
+        return self._replica_brokers - self.brokers.keys()
 
     def resource_configs(self, kind: ConfigKind, name: str) -> Mapping[str, str]:
         """Return the own configs of a broker, a group or a client metrics subscription; empty when it has none."""
@@ -210,6 +222,7 @@ class Image:
         self._replace(before, after)
 
     def _forget(self, topic: Topic) -> None:
+        self._replica_brokers = None
         del self._by_name[topic.name], self._by_id[topic.topic_id]
         colliding = self._by_collision_key[collision_key(topic.name)]
         colliding.discard(topic.name)
@@ -231,6 +244,7 @@ class Image:
             self._notify(ConfigChanged(after))
 
     def _remember(self, topic: Topic) -> None:
+        self._replica_brokers = None
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
         self._by_collision_key.setdefault(collision_key(topic.name), set()).add(topic.name)

@@ -2,7 +2,7 @@
 
 Law
     PL1  Leaders are spread evenly over the brokers, and the replicas of a partition over as many racks as there are.
-    PL2  Where live brokers are too few, those that are absent get the last replicas, which are not in the ISR.
+    PL2  Where live brokers are too few, those that are absent get the last replicas, outside of the ISR and in turns.
 
 The brokers form a ring that alternates between racks. Partition p starts at the broker after the one where p-1 started,
 so that leaders spread evenly; with each lap of the ring the followers shift by one, so that the partitions of a broker
@@ -50,8 +50,16 @@ def assign_round_robin(
         _spread(list(_candidates(order, turn)), racks, min(replication, len(order)))
         for turn in (start + first + step for step in range(min(count, turns)))
     ]
-    others = tuple(sorted(absent)[: max(replication - len(order), 0)])
-    return tuple(_state(first + step, chosen[step % turns] + others, brokers) for step in range(count))
+    missing, others = max(replication - len(order), 0), sorted(absent)
+    return tuple(
+        _state(index, chosen[step % turns] + _next_of(others, start + index, missing), brokers)
+        for step, index in enumerate(range(first, first + count))
+    )
+
+
+def _next_of(brokers: list[int], start: int, count: int) -> tuple[int, ...]:
+    """Return so many of the brokers, in a circle from `start` on, which the next partition moves on by one (PL2)."""
+    return tuple(brokers[(start + step) % len(brokers)] for step in range(count))
 
 
 def _rack(registration: BrokerRegistration) -> tuple[str, int]:

@@ -310,8 +310,7 @@ class Topics(Image):
         """The brokers that are not live and have replicas, if they are needed: for so many replicas, or by name."""
         if count <= len(self.brokers) and self.brokers.keys() >= set(named):
             return frozenset()
-        replicas = (replica for topic in self for state in topic.partitions for replica in state.replicas)
-        return frozenset(replicas) - self.brokers.keys()
+        return self.absent_brokers()
 
     async def add_partitions(
         self, name: str, count: int, assignment: Sequence[Sequence[int]] | None = None

@@ -298,7 +298,15 @@ def _refused(result_type: type[Any], resource: Any, code: ErrorCode) -> Any:
     )
 
 
-describe_configs: Final = on_configs(_O.DESCRIBE_CONFIGS, "results", DescribeConfigsResult)
+_describe_configs: Final = on_configs(_O.DESCRIBE_CONFIGS, "results", DescribeConfigsResult)
+
+
+def describe_configs(access: RequestAccess, request: Any, serve: Serve) -> Any:
+    """Let the API refuse a resource of an unknown type, and the others with it, before any is asked for."""
+    is_refused = resource_types.unknown_type(request) is not None
+    return serve(request) if is_refused else _describe_configs(access, request, serve)
+
+
 alter_configs: Final = on_configs(
     _O.ALTER_CONFIGS,
     "responses",

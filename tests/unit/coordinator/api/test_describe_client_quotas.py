@@ -66,6 +66,10 @@ def test_the_quotas_of_an_entity_in_kafkas_order() -> None:
     (entity,) = send_request(world).entries or ()
     expected = [("consumer_byte_rate", 7.0), ("request_percentage", 1.5), (RATE, 5.0)]
     assert [(value.key, value.value) for value in entity.values] == expected
+    alter(world, entry(U, ("controller_mutation_rate", 2)))
+    (entity,) = send_request(world).entries or ()
+    expected = [(RATE, 5.0), expected[0], ("controller_mutation_rate", 2.0), expected[1]]
+    assert [(value.key, value.value) for value in entity.values] == expected
 
 
 @pytest.mark.parametrize(

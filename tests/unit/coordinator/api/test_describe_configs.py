@@ -4,6 +4,8 @@ import pytest
 from tests.unit.coordinator.api.data_world import World
 
 from rota.coordinator.api.describe_configs import describe_configs
+from rota.coordinator.metadata.changes import DEFAULT_NAME, ConfigKind
+from rota.coordinator.metadata.dynamic_broker_config import DynamicBrokerConfig
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -95,6 +97,30 @@ def test_invalid_requests_are_refused(world: World, kind: int, name: str, code: 
     result = send_request(world, kind, name)
     assert (result.error_code, result.configs) == (code, ())
     assert result.error_message
+
+
+def test_a_resource_of_an_unknown_type_refuses_all_as_in_kafka(world: World) -> None:
+    kinds = (TOPIC, "t"), (99, "x"), (BROKER, "3")
+    resources = tuple(
+        DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None) for kind, name in kinds
+    )
+    reply = world.serve(describe_configs, DescribeConfigsRequest(resources=resources), 4)
+    assert [(result.resource_type, result.error_code, result.error_message) for result in reply.results] == [
+        (kind, ErrorCode.INVALID_REQUEST, "Unexpected resource type 99 for resource x") for kind in (TOPIC, 99, BROKER)
+    ]
+
+
+def test_bc8_stored_values_that_are_ignored_are_shown_beside_the_value_in_force(world: World) -> None:
+    """As Kafka shows them: whoever describes a broker finds what to delete."""
+    name = "max.connections.per.ip"
+    DynamicBrokerConfig(world.node.config, world.node.topics)
+    world.node.topics.apply_configs(ConfigKind.BROKERS, DEFAULT_NAME, {name: "0", "nobody": "1"})
+    assert {config.name: config.value for config in send_request(world, BROKER, "").configs}[name] == "0"
+    (shown,) = send_request(world, BROKER, "3", (name,), include_synonyms=True).configs
+    assert (shown.value, shown.config_source) == ("2147483647", 3)
+    assert [(synonym.value, synonym.source) for synonym in shown.synonyms] == [("0", 3), ("2147483647", 5)]
+    world.node.topics.apply_configs(ConfigKind.BROKERS, DEFAULT_NAME, {})
+    assert send_request(world, BROKER, "3", (name,)).configs[0].config_source == 5
 
 
 def test_advertised_listeners_default_to_the_address_that_the_client_used(world: World) -> None:

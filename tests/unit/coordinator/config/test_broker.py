@@ -16,7 +16,7 @@ from rota.coordinator.config.presets import PRESETS
 DERIVED = {
     *("dynamic", "http", "dynamic_defaults", "properties", "warnings", "listens", "advertises", "super_user_names"),
     "security",
-    "http_security",
+    *("http_security", "ignored", "ignored_defaults"),
 }
 
 REACHABLE = {"rota.allow.plaintext.beyond.loopback": "true"}

@@ -92,6 +92,24 @@ async def test_a_reassignment_is_completed_by_the_controller(cluster: Members) -
     assert brief(state) == (3, (2, 3))
 
 
+async def test_a_reassignment_waits_for_a_broker_that_is_down(cluster: Members) -> None:
+    """Law PL2, as in Kafka: the broker is known by its replicas."""
+    await cluster.create("t", (1, 2))
+    await cluster.create("u", (3,))
+    await cluster[3].kill()
+    await cluster.wait_until_applied()
+    topic = cluster[2].topics.get("t")
+    assert topic is not None
+    assert code((await cluster[2].requests.reassign(topic, {0: (9, 2)}))[0]) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert await cluster[2].requests.reassign(topic, {0: (3, 2)}) == {0: None}
+    state = cluster.state()
+    assert (state.replicas, state.adding, brief(state)) == ((3, 2, 1), (3,), (1, (1, 2)))
+    await cluster.start(3)
+    await cluster.write("t", replace(state, isr=(1, 2, 3)))
+    await cluster.wait_until_applied()
+    assert (cluster.state().replicas, brief(cluster.state())) == ((3, 2), (3, (2, 3)))
+
+
 async def test_a_reassignment_is_cancelled(cluster: Members) -> None:
     await cluster.create("t", (1, 2))
     topic = cluster[1].topics.get("t")

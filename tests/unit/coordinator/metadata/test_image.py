@@ -141,3 +141,26 @@ def test_changes_of_brokers_and_controller_are_emitted() -> None:
         ControllerChanged(1),
         ControllerChanged(None),
     ]
+
+
+def test_absent_brokers_are_those_with_replicas_that_are_not_live_and_are_looked_up_once_after_each_change() -> None:
+    """Law PL2. A request of a thousand topics asks for each of them."""
+    looks = list[int]()
+
+    class Watched(Image):
+        def __iter__(self) -> Iterator[Topic]:
+            looks.append(1)
+            return super().__iter__()
+
+    image, topic = Watched(1), topic_of(state(0))
+    image.apply_brokers({1: BrokerRegistration(broker_id=1)})
+    assert image.absent_brokers() == set()
+    image.apply_topic(topic)
+    assert [image.absent_brokers() for _ in range(3)] == [{2}] * 3
+    assert len(looks) == 2
+    image.apply_topic(replace(topic, partitions=(replace(state(0), replicas=(1, 2, 3), adding=(3,)),)))
+    assert image.absent_brokers() == {2, 3}
+    image.apply_brokers({2: BrokerRegistration(broker_id=2)})
+    assert image.absent_brokers() == {1, 3}
+    image.remove_topic("t")
+    assert image.absent_brokers() == set()

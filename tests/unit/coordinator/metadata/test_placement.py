@@ -52,8 +52,12 @@ def test_absent_brokers_get_the_last_replicas_outside_of_the_isr() -> None:
     assert not isinstance(states, Refusal)
     assert [(state.replicas, state.isr, state.leader) for state in states] == [
         ((1, 2, 3), (1, 2), 1),
-        ((2, 1, 3), (2, 1), 2),
+        ((2, 1, 9), (2, 1), 2),
     ]
+    fewer = assign_round_robin(registered(1), 5, 4, 3, absent={9, 3, 4})
+    assert not isinstance(fewer, Refusal)
+    others = [(9, 3), (3, 4), (4, 9), (9, 3)]
+    assert [state.replicas for state in fewer] == [(1, *each) for each in others], "they take turns"
     few = assign_round_robin(registered(1, 2), 0, 1, 2, absent={3})
     assert not isinstance(few, Refusal)
     assert few[0].replicas == few[0].isr == (1, 2), "live brokers are preferred"
