@@ -14,10 +14,12 @@ Laws
         and counted. They are written, PENDING_SLICE of them in a loop tick, as soon as this broker leads the partition
         and has read it; the placement is that of the groups' own topic, so that one broker usually leads both.
     TL9 When the topic has got more partitions, the events of each group move to the partition that the group has now,
-        as soon as this broker leads both; until then they stay. They leave the old one when the other one has them.
-        An event that both have is one.
+        as soon as this broker leads both; until then they stay. They leave the old one when the other one has them on
+        its replicas.
+        An event that both have is one. Those that wait, or were refused just before the growth, wait for the new one.
     TL3 A group that is deleted, or forgotten because of the bounds of timeline.py, leaves tombstones: the topic is
-        bounded as the memory is. So do its events that are in another partition still (TL9), if that is led here.
+        bounded as the memory is. So do its events that are in another partition still (TL9), if that is led here, or
+        comes to be led here while the broker remembers the deletion: DELETED_MAX of them.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from rota.coordinator.runtime.contract import Encoded, Note
 from rota.coordinator.runtime.coordinator import CoordinatorRuntime, HostPartition, TimerService
 from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.runtime.shard import Shard, ShardState, Units
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import GroupEvent, decode_key, decode_value, encode_value
 
@@ -45,6 +48,7 @@ FLUSH_CALLS: Final = 32  # of the tick queue until events are written, two in a 
 PENDING_MAX: Final = 4_096  # events that wait until their partition can be written
 PENDING_BYTES_MAX: Final = 8 * 1024 * 1024
 PENDING_SLICE: Final = 8  # an event of 100 members takes a few hundred microseconds
+DELETED_MAX: Final = 1_000  # deleted groups of which another partition may still have events
 SEARCH_SLICE: Final = 500  # groups that are looked at in a loop tick after a partition was read
 Pending = tuple[str, bytes | None]  # group id and encoded event; None: forget the group
 
@@ -70,6 +74,7 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
         self._pending_count = self._pending_bytes = 0
         self._misplaced: dict[int, dict[tuple[str, int], None]] = {}  # by shard: groups, and a shard with their events
         self._refused: dict[int, list[Pending]] = {}  # by shard: events whose leader epoch has ended just now
+        self._deleted: dict[str, int] = {}  # groups, and when: events from before that do not move
         self.dropped = 0  # events that were never written, since the start
         self._has_warned = False
         super().__init__(
@@ -96,6 +101,10 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
 
     def forget(self, group_id: str) -> None:
         """Forget a group and its records."""
+        self._deleted.pop(group_id, None)
+        self._deleted[group_id] = self.wall_ms()
+        if len(self._deleted) > DELETED_MAX:
+            del self._deleted[next(iter(self._deleted))]
         self._forget_hosted(group_id)
         shard = self.ready(group_id)
         if isinstance(shard, ErrorCode) or shard.index in self._pending:
@@ -175,12 +184,16 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
         """Become the leader, see the runtime; events of an earlier epoch that are not written yet wait for this one."""
         self.flush()
         super().lead(index, epoch)
+        self._keep_refused(index)
+        self._drop_excess()
+
+    def _keep_refused(self, index: int) -> None:
+        """Let the events whose leader epoch has ended just now wait before those that wait already."""
         refused = self._refused.pop(index, None)
         if refused:
             self._pending[index] = deque([*refused, *self._pending.get(index, ())])
             for _, value in refused:
                 self._count_pending(1, value)
-            self._drop_excess()
 
     def resign(self, index: int, epoch: int | None = None) -> None:
         """Stop leading or following, see the runtime; what can still be written is written before."""
@@ -191,7 +204,11 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
     # ---- events that wait
 
     def resize(self, count: int) -> None:
-        """Set the partition count while none is led; pending events move to the present partitions of their groups."""
+        """Lead no partition and set their count; events that are not written move to their groups' new partitions."""
+        self.flush()
+        for shard in self.shards:
+            self._keep_refused(shard.index)
+            self.resign(shard.index)
         waiting = [
             (group_id, value)
             for index, queue in self._pending.items()
@@ -204,6 +221,7 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
         for group_id, value in waiting:
             self._pending.setdefault(self._shard(group_id).index, deque()).append((group_id, value))
             self._count_pending(1, value)
+        self._drop_excess()
 
     def _wait(self, group_id: str, value: bytes | None) -> None:
         shard = self._shard(group_id)
@@ -285,7 +303,13 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
         if not _has_flushed(target):
             return False
         moved, newer = source.machines[group_id], target.machines.get(group_id)
-        events = [*moved.describe(), *(() if newer is None else newer.describe())]
+        deleted_ms = self._deleted.get(group_id, -1)
+        events = [event for event in moved.describe() if event.time_ms > deleted_ms]
+        if not events:
+            source.step(moved, Forget())
+            self._set_size(group_id, 0 if newer is None else newer.size_bytes)
+            return True
+        events += () if newer is None else newer.describe()
         if newer is not None:
             target.step(newer, Forget())
         for event in events:
@@ -294,7 +318,9 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
         for value in dict.fromkeys(map(encode_value, sorted(events, key=lambda event: event.time_ms))):
             self._step(target, group_id, decode_value(value))
         if _has_flushed(target):
-            source.step(moved, Forget())
+            committed = target.when_committed(True, lambda _: False)
+            leave = partial(_leave, source, moved)
+            committed.then(leave) if isinstance(committed, DelayedReply) else leave(committed)
             return True
         self._refused.pop(target.index, None)  # the logs have these events as before
         self._set_size(group_id, moved.size_bytes)
@@ -319,6 +345,12 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
         for group_id in shard.machines:
             self._sizes.set(group_id, 0)
         super()._drop(shard)
+
+
+def _leave(source: Shard[GroupTimeline], moved: GroupTimeline, is_committed: bool) -> None:
+    """Forget events that have moved; those of which it is not known stay in both, and move again with a load (TL9)."""
+    if is_committed and source.machines.get(moved.group_id) is moved:
+        source.step(moved, Forget())
 
 
 def _has_flushed(shard: Shard[GroupTimeline]) -> bool:

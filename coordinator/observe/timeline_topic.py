@@ -104,7 +104,6 @@ class TimelineTopic:
     def _host(self, indexes: Iterable[int]) -> None:
         topic = self._topics.get(GROUP_TIMELINE)
         if topic is not None and len(topic.partitions) != len(self._log.shards):
-            self.close()
             self._log.resize(len(topic.partitions))
         for index in indexes:
             state = self._topics.partition(GROUP_TIMELINE, index)

@@ -8,10 +8,11 @@ import pytest
 
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.memory import MemoryLog
+from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.observe import timeline, timeline_log
 from rota.coordinator.observe.timeline_log import FLUSH_CALLS, TimelineLog
 from rota.coordinator.replica.partition import Partition
-from rota.coordinator.runtime.coordinator import RELOAD_AFTER_MS
+from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, RELOAD_AFTER_MS
 from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.runtime.shard import ShardState
 from rota.coordinator.scheduling.timers import TimerHeap
@@ -409,14 +410,46 @@ def test_tl9_no_event_is_lost_when_the_new_partition_has_another_leader_epoch(
     assert World(more.partitions, count=2).lead(3).times(group_id) == expected
 
 
+@pytest.mark.parametrize("is_replicated", [True, False])
+def test_tl9_events_leave_the_old_partition_when_the_new_one_has_them_on_its_replicas(is_replicated: bool) -> None:
+    """Another leader of the new partition would not have them, while the old one had lost them."""
+    group_id = next(group_id for group_id in GROUPS if shard_of(group_id, 2) == 1)
+    world = World(count=1).lead()
+    world.add(group_id, 1)
+    world.tick()
+    added = World(count=2)
+    more, target = World(world.partitions + added.partitions[1:]), added.partitions[1]
+    placed = PartitionState(index=1, leader=0, replicas=(0, 1), isr=(0, 1), leader_epoch=1)
+    target.apply(placed, 1_000)
+    more.log.lead(1, 1)
+    _lead(more, 0, 0)
+    assert places(more) == {group_id: [0, 1]}
+    if is_replicated:
+        target.follower_fetched(1, target.log.log_end_offset, 1_000)
+    else:
+        for call in added.timers.due(1_000 + COMMIT_TIMEOUT_MS):
+            call()
+    more.tick()
+    assert places(more) == {group_id: [1] if is_replicated else [0, 1]}
+    again = World(more.partitions).lead(2)
+    assert (again.times(group_id), places(again)) == ([1], {group_id: [1]})
+
+
 def _lead(world: World, index: int, epoch: int) -> None:
     world.partitions[index].lead(epoch)
     world.log.lead(index, epoch)
     world.tick()
 
 
-@pytest.mark.parametrize("order", ["source forget target", "forget source target", "source target forget"])
-def test_tl3_a_group_that_is_deleted_before_its_events_move_leaves_none(order: str) -> None:
+@pytest.mark.parametrize("is_born_again", [True, False])
+@pytest.mark.parametrize(
+    "order",
+    [
+        *("source forget target", "forget source target", "source target forget"),
+        *("forget target source", "target forget source"),  # as when another broker leads the source for a while
+    ],
+)
+def test_tl3_a_group_that_is_deleted_before_its_events_move_leaves_none(order: str, is_born_again: bool) -> None:
     group_id = next(group_id for group_id in GROUPS if shard_of(group_id, 2) == 1)
     world = World(count=1).lead()
     world.add(group_id, 1)
@@ -425,14 +458,37 @@ def test_tl3_a_group_that_is_deleted_before_its_events_move_leaves_none(order: s
     for step in order.split():
         if step == "forget":
             more.log.forget(group_id)
+            if is_born_again:
+                more.add(group_id, 2_000)
             continue
         index = ("source", "target").index(step)
         more.partitions[index].lead(0)
         more.log.lead(index, 0)
         more.turn()
     more.tick()
-    assert (more.times(group_id), places(more)) == ([], {})
-    assert World(more.partitions).lead(1).log.groups() == []
+    assert (more.times(group_id), places(more)) == (([2_000], {group_id: [1]}) if is_born_again else ([], {}))
+    assert more.log._sizes.total_bytes == sum(machine.size_bytes for machine in more.log.shards[1].machines.values())
+    assert World(more.partitions).lead(1).log.groups() == [group_id] * is_born_again
+
+
+def test_tl3_the_deletions_that_a_broker_remembers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline_log, "DELETED_MAX", 2)
+    world = World()
+    for group_id in ("a", "b", "a", "c"):
+        world.log.forget(group_id)
+    assert list(world.log._deleted) == ["a", "c"]
+
+
+def test_tl9_events_that_were_refused_just_before_a_growth_are_written_in_the_new_partition() -> None:
+    group_id = next(group_id for group_id in GROUPS if shard_of(group_id, 2) == 1)
+    world = World(count=1).lead()
+    world.add(group_id, 1)
+    world.partitions[0].lead(1)  # before the timelines hear of it
+    world.partitions += World(count=2).partitions[1:]
+    world.log.resize(2)
+    world.lead(2)
+    assert (world.times(group_id), places(world), world.log.dropped) == ([1], {group_id: [1]}, 0)
+    assert world.log._pending_count == world.log._pending_bytes == 0
 
 
 def test_tl9_the_bound_of_memory_counts_events_whose_move_failed() -> None:
