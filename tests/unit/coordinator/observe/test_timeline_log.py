@@ -441,7 +441,7 @@ def _lead(world: World, index: int, epoch: int) -> None:
     world.tick()
 
 
-@pytest.mark.parametrize("is_born_again", [True, False])
+@pytest.mark.parametrize("is_created_again", [True, False])
 @pytest.mark.parametrize(
     "order",
     [
@@ -449,7 +449,7 @@ def _lead(world: World, index: int, epoch: int) -> None:
         *("forget target source", "target forget source"),  # as when another broker leads the source for a while
     ],
 )
-def test_tl3_a_group_that_is_deleted_before_its_events_move_leaves_none(order: str, is_born_again: bool) -> None:
+def test_tl3_a_group_that_is_deleted_before_its_events_move_leaves_none(order: str, is_created_again: bool) -> None:
     group_id = next(group_id for group_id in GROUPS if shard_of(group_id, 2) == 1)
     world = World(count=1).lead()
     world.add(group_id, 1)
@@ -458,7 +458,7 @@ def test_tl3_a_group_that_is_deleted_before_its_events_move_leaves_none(order: s
     for step in order.split():
         if step == "forget":
             more.log.forget(group_id)
-            if is_born_again:
+            if is_created_again:
                 more.add(group_id, 2_000)
             continue
         index = ("source", "target").index(step)
@@ -466,9 +466,9 @@ def test_tl3_a_group_that_is_deleted_before_its_events_move_leaves_none(order: s
         more.log.lead(index, 0)
         more.turn()
     more.tick()
-    assert (more.times(group_id), places(more)) == (([2_000], {group_id: [1]}) if is_born_again else ([], {}))
+    assert (more.times(group_id), places(more)) == (([2_000], {group_id: [1]}) if is_created_again else ([], {}))
     assert more.log._sizes.total_bytes == sum(machine.size_bytes for machine in more.log.shards[1].machines.values())
-    assert World(more.partitions).lead(1).log.groups() == [group_id] * is_born_again
+    assert World(more.partitions).lead(1).log.groups() == [group_id] * is_created_again
 
 
 def test_tl3_the_deletions_that_a_broker_remembers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
