@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.client.conftest import bootstrap, group, pytest_generate_tests, rota  # noqa: F401 - of these tests too
 from tests.interop.kit import create_topic
 from tests.interop.security.rota_broker import SecureRota
+from tests.spark.home import unpacked
 from tools import spark_jars
 from tools.peer.jars import Missing
 
@@ -96,7 +97,9 @@ def spark(java: None, official_jars: list[str], tmp_path_factory: pytest.TempPat
     builder = SparkSession.builder.master("local[2]").appName("rota-tests")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("SPARK_HOME", str(unpacked(folder / "home")))
+        session = builder.getOrCreate()
     from rota.spark_connector.source import register
 
     register(session)

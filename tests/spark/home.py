@@ -1,0 +1,35 @@
+"""A SPARK_HOME whose Python modules are files: half the CPU time of the processes that Spark starts for a query.
+
+Spark has its processes import pyspark from `python/lib/pyspark.zip`, which has no bytecode: each of them compiles what
+it imports, 0.8 s. Folders with the names of the archives have the installed modules instead, with their bytecode.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+
+def installed(module: str) -> Path:
+    """The folder of an installed package."""
+    found = find_spec(module)
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent
+
+
+def unpacked(folder: Path) -> Path:
+    """Make the home in `folder`, which does not exist; returns it."""
+    spark = installed("pyspark")
+    archives = spark / "python" / "lib"
+    for name in ("bin", "jars", "sbin"):
+        link(folder / name, spark / name)
+    for archive in archives.glob("*.zip"):
+        module = archive.name.partition("-")[0].removesuffix(".zip")
+        link(folder / "python" / "lib" / archive.name / module, installed(module))
+    return folder
+
+
+def link(at: Path, target: Path) -> None:
+    at.parent.mkdir(parents=True, exist_ok=True)
+    at.symlink_to(target)
