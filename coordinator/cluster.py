@@ -39,7 +39,7 @@ from rota.coordinator.metadata.image import NOT_REGISTERED
 from rota.coordinator.metadata.image_updater import ImageUpdater
 from rota.coordinator.metadata.lost_brokers import LostBrokers
 from rota.coordinator.metadata.migration import migrate
-from rota.coordinator.metadata.registration import Registration, end_earlier, register
+from rota.coordinator.metadata.registration import Registration, end_earlier, register, remember
 from rota.coordinator.metadata.repeated_warning import RepeatedWarning
 from rota.coordinator.metadata.store import Check, NodeExists, NoNode, SessionState, Store, StoreError, StoreFailed
 from rota.coordinator.metadata.topics import Topics
@@ -235,7 +235,7 @@ class Cluster:
     abandon = close
 
     def replicas_for(self, configured: int) -> int:
-        """The replicas of an internal topic: those configured; its creation fails while fewer brokers are alive."""
+        """The replicas of an internal topic: those configured; its creation fails while there are fewer brokers."""
         return configured
 
     # ---- inside
@@ -335,6 +335,7 @@ class Cluster:
         log.info("Registered", broker=broker_id, epoch=epoch)
         self.topics.apply_registration(epoch)
         self._controller.registered()
+        await remember(self._store, broker_id, self._registration, wall_ms=self._wall_ms())
 
     def _changed(self, change: Change) -> None:
         """Follow the registrations of all brokers; without its own this broker leads nothing: it was taken for dead."""

@@ -23,10 +23,11 @@ def address_of(node: Node, call: Call, broker_id: int) -> BrokerAddress | None:
     if broker_id == node.config.node_id:
         return BrokerAddress(broker_id, call.reached_host, call.reached_port, node.config.broker_rack)
     broker = node.topics.brokers.get(broker_id)
-    return None if broker is None else _address(broker, call)
+    return None if broker is None else registered_address(broker, call)
 
 
-def _address(broker: BrokerRegistration, call: Call) -> BrokerAddress | None:
+def registered_address(broker: BrokerRegistration, call: Call) -> BrokerAddress | None:
+    """Return the address in a registration; None if it has none."""
     endpoint = broker.endpoint(call.listener)
     return None if endpoint is None else BrokerAddress(broker.broker_id, endpoint.host, endpoint.port, broker.rack)
 
@@ -45,7 +46,9 @@ def listed_addresses(node: Node, call: Call) -> list[BrokerAddress]:
     Each is listed once: this broker is alive also while it is not registered, as after it was fenced.
     """
     departed = {} if node.lost_brokers is None else node.lost_brokers.departed()
-    left = (_address(broker, call) for broker_id, broker in departed.items() if broker_id != node.config.node_id)
+    left = (
+        registered_address(broker, call) for broker_id, broker in departed.items() if broker_id != node.config.node_id
+    )
     return sorted([*live_addresses(node, call), *(address for address in left if address is not None)])
 
 

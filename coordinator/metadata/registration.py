@@ -6,16 +6,18 @@ of Rota's: `directory_id`, the id of the broker's log folder, and `swim`, its UD
 Laws
     RG1 At most one broker of an id is registered. A registration of an earlier session is replaced only by a broker on
         the same log folder, which proves that the other one has ended, because the folder is locked.
+    RG2 The last registration of a broker is known while it is down, to each broker, also to one that starts then.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from rota.coordinator.config.listeners import Endpoint
-from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata import eager_tasks, znodes
+from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.store import BadVersion, NodeExists, NoNode, Stat, Store, StoreFailed, Watch
 from rota.protocol.dataclass import dataclass
 
@@ -49,6 +51,32 @@ async def register(
         own = await end_earlier(store, broker_id, registration.directory_id, wait_seconds=wait_seconds)
         if own is not None:
             return own.created
+
+
+async def remember(store: Store, broker_id: int, registration: Registration, *, wall_ms: int) -> None:
+    """RG2. Keep what this broker says of itself for the time when it is down. Raises StoreFailed."""
+    path, node = znodes.last_registration_path(broker_id), _broker_node(registration, wall_ms)
+    try:
+        await store.set(path, node)
+    except NoNode:
+        with suppress(NodeExists):
+            await store.create(path, node)
+
+
+async def last_registrations(store: Store, broker_ids: Iterable[int]) -> list[BrokerRegistration]:
+    """RG2. Return what these brokers said of themselves; nothing of one that has never done so. Raises StoreFailed."""
+    found = await eager_tasks.gather(_last_registration(store, broker_id) for broker_id in broker_ids)
+    return [registration for registration in found if registration is not None]
+
+
+async def _last_registration(store: Store, broker_id: int) -> BrokerRegistration | None:
+    path = znodes.last_registration_path(broker_id)
+    try:
+        data, _ = await store.get(path)
+    except NoNode:
+        return None
+    with znodes.reading(path):
+        return znodes.read_broker(broker_id, data, -1)
 
 
 async def end_earlier(store: Store, broker_id: int, directory_id: str, *, wait_seconds: float) -> Stat | None:

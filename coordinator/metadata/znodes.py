@@ -16,6 +16,7 @@
 /config/clients/C                       the same: quotas of a client id
 /config/user-clients/U/clients/C        the same: quotas of a user's client id; the name is encoded, so it is one node
 /config/ips/A                           the same: quotas of an address; <default> for the default of a type
+/rota/brokers/N                         the last content of /brokers/ids/N, which stays while the broker is down
 /rota/swim_secret                       random bytes as hexadecimal digits: authenticates the failure detector
 /latest_producer_id_block               {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"}
 """
@@ -40,6 +41,7 @@ CLUSTER_ID = "/cluster/id"
 CONTROLLER = "/controller"
 ROTA = "/rota"
 SWIM_SECRET = "/rota/swim_secret"
+LAST_REGISTRATIONS = "/rota/brokers"
 CONTROLLER_EPOCH = "/controller_epoch"
 ADMIN = "/admin"
 BROKER_IDS = "/brokers/ids"
@@ -48,7 +50,8 @@ TOPIC_CONFIGS = "/config/topics"
 CONFIGS = "/config"
 RESOURCE_CONFIGS = {f"{CONFIGS}/{kind}": kind for kind in ConfigKind}
 PRODUCER_IDS = "/latest_producer_id_block"
-PERSISTENT = ("/cluster", "/brokers", BROKER_IDS, TOPICS, CONFIGS, TOPIC_CONFIGS, *RESOURCE_CONFIGS, ADMIN, ROTA)
+_OF_KAFKA = ("/cluster", "/brokers", BROKER_IDS, TOPICS, CONFIGS, TOPIC_CONFIGS, *RESOURCE_CONFIGS, ADMIN)
+PERSISTENT = (*_OF_KAFKA, ROTA, LAST_REGISTRATIONS)
 
 
 class UnreadableNode(StoreFailed):
@@ -86,6 +89,10 @@ def state_path(name: str, index: int) -> str:
 
 def broker_path(broker_id: int) -> str:
     return f"{BROKER_IDS}/{broker_id}"
+
+
+def last_registration_path(broker_id: int) -> str:
+    return f"{LAST_REGISTRATIONS}/{broker_id}"
 
 
 def config_path(name: str) -> str:

@@ -144,10 +144,17 @@ def _required(schema: StructType) -> list[str]:
 
 def _is_alone(text: Column) -> Column:
     """Whether nothing comes after the JSON object, which Spark would not read: `from_json` ends with its object."""
-    objects = F.from_json(F.concat(F.lit("["), text, F.lit("]")), ArrayType(StructType().add(CORRUPT, StringType())))
-    is_one = F.coalesce(F.size(objects), F.lit(0)) == 1
+    is_one = _objects(text, "]") == 1
+    # a bracket after the object ends the array, of which Spark reads no more either: there is no second object then
+    is_open = (F.instr(text, "]") == 0) | (_objects(text, ",{}]") == 2)
     # the second parsing takes as long as the first: an object whose first bracket is the end of the text needs none
-    return F.when(F.instr(text, "}") == F.length(F.rtrim(text)), F.lit(True)).otherwise(is_one)
+    return F.when(F.instr(text, "}") == F.length(F.rtrim(text)), F.lit(True)).otherwise(is_one & is_open)
+
+
+def _objects(text: Column, end: str) -> Column:
+    """The number of objects in an array of this text; 0 if it is none."""
+    array = F.concat(F.lit("["), text, F.lit(end))
+    return F.coalesce(F.size(F.from_json(array, ArrayType(StructType().add(CORRUPT, StringType())))), F.lit(0))
 
 
 def _is_wrong(text: Column, name: str) -> Column:

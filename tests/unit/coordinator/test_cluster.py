@@ -12,7 +12,7 @@ from rota.coordinator.membership.contract import Alive, Suspected
 from rota.coordinator.metadata.changes import Change, PartitionsChanged
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.image import NOT_REGISTERED
-from rota.coordinator.metadata.registration import Registration, register
+from rota.coordinator.metadata.registration import Registration, last_registrations, register
 from rota.coordinator.metadata.shared_tree import SharedTree
 from rota.coordinator.metadata.topic import Topic
 from rota.coordinator.metadata.tree_session import TreeSession
@@ -52,6 +52,14 @@ async def test_a_broker_leads_nothing_before_it_has_joined(cluster: Cluster) -> 
     await cluster.join(HERE, 0)
     assert topics.broker_epoch > 0
     assert topics.brokers[1].epoch == topics.broker_epoch, "the image has the registration that counts"
+
+
+async def test_each_life_of_a_broker_leaves_its_registration(cluster: Cluster) -> None:
+    """RG2."""
+    await cluster.join(HERE, 0)
+    await cluster.leave()
+    (known,) = await last_registrations(cluster.topics.store, (1,))
+    assert known.endpoints == tuple(HERE)
 
 
 async def test_a_broker_whose_registration_was_deleted_leads_nothing_and_registers_again(cluster: Cluster) -> None:

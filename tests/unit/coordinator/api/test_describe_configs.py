@@ -5,7 +5,6 @@ from tests.unit.coordinator.api.data_world import World
 
 from rota.coordinator.api.describe_configs import describe_configs
 from rota.coordinator.metadata.changes import DEFAULT_NAME, ConfigKind
-from rota.coordinator.metadata.dynamic_broker_config import DynamicBrokerConfig
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -113,7 +112,6 @@ def test_a_resource_of_an_unknown_type_refuses_all_as_in_kafka(world: World) -> 
 def test_bc8_stored_values_that_are_ignored_are_shown_beside_the_value_in_force(world: World) -> None:
     """As Kafka shows them: whoever describes a broker finds what to delete."""
     name = "max.connections.per.ip"
-    DynamicBrokerConfig(world.node.config, world.node.topics)
     world.node.topics.apply_configs(ConfigKind.BROKERS, DEFAULT_NAME, {name: "0", "nobody": "1"})
     assert {config.name: config.value for config in send_request(world, BROKER, "").configs}[name] == "0"
     (shown,) = send_request(world, BROKER, "3", (name,), include_synonyms=True).configs

@@ -9,8 +9,16 @@ import pytest
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata.eager_tasks import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
-from rota.coordinator.metadata.registration import AlreadyRegistered, Registration, claim_controller, register
+from rota.coordinator.metadata.registration import (
+    AlreadyRegistered,
+    Registration,
+    claim_controller,
+    last_registrations,
+    register,
+    remember,
+)
 from rota.coordinator.metadata.shared_tree import SharedTree
+from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.metadata.tree_session import TreeSession
 
@@ -114,3 +122,17 @@ def test_after_a_crash_the_registration_and_controller_are_removed(tmp_path: Pat
     run_eagerly(register(after, 1, Registration(HERE), wall_ms=6))
     assert run_eagerly(claim_controller(after, 2, wall_ms=6)) == 2
     run_eagerly(after.close())
+
+
+def test_the_last_registration_of_a_broker_outlives_it() -> None:
+    """Law RG2."""
+    store = laid_out()
+    for rack in ("r1", "r2"):
+        run_eagerly(remember(store, 1, Registration(HERE, rack=rack), wall_ms=5))
+    (known,) = run_eagerly(last_registrations(store, (1, 9)))
+    assert (known.broker_id, known.endpoints, known.rack) == (1, HERE, "r2")
+    _, stat = run_eagerly(store.get("/rota/brokers/1"))
+    assert not stat.is_ephemeral
+    run_eagerly(store.set("/rota/brokers/1", b"{"))
+    with pytest.raises(StoreFailed, match="/rota/brokers/1 cannot be read"):
+        run_eagerly(last_registrations(store, (1,)))
