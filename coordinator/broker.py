@@ -238,7 +238,7 @@ class Broker:
             retention_every_ms=self.config.log_retention_check_interval_ms,
         )
         loop = asyncio.get_running_loop()
-        self.tick_queue = TickQueue(loop.call_soon, loop.call_exception_handler)
+        self.timers.soon = self.tick_queue = TickQueue(loop.call_soon, loop.call_exception_handler)
         offsets_topic = self._hosted_topic(CONSUMER_OFFSETS, offsets_topic_settings(self.config))
         transaction_topic = self._hosted_topic(TRANSACTION_STATE, transaction_topic_settings(self.config))
         self.groups = self._group_coordinator(offsets_topic)

@@ -27,6 +27,7 @@ from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, CoordinatorR
 from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.runtime.shard import Shard, ShardState
 from rota.protocol.errors import ErrorCode
+from rota.protocol.group_timeline import GroupEvent
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 NO_BROKER: Final = -1
@@ -128,6 +129,11 @@ class GroupCoordinator(CoordinatorRuntime[HostedGroup]):
             key: Committed(value.offset, value.commit_ms, ends_ms.get(key, UNKNOWN))
             for key, value in group.offsets.items()
         }
+
+    def events_of(self, group_id: str) -> tuple[GroupEvent, ...]:
+        """Return the events of a group's timeline, oldest first; what was answered just now is in it (TL16)."""
+        self.notes.write()
+        return self.timelines.of(group_id)
 
     def look_at_health(self) -> None:
         """Look at the lags and events of the next groups, and log which lines were left out, every HEALTH_ROUND_MS."""

@@ -222,7 +222,7 @@ class Commands:
 
     def _events(self, group: str) -> tuple[GroupEvent, ...]:
         hosted = self._host.coordinator(group)
-        return () if hosted is None else hosted.broker.groups.timelines.of(group)
+        return () if hosted is None else hosted.broker.groups.events_of(group)
 
     def _machine(self, group: str) -> tuple[HostedBroker, GroupShard, HostedGroup]:
         hosted = self._host.coordinator(group)

@@ -40,12 +40,13 @@ class LogWriter:
         self._thread.start()
 
     def write(self, line: str) -> None:
-        """Queue one line, or drop it when too much is queued already."""
+        """Queue one line, or several that `\n` parts; or drop them when too much is queued already."""
         data = line.encode("utf-8", "backslashreplace") + b"\n"
         with self._lock:
             if self._queued_bytes + len(data) > self._bytes_max:
-                self.dropped_lines += 1
-                self._unreported_lines += 1
+                count = data.count(b"\n")
+                self.dropped_lines += count
+                self._unreported_lines += count
             else:
                 self._lines.append(data)
                 self._queued_bytes += len(data)

@@ -12,6 +12,7 @@ class of the loggers that are in use.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -19,6 +20,7 @@ from weakref import WeakValueDictionary
 ROOT: Final = "root"
 _NUMBERS: Final = {"DEBUG": 10, "ERROR": 40, "FATAL": 50, "INFO": 20, "TRACE": 0, "WARN": 30}
 VALID: Final = tuple(_NUMBERS)  # Kafka's names, in its order
+Lines = Sequence[tuple[str, Mapping[str, Any]]]  # the event and the fields of each
 _HOT_METHODS: Final = {"info": 20, "warning": 30}
 _NAMES: Final = {0: "TRACE", 10: "DEBUG", 20: "INFO", 30: "WARN", 40: "ERROR", 50: "FATAL"}
 
@@ -101,6 +103,7 @@ def _class_of(number: int) -> type[Any]:
         LOGGER_LEVELS.keep(self)
 
     written = {name: _written_at_once(name, base) for name, at in _HOT_METHODS.items() if at >= number}
+    written["info_all"] = _infos_written_at_once if _HOT_METHODS["info"] >= number else _nothing
     return type(base.__name__, (base,), {"__init__": keep, **written})
 
 
@@ -116,6 +119,32 @@ def _written_at_once(name: str, base: Any) -> Any:
         return None
 
     return method
+
+
+def _infos_written_at_once(self: Any, lines: Lines) -> int:
+    """See `logs.info_all`."""
+    sink, processors = self._logger, self._processors
+    if len(processors) != 1 or processors[0] is not sink.render:
+        return infos_one_by_one(self.info, lines)
+    rendered, lost = sink.render_infos(self._context, lines)
+    if rendered:
+        sink.msg("\n".join(rendered))
+    return int(lost)
+
+
+def _nothing(self: Any, lines: Lines) -> int:
+    return 0
+
+
+def infos_one_by_one(info: Any, lines: Lines) -> int:
+    """Return how many lines were lost because the log raised: that of a process that set up structlog itself."""
+    lost = 0
+    for event, fields in lines:
+        try:
+            info(event, **fields)
+        except Exception:  # noqa: BLE001  # whatever it is: the other lines are written
+            lost += 1
+    return lost
 
 
 LOGGER_LEVELS: Final = LoggerLevels()

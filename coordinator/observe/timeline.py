@@ -10,7 +10,7 @@ Laws
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Final, Protocol
 
@@ -33,6 +33,7 @@ GROUPS_MAX: Final = 10_000
 BYTES_MAX: Final = 64 * 1024 * 1024  # of the events of all groups
 SEQUENCE_MAX: Final = 1 << 62  # what leaves room for as many again
 SLOT_OVERHEAD_BYTES: Final = 100  # of an event in memory, beside its bytes
+Mistake = tuple[str, Exception]  # a group, and why an event of it was lost
 
 
 @dataclass(slots=True)
@@ -81,18 +82,25 @@ class GroupTimeline:
 
     def add(self, event: GroupEvent) -> TimelineRecord:
         """Give an event its sequence and take it in; return its record."""
-        event.sequence = self.next_sequence
-        record = TimelineRecord(self.group_id, slot_of(event.sequence), encode_value(event))
-        self.replay(record)
+        sequence = event.sequence = self.next_sequence
+        value = encode_value(event)
+        record = TimelineRecord(self.group_id, slot_of(sequence), value)
+        self._store(record.slot, value, sequence)
         return record
 
     def replay(self, record: TimelineRecord) -> None:
         """Take one slot in."""
-        self.size_bytes -= _size_bytes(self._slots.pop(record.slot, None))
-        if record.value is not None:
-            self._slots[record.slot] = record.value
-            self.size_bytes += _size_bytes(record.value)
-            self.next_sequence = max(self.next_sequence, sequence_of(record.value) + 1)
+        if record.value is None:
+            self.size_bytes -= _size_bytes(self._slots.pop(record.slot, None))
+        else:
+            self._store(record.slot, record.value, sequence_of(record.value))
+
+    def _store(self, slot: int, value: bytes, sequence: int) -> None:
+        old = self._slots.pop(slot, None)  # the newest event comes last
+        self._slots[slot] = value
+        self.size_bytes += _size_bytes(value) - (0 if old is None else _size_bytes(old))
+        if sequence >= self.next_sequence:
+            self.next_sequence = sequence + 1
 
     def loaded(self, now_ms: int, wall_ms: int) -> list[Effect]:
         """Return the note that reports a timeline that was read to the runtime's owner."""
@@ -167,11 +175,25 @@ class Sizes:
         return None
 
 
+def add_each(add: Callable[[str, GroupEvent], None], events: Iterable[tuple[str, GroupEvent]]) -> list[Mistake]:
+    """Add events one by one; see `TimelineStore.add_all`."""
+    mistakes: list[Mistake] = []
+    for group_id, event in events:
+        try:
+            add(group_id, event)
+        except Exception as mistake:  # noqa: BLE001  # whatever it is: the other events are added
+            mistakes.append((group_id, mistake))
+    return mistakes
+
+
 class TimelineStore(Protocol):
     """Where the group coordinator puts events, and others read them."""
 
     def add(self, group_id: str, event: GroupEvent) -> None:
         """Add an event; it gets its sequence here."""
+
+    def add_all(self, events: Iterable[tuple[str, GroupEvent]]) -> list[Mistake]:
+        """Add the events of groups, in their order. Returns the mistakes by which events were lost (TL1)."""
 
     def forget(self, group_id: str) -> None:
         """Forget a group that was deleted."""
@@ -198,6 +220,10 @@ class Timelines:
         while (excess := self._sizes.excess()) is not None:
             self.forget(excess)
 
+    def add_all(self, events: Iterable[tuple[str, GroupEvent]]) -> list[Mistake]:
+        """Add events."""
+        return add_each(self.add, events)
+
     def forget(self, group_id: str) -> None:
         """Forget a group."""
         self._timelines.pop(group_id, None)
@@ -219,10 +245,12 @@ __all__ = [
     "GROUPS_MAX",
     "Forget",
     "GroupTimeline",
+    "Mistake",
     "Sizes",
     "TimelineCodec",
     "TimelineRecord",
     "TimelineStore",
     "Timelines",
+    "add_each",
     "hosting",
 ]

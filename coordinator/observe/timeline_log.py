@@ -25,7 +25,7 @@ Laws
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import groupby, islice
 from typing import Final
@@ -33,7 +33,7 @@ from typing import Final
 import structlog
 
 from rota.coordinator.log.errors import NotLeader
-from rota.coordinator.observe.timeline import Forget, GroupTimeline, Sizes, hosting
+from rota.coordinator.observe.timeline import Forget, GroupTimeline, Mistake, Sizes, TimelineRecord, hosting
 from rota.coordinator.runtime.contract import Encoded, Note
 from rota.coordinator.runtime.coordinator import CoordinatorRuntime, HostPartition, TimerService
 from rota.coordinator.runtime.routing import shard_of
@@ -92,12 +92,32 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
     # ---- events
 
     def add(self, group_id: str, event: GroupEvent) -> None:
-        """Add an event; it is written at the end of this loop tick, or when its partition can be written."""
-        shard = self.ready(group_id)
-        if isinstance(shard, ErrorCode) or shard.index in self._pending:  # those that wait come first
-            self._wait(group_id, encode_value(event))
-        else:
-            self._step(shard, group_id, event)
+        """Add an event; it is written some turns later, or when its partition can be written."""
+        for _, mistake in self.add_all(((group_id, event),)):
+            raise mistake
+
+    def add_all(self, events: Iterable[tuple[str, GroupEvent]]) -> list[Mistake]:
+        """Add events; those of a shard together, for speed."""
+        mistakes: list[Mistake] = []
+        added: dict[int, tuple[dict[str, GroupTimeline], list[TimelineRecord]]] = {}  # by shard
+        for group_id, event in events:
+            try:
+                shard = self.ready(group_id)
+                if isinstance(shard, ErrorCode) or shard.index in self._pending:  # those that wait come first
+                    self._wait(group_id, encode_value(event))
+                    continue
+                timelines, records = added.get(shard.index) or added.setdefault(shard.index, ({}, []))
+                timeline = timelines.get(group_id) or shard.machines.get(group_id) or GroupTimeline(group_id)
+                records.append(timeline.add(event))
+                timelines[group_id] = timeline
+            except Exception as mistake:  # noqa: BLE001  # whatever it is: the other events are added (TL1)
+                mistakes.append((group_id, mistake))
+        for index, (timelines, records) in added.items():
+            self.shards[index].take(timelines, records)
+        for timelines, _ in added.values():
+            for group_id, timeline in timelines.items():
+                self._set_size(group_id, timeline.size_bytes)
+        return mistakes
 
     def forget(self, group_id: str) -> None:
         """Forget a group and its records."""
@@ -131,7 +151,7 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
 
     def _step(self, shard: Shard[GroupTimeline], group_id: str, event: GroupEvent) -> None:
         timeline = shard.machines.get(group_id) or GroupTimeline(group_id)
-        shard.take(timeline, timeline.add, event)
+        shard.take({group_id: timeline}, (timeline.add(event),))
         self._set_size(group_id, timeline.size_bytes)
 
     def _set_size(self, group_id: str, size_bytes: int) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -30,6 +30,7 @@ from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.observe.explain import event_name
 from rota.coordinator.observe.rebalances import Rebalance, rebalances
+from rota.coordinator.observe.timeline import add_each
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import GroupEvent, is_end_of_rebalance
@@ -38,7 +39,7 @@ from rota.transport.handshake import software_version
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
-    from rota.coordinator.observe.timeline import TimelineStore
+    from rota.coordinator.observe.timeline import Mistake, TimelineStore
 
 NS_PER_MS: Final = 1_000_000
 QUEUE_SPANS_MAX: Final = 2_048  # TR2
@@ -194,6 +195,10 @@ class TracedTimelines:
             found = rebalances(self._timelines.of(group_id))
             if found and found[-1].ended_ms == event.time_ms:
                 _trace_rebalance(self._tracer, group_id, found[-1])
+
+    def add_all(self, events: Iterable[tuple[str, GroupEvent]]) -> list[Mistake]:
+        """Add events."""
+        return add_each(self.add, events)
 
     def forget(self, group_id: str) -> None:
         """Forget a group that was deleted."""

@@ -2,6 +2,7 @@
 
 Laws
     A key has one time; setting it again moves it. Moving a timer later touches no heap.
+    A timer that is due when it is set fires at the end of the loop's turn, as `soon` calls.
     A call happens once, never before its time, in the order of times; a call that fails harms no other.
     After the loop was blocked, received requests are served before timers fire, because they may move the timers.
 """
@@ -118,14 +119,18 @@ class Loop(Protocol):
 
 
 class Timers:
-    """The shell: sleeps until the first timer is due. `now_ms` is elapsed time, which never steps."""
+    """The shell: sleeps until the first timer is due. `now_ms` is elapsed time, which never steps.
+
+    `soon` calls what it is given when the requests of this turn were read; None: the loop's `call_soon`.
+    """
 
     def __init__(self, now_ms: Callable[[], int], loop: Loop | None = None) -> None:
         self._now_ms, self._loop = now_ms, loop
+        self.soon: Callable[[Then], object] | None = None
         self._heap = TimerHeap()
         self._handle: Handle | None = None
         self._wakes_ms: int | None = None
-        self._stopped = self._is_reading = False
+        self._stopped = self._is_reading = self._is_queued = False
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -180,10 +185,19 @@ class Timers:
             self._handle.cancel()
             self._handle = None
         self._wakes_ms = self._heap.next_ms()
-        if self._wakes_ms is not None:
-            delay_ms = min(max(self._wakes_ms - self._now_ms(), 0), SLEEP_MS_MAX)
-            loop = self._running_loop()
-            self._handle = loop.call_later(delay_ms / 1000, self._woken) if delay_ms else loop.call_soon(self._woken)
+        if self._wakes_ms is None:
+            return
+        delay_ms = min(max(self._wakes_ms - self._now_ms(), 0), SLEEP_MS_MAX)
+        if delay_ms:
+            self._handle = self._running_loop().call_later(delay_ms / 1000, self._woken)
+        elif not self._is_queued:  # what is queued cannot be cancelled: it finds nothing due then
+            self._is_queued = True
+            (self.soon or self._running_loop().call_soon)(self._queued)
+
+    def _queued(self) -> None:
+        self._is_queued = False
+        if self._handle is None:  # else `fire` was called meanwhile
+            self._woken()
 
     def _running_loop(self) -> Loop:
         if self._loop is None:

@@ -21,7 +21,7 @@ FETCHES_MAX: Final = 64  # of one partition: its compacted size is bounded far b
 async def events_of(requests: BrokerRequests, group_id: str) -> tuple[GroupEvent, ...]:
     """Return the events of a group, oldest first; none for an unknown one. Raises ApiError."""
     if requests.coordinator(group_id) == requests.own_id:
-        return requests.node.groups.timelines.of(group_id)
+        return requests.node.groups.events_of(group_id)
     topic = requests.node.topics.get(TOPIC)
     if topic is None:
         return ()

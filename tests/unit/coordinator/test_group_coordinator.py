@@ -6,12 +6,15 @@ import pytest
 from structlog.testing import capture_logs
 from tests.unit.coordinator.runtime.conftest import World
 
+from rota.coordinator.group import notes
 from rota.coordinator.group.machine import Group
 from rota.coordinator.observe.finding import Code
 from rota.coordinator.observe.lag_watch import LOOK_AGAIN_MS
 from rota.coordinator.observe.line_limit import LINES_PER_GROUP_MAX, WINDOW_MS
 from rota.coordinator.runtime import broadcast as broadcast_module
+from rota.coordinator.runtime.contract import Note
 from rota.coordinator.runtime.coordinator import RELOAD_AFTER_MS
+from rota.protocol.group_timeline import EventType
 
 ID, OTHER_ID = b"1" * 16, b"2" * 16
 GROUPS, TOPICS = 20, 10
@@ -145,6 +148,11 @@ async def test_the_offsets_topic_is_created_once(world: World) -> None:
     assert await world.coordinator.ensure_topic()
     world.coordinator.resign(0)
     assert await world.coordinator.ensure_topic(), "asked of the world, which says yes"
+
+
+def test_tl16_who_reads_a_timeline_gets_the_notes_that_wait(world: World) -> None:
+    world.coordinator.notes.add("g0", Note(notes.NOW_EMPTY, {"group": "g0", "state": "Empty"}))
+    assert [event.type for event in world.coordinator.events_of("g0")] == [EventType.EMPTIED]
 
 
 def test_tl1_a_mistake_in_the_timeline_breaks_no_step_of_a_group(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,6 +84,16 @@ def test_a_pipe_that_is_not_read_blocks_no_writer_and_loses_a_counted_number_of_
     assert len(lines) - len(reports) == 10_000 - writer.dropped_lines
 
 
+def test_lg2_lines_that_are_given_together_are_counted_one_by_one(pipe: Pipe) -> None:
+    writer = LogWriter(pipe.write_fd, report, bytes_max=10)
+    writer.write("\n".join([LINE] * 3))
+    assert writer.dropped_lines == 3
+    writer.write("a\nb")
+    pipe.read()
+    assert writer.close(PATIENCE_S)
+    assert sorted(pipe.text().splitlines()) == ["3 dropped", "a", "b"]
+
+
 def test_after_lines_were_dropped_the_next_ones_are_written(pipe: Pipe) -> None:
     writer = LogWriter(pipe.write_fd, report, bytes_max=10_000)
     while not writer.dropped_lines:

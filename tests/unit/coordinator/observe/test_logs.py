@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
+from rota.coordinator.observe import logs
 from rota.coordinator.observe.logs import LEVELS, Sink, configure, get_logger
 from rota.protocol.errors import ErrorCode
 
@@ -23,6 +24,13 @@ def as_it_was() -> Iterator[None]:
     structlog.reset_defaults()
     root.handlers = handlers
     root.setLevel(level)
+
+
+class Unprintable:
+    """A value that no line can have."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError
 
 
 class Terminal(io.StringIO):
@@ -71,6 +79,36 @@ def test_ll2_a_line_that_is_rendered_in_one_step_is_that_of_structlog(monkeypatc
     first = json.loads(written[0][0])
     assert list(first) == ["broker", *fields, "event", "level", "time"]
     assert (first["code"], first["is_leader"], first["members"], first["reason"]) == (0, True, ["a", 1], None)
+
+
+@pytest.mark.parametrize("form", ["json", "human"])
+def test_ll2_lines_that_are_written_together_are_as_one_by_one(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.coordinator.observe.logs._now", lambda: "now")
+    lines = [("Stabilized group", {"group": "g", "members": 3}), ("Group is now empty", {"group": 'h"\n'})]
+    written = []
+    for is_together in (True, False):
+        stream = io.StringIO()
+        configure(form, "info", stream)
+        log = get_logger("rota.coordinator").bind(broker=1)
+        if is_together:
+            assert logs.info_all(log, [lines[0], ("lost", {"raw": Unprintable()}), lines[1]]) == 1
+        else:
+            for event, fields in lines:
+                log.info(event, **fields)
+        written.append(re.sub(r"\d\d:\d\d:\d\d\.\d+", "now", stream.getvalue()).splitlines())
+    assert written[0] == written[1]
+    assert len(written[0]) == 2
+
+
+def test_ll2_lines_that_are_written_together_are_captured_and_have_a_level() -> None:
+    stream = io.StringIO()
+    configure("json", "info", stream)
+    with structlog.testing.capture_logs() as captured:
+        assert logs.info_all(get_logger("rota.coordinator"), [("Loaded group", {"group": "g"})]) == 0
+    assert captured == [{"group": "g", "event": "Loaded group", "log_level": "info"}]
+    configure("json", "warning", stream)
+    assert logs.info_all(get_logger("rota.coordinator"), [("Loaded group", {"group": "g"})]) == 0
+    assert not stream.getvalue()
 
 
 def test_ll2_a_test_that_captures_events_gets_them() -> None:

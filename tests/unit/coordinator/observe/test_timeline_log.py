@@ -98,6 +98,37 @@ def test_tl10_the_events_of_some_turns_are_one_batch() -> None:
     assert len(data) == int.from_bytes(data[8:12]) + 12
 
 
+def test_tl1_events_that_are_added_together_are_as_if_one_by_one_but_for_those_that_are_mistakes() -> None:
+    together, single = World(count=3).lead(), World(count=3).lead()
+    events = [(f"g{number % 5}", number) for number in range(20)]
+    bad = GroupEvent(time_ms=1, type=EventType.LOADED, state=None)  # type: ignore[arg-type]
+    added = [(group_id, GroupEvent(time_ms=time_ms, type=EventType.LOADED)) for group_id, time_ms in events]
+    ((group_id, mistake),) = together.log.add_all([*added[:9], ("g1", bad), *added[9:]])
+    assert (group_id, type(mistake)) == ("g1", AttributeError)
+    for group_id, time_ms in events:
+        single.add(group_id, time_ms)
+    for world in (together, single):
+        world.tick()
+    assert [together.log.of(group_id) for group_id, _ in events] == [single.log.of(group_id) for group_id, _ in events]
+    logs = [[each.log.read(0, 1 << 20) for each in world.partitions] for world in (together, single)]
+    assert logs[0] == logs[1]
+
+
+def test_tl3_a_timeline_that_is_forgotten_while_events_of_it_are_added_is_forgotten_in_the_log_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(timeline, "GROUPS_MAX", 1)
+    world = World(count=2).lead()
+    first, second = (next(name for name in map(str, range(99)) if shard_of(name, 2) == index) for index in range(2))
+    added = [GroupEvent(time_ms=time_ms, type=EventType.LOADED) for time_ms in range(3)]
+    world.add(second, 7)
+    assert not world.log.add_all([(first, added[0]), (second, added[1]), (first, added[2])])
+    world.tick()
+    again = World(world.partitions).lead()
+    for each in (world, again):
+        assert (each.times(first), each.times(second)) == ([0, 2], [])
+
+
 def test_tl10_events_are_written_before_their_partition_is_given_up() -> None:
     world = World().lead()
     world.add("g", 1)

@@ -218,7 +218,7 @@ def test_a_member_without_heartbeats_is_removed_after_its_session(world: Any) ->
 
 def test_every_rebalance_is_logged_with_its_reason(world: Any) -> None:
     world.member("g")
-    events = world.coordinator.timelines.of("g")
+    events = world.coordinator.events_of("g")
     (started,) = [event for event in events if event.type == EventType.REBALANCE_STARTED]
     assert started.reason
     assert [member.member_id for member in started.members] == ["m-1"]

@@ -176,6 +176,28 @@ def test_a_far_timer_is_looked_at_again_and_a_late_one_fires_at_once() -> None:
     assert clock.loop.asleep()[0].delay == 0
 
 
+def test_a_timer_that_is_due_fires_at_the_end_of_the_turn_and_once() -> None:
+    clock, called, queue = Clock(), list[str](), list[Callable[[], None]]()
+    clock.timers.soon = queue.append
+    clock.timers.at("far", 9_000, lambda: called.append("far"))
+    for key, at_ms in (("b", 1000), ("cancelled", 999), ("a", 998)):
+        clock.timers.at(key, at_ms, lambda key=key: called.append(key))  # type: ignore[misc]
+    clock.timers.cancel("cancelled")
+    assert (len(queue), called, clock.loop.asleep()) == (1, [], [])
+    queue.pop()()
+    assert called == ["a", "b"]
+    (sleep,) = clock.loop.asleep()
+    assert (sleep.delay, queue) == (8.0, [])
+    clock.timers.at("c", 1000, lambda: called.append("c"))
+    clock.timers.fire()  # before what is queued
+    queue.pop()()
+    assert (called, len(clock.loop.asleep())) == (["a", "b", "c"], 1)
+    clock.timers.at("d", 1000, lambda: called.append("d"))
+    clock.timers.stop()
+    queue.pop()()
+    assert called == ["a", "b", "c"]
+
+
 def test_after_a_stop_nothing_is_called() -> None:
     clock = Clock()
     clock.timers.at("a", 2000, lambda: None)
