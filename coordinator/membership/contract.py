@@ -58,7 +58,7 @@ class Dead:
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """A broker that was accused, suspected or declared dead has answered."""
+    """A broker that was accused, suspected or declared dead has answered, or the belief was of an earlier registration."""
 
     broker_id: int
     epoch: int

@@ -10,6 +10,8 @@ Laws (FD1, FD2 in members.py; FD6-FD13 in datagrams.py, datagram_limits.py, goss
          node declares no broker dead whose datagrams arrive, and none while its own refutations do not arrive. It
          suspects only a registration that it has received from: a network without UDP costs no leader.
     FD5  Time in which this node was suspended counts against no other node.
+    FD14 A new registration of this node believes nothing that the last one did, which was perhaps cut off from brokers
+         that are alive. It suspects a broker when it has received from it in its own time.
 """
 
 from __future__ import annotations
@@ -69,11 +71,11 @@ class Swim:
 
     def members_changed(self, registrations: Mapping[int, tuple[int, Address]], now_ms: int) -> Effects:
         """Take the registered brokers, this one among them: broker id -> (epoch, address)."""
-        was_active, known, self._now_ms = self.is_active, self.members, now_ms
+        was_active, self._now_ms = self.is_active, now_ms
         epochs = {broker_id: epoch for broker_id, (epoch, _) in registrations.items()}
         if self.channel.epoch != epochs.get(self.node_id):
             self._begin_life(epochs.get(self.node_id))
-            known = {}
+        known = self.members
         self.members = {
             broker_id: self._member(broker_id, epoch, address)
             for broker_id, (epoch, address) in registrations.items()
@@ -155,11 +157,13 @@ class Swim:
     # ---- the brokers
 
     def _begin_life(self, epoch: int | None) -> None:
-        """Handle a new registration of this node, or none: the probes of the old one are void."""
+        """FD14. Handle a new registration of this node, or none: probes, claims and beliefs of the old one are void."""
         self.channel.epoch, self.channel.incarnation = epoch, 0
         self._probes.keep({})
-        for member in self._suspects():
-            member.suspected_ms, member.resend_ms = self._now_ms, None
+        self.channel.gossip.keep({})
+        accused = [member for member in self.members.values() if member.status is not Status.ALIVE]
+        self._effects += [Alive(member.broker_id, member.epoch) for member in accused]
+        self.members = {}
 
     def _member(self, broker_id: int, epoch: int, address: Address) -> Member:
         member = self.members.get(broker_id)

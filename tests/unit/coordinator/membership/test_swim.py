@@ -459,15 +459,23 @@ class TestRegistrations:
         script.receives(2, Kind.PING)
         script.done(script.swim.tick(9_000))
         script.done(script.swim.accuse(3, 9_000))
-        assert (script.take(), script.changes) == ([], [Suspected(2, 12)])
+        assert (script.take(), script.changes) == ([], [Suspected(2, 12), Alive(2, 12)])
 
-    def test_a_new_registration_of_this_node_gives_suspects_their_time_again(self) -> None:
+    def test_a_new_registration_of_this_node_believes_nothing_of_the_last_one(self) -> None:
+        """FD14. It was cut off: others fenced it, and what it took for dead is alive."""
         script = Script(2, 3)
-        script.until(410, 3)
-        script.now_ms = 5_000
+        while not {Dead(2, 12), Dead(3, 13)} <= set(script.changes):
+            script.until(script.now_ms + 10)
+        assert script.now_ms < 10_000
+        script.changes.clear()
+        script.done(script.swim.members_changed({broker: BROKERS[broker] for broker in (2, 3)}, script.now_ms))
         script.done(script.swim.members_changed(BROKERS | {1: (21, ("127.0.0.1", 1))}, script.now_ms))
-        assert script.swim.members[2].refutation_ms(1) == 5_000 + script.swim.settings.suspicion_timeout_ms
+        assert sorted(change.broker_id for change in script.changes if isinstance(change, Alive)) == [2, 3]
         assert (script.swim.channel.epoch, script.swim.channel.incarnation) == (21, 0)
+        script.sent.clear()
+        script.until(30_000)
+        assert len(script.changes) == 2, "it has not heard of them since"
+        assert not [claim for datagram in script.sent for claim in datagram.claims if claim.broker_id != 1]
 
     def test_a_life_that_is_new_is_pinged_at_once(self) -> None:
         script = Script(2, 3)
