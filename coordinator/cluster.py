@@ -92,9 +92,8 @@ class Cluster:
         )
         self.topics.broker_epoch = NOT_REGISTERED
         self.topics.min_insync_replicas = lambda topic: usable_topic(topic.configs, config)[0].min_insync_replicas
-        control = controller_config(config)
-        self._controller = ControllerService(self.topics, control, timers=timers, now_ms=now_ms, wall_ms=wall_ms)
         self._timers, self._now_ms, self._wall_ms = timers, now_ms, wall_ms
+        self._controller = self._controller_service()
         self._swim: SwimService | None = None
         self._replication: Replication | None = None
         self._guard: StallGuard | None = None
@@ -273,6 +272,20 @@ class Cluster:
             await self._store.create(znodes.SWIM_SECRET, os.urandom(SECRET_BYTES).hex().encode())
         secret, _ = await self._store.get(znodes.SWIM_SECRET)
         return secret
+
+    def _controller_service(self) -> ControllerService:
+        return ControllerService(
+            self.topics,
+            controller_config(self._config),
+            timers=self._timers,
+            now_ms=self._now_ms,
+            wall_ms=self._wall_ms,
+            ping_dead=self._ping_dead,
+        )
+
+    def _ping_dead(self) -> None:
+        if self._swim is not None:
+            self._swim.ping_dead()
 
     def _liveness_changed(self, change: LivenessChange) -> None:
         match change:

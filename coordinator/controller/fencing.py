@@ -8,6 +8,7 @@ Laws
     FN1  The first report of a broker counts at once; the next one within `CALM_MS` has to last `HOLD_MS`, then twice
          as long each time, up to `HOLD_MS_MAX`.
     FN2  A report counts for one registration only, never for a later one of the broker.
+    FN3  A broker that was itself cut off believes no report, of its own or of others, for `HOLD_MS` after that.
 """
 
 from __future__ import annotations
@@ -23,17 +24,22 @@ CALM_MS: Final = 120_000  # a broker that was not fenced for so long is trusted 
 class Fencing:
     """The brokers that are reported dead, and how often each was fenced."""
 
-    __slots__ = ("_fenced", "_reports")
+    __slots__ = ("_believes_ms", "_fenced", "_reports")
 
     def __init__(self) -> None:
         self._reports: dict[int, tuple[int, int]] = {}  # broker: (its registration's epoch, when the report counts)
         self._fenced: dict[int, tuple[int, int]] = {}  # broker: (when it was fenced last, the hold of the next report)
+        self._believes_ms = 0  # no report counts before that time
 
     def report_dead(self, broker_id: int, epoch: int, now_ms: int) -> None:
         """Note that the broker, in the registration of that epoch, seems dead."""
         known = self._reports.get(broker_id)
         if known is None or known[0] < epoch:
             self._reports[broker_id] = epoch, now_ms + self._hold_ms(broker_id, now_ms)
+
+    def was_cut_off(self, now_ms: int) -> None:
+        """FN3. Note that this broker could not reach the cluster: those that it reported dead may be alive."""
+        self._believes_ms = now_ms + HOLD_MS
 
     def report_alive(self, broker_id: int) -> None:
         """Forget the report: the broker has answered."""
@@ -44,12 +50,13 @@ class Fencing:
         return frozenset(
             broker_id
             for broker_id, (epoch, at_ms) in self._reports.items()
-            if at_ms <= now_ms and epochs.get(broker_id) == epoch
+            if max(at_ms, self._believes_ms) <= now_ms and epochs.get(broker_id) == epoch
         )
 
     def next_ms(self, now_ms: int) -> int | None:
         """Return when the next report counts; None when none is waiting."""
-        return min((at_ms for _, at_ms in self._reports.values() if at_ms > now_ms), default=None)
+        times_ms = (max(at_ms, self._believes_ms) for _, at_ms in self._reports.values())
+        return min((at_ms for at_ms in times_ms if at_ms > now_ms), default=None)
 
     def fenced(self, broker_id: int, now_ms: int) -> None:
         """Note that the broker's registration was deleted, and forget the report."""

@@ -3,6 +3,8 @@
 Laws
     CT3  A broker that is not the controller any more decides nothing: it looks at `/controller` again after each change
          of it and after each failure of the store, and before it acts. One that is not registered claims nothing.
+    FN3  A report of a death counts only if the store answers at once. A broker that it does not answer is cut off, and
+         the others are perhaps alive: they are asked again (controller.fencing).
     CT4  A change of the brokers or topics is decided on soon after the image has it; what fails, for whatever reason,
          is decided again.
 
@@ -52,6 +54,7 @@ from rota.coordinator.scheduling.timers import Timers
 from rota.protocol.dataclass import dataclass
 
 RETRY_MS: Final = 200  # after a failure of the store
+ANSWER_MS_MAX: Final = 300  # of the store to a broker that is connected, and whose event loop has time
 PARTITIONS_PER_SLICE: Final = 4_000  # that are decided on before they are written
 
 log = structlog.get_logger("rota.controller")
@@ -78,11 +81,15 @@ class ControllerService:
         timers: Timers,
         now_ms: Callable[[], int],
         wall_ms: Callable[[], int],
+        ping_dead: Callable[[], None],
     ) -> None:
+        """`ping_dead` asks the failure detector to ping the brokers that it takes for dead."""
+        self._ping_dead = ping_dead
         self._topics, self._config, self._timers, self._now_ms = topics, config, timers, now_ms
         self._node = ControllerNode(topics.store, topics.broker_id, wall_ms)
         self._writer = StateWriter(topics, self._unwritten)
         self._fencing = Fencing()
+        self._reported_ms: int | None = None  # when the first report came that was not looked at yet
         self._controller: Controller | None = None
         self._is_outdated = True  # `_controller` has to be read again
         self._known_epoch, self._known = -1, dict[int, int]()  # registrations acted upon, as the controller of an epoch
@@ -132,6 +139,7 @@ class ControllerService:
         The controller fences it. Any broker replaces a controller that is dead.
         """
         self._fencing.report_dead(broker_id, epoch, self._now_ms())
+        self._reported_ms = self._reported_ms or self._now_ms()
         self._wake.set()
 
     def broker_alive(self, broker_id: int) -> None:
@@ -186,6 +194,7 @@ class ControllerService:
             await self._wake.wait()
             self._wake.clear()
             try:
+                await self._check_connection()
                 await self._find_controller()
                 await self._control()
                 self._interruption.succeeded()
@@ -203,6 +212,20 @@ class ControllerService:
         """CT4. At everything."""
         self._is_outdated, self._stale = True, None
         self._wake_at("retry", self._now_ms() + RETRY_MS)
+
+    async def _check_connection(self) -> None:
+        """FN3. Before a report counts: ask the store. Raises StoreFailed."""
+        began_ms, self._reported_ms = self._reported_ms or self._now_ms(), None
+        if not self._fencing.due(self._epochs(), self._now_ms()):
+            return
+        is_connected = False
+        try:
+            await self._topics.store.exists(znodes.CONTROLLER)
+            is_connected = self._now_ms() - began_ms <= ANSWER_MS_MAX
+        finally:
+            if not is_connected:
+                self._fencing.was_cut_off(self._now_ms())
+                self._ping_dead()
 
     async def _find_controller(self) -> None:
         """Read `/controller`; claim it while there is no controller or a dead one."""

@@ -58,7 +58,7 @@ class Dead:
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """A broker that was accused, suspected or declared dead has answered, or the belief was of an earlier registration."""
+    """A broker that was accused, suspected or declared dead has answered, or this node has registered again."""
 
     broker_id: int
     epoch: int

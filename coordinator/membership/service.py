@@ -4,6 +4,10 @@
         swim.members_changed({1: (epoch, swim.address), 2: (epoch, ("host", port))})
 
 It runs on the broker's own event loop: a broker whose loop stands still answers no ping, as it should.
+
+Laws
+    FD15 The name of a broker that does not answer is resolved again: its IP address may have changed without a new
+         registration.
 """
 
 from __future__ import annotations
@@ -19,7 +23,15 @@ from typing import Any, Final, Self
 
 import asyncio_dgram
 
-from rota.coordinator.membership.contract import Address, Change, Effects, RandomSource, Send, SwimSettings
+from rota.coordinator.membership.contract import (
+    Address,
+    Change,
+    Effects,
+    RandomSource,
+    Send,
+    Suspected,
+    SwimSettings,
+)
 from rota.coordinator.membership.swim import Swim
 
 UNSENT_MAX: Final = 1000  # datagrams that wait for the socket; the oldest are dropped
@@ -94,8 +106,9 @@ class SwimService:
     def members_changed(self, registrations: Registrations) -> None:
         """Set the registered brokers, this one among them: broker id -> (epoch, (host or IP address, port)).
 
-        A broker whose name is not resolved yet is not pinged. The name is resolved for each registration: a container
-        that is restarted may have another IP address.
+        A broker whose name is not resolved yet is not pinged. The name is resolved for each registration, and again
+        while the broker does not answer: a container that is restarted, or whose network is connected again, may have
+        another IP address (FD15).
         """
         self._registrations = dict(registrations)
         lives = {(broker_id, epoch) for broker_id, (epoch, _) in registrations.items()}
@@ -110,6 +123,10 @@ class SwimService:
         """Tell that a connection to this broker broke or was refused: it is pinged at once."""
         self._perform(self.swim.accuse(broker_id, self._now_ms()))
 
+    def ping_dead(self) -> None:
+        """Ping the brokers that were declared dead at once: this node was perhaps cut off from them."""
+        self._perform(self.swim.ping_dead(self._now_ms()))
+
     # ---- effects and time
 
     def _perform(self, effects: Effects) -> None:
@@ -122,6 +139,8 @@ class SwimService:
         self._wake_in_time()
 
     def _report(self, change: Change) -> None:
+        if isinstance(change, Suspected):
+            self._has_names.set()
         try:
             self._on_change(change)
         except Exception as error:  # noqa: BLE001  # a listener that fails must not stop the pings
@@ -175,8 +194,10 @@ class SwimService:
         self._perform(self.swim.members_changed(resolved, self._now_ms()))
 
     def _unresolved(self) -> Iterable[tuple[int, int, Address]]:
+        """The brokers whose names have no address yet, or one that perhaps is not theirs any more."""
         for broker_id, (epoch, address) in list(self._registrations.items()):
-            if (broker_id, epoch) not in self._resolved:
+            is_known = (broker_id, epoch) in self._resolved
+            if not is_known or (self.swim.is_doubtful(broker_id, epoch) and not _is_numeric(address[0])):
                 yield broker_id, epoch, address
 
     async def _resolve(self, family: int) -> None:
@@ -190,8 +211,10 @@ class SwimService:
                     found = await asyncio.get_running_loop().getaddrinfo(
                         host, port, family=family, type=socket.SOCK_DGRAM
                     )
-                    self._resolved[broker_id, epoch] = (str(found[0][4][0]), port)
-                    self._apply_registrations()
+                    address = str(found[0][4][0]), port
+                    if self._resolved.get((broker_id, epoch)) != address:
+                        self._resolved[broker_id, epoch] = address
+                        self._apply_registrations()
 
 
 def _address(name: Any) -> Address:

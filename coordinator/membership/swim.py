@@ -12,6 +12,8 @@ Laws (FD1, FD2 in members.py; FD6-FD13 in datagrams.py, datagram_limits.py, goss
     FD5  Time in which this node was suspended counts against no other node.
     FD14 A new registration of this node believes nothing that the last one did, which was perhaps cut off from brokers
          that are alive. It suspects a broker when it has received from it in its own time.
+
+The file is longer than 400 lines because one class owns the members, which every datagram and deadline changes.
 """
 
 from __future__ import annotations
@@ -134,6 +136,18 @@ class Swim:
         probe.is_accused = True
         if not probe.is_indirect:
             self._send_indirect_pings(probe)
+        return self._take_effects()
+
+    def is_doubtful(self, broker_id: int, epoch: int) -> bool:
+        """Return whether that registration is suspected or declared dead."""
+        member = self._member_of_epoch(broker_id, epoch)
+        return member is not None and member.status is not Status.ALIVE
+
+    def ping_dead(self, now_ms: int) -> Effects:
+        """Ping each broker that was declared dead, with that claim for it to refute, without waiting for its turn."""
+        self._now_ms = max(self._now_ms, now_ms)
+        if self.is_active:
+            self._greet([member for member in self.members.values() if member.status is Status.DEAD])
         return self._take_effects()
 
     @property

@@ -42,3 +42,17 @@ def test_a_repeated_report_does_not_start_the_hold_again() -> None:
     fencing.report_dead(1, 10, 0)
     fencing.report_dead(1, 10, HOLD_MS - 1)
     assert fencing.due({1: 10}, HOLD_MS) == {1}
+
+
+def test_a_broker_that_was_cut_off_believes_no_report_for_a_while() -> None:
+    """FN3. Neither an earlier one nor one that comes meanwhile; each of them can be withdrawn."""
+    fencing = Fencing()
+    fencing.report_dead(1, 10, 0)
+    fencing.was_cut_off(100)
+    fencing.report_dead(2, 10, 101)
+    fencing.report_dead(3, 10, 101)
+    assert fencing.next_ms(101) == 100 + HOLD_MS
+    assert fencing.due({1: 10, 2: 10, 3: 10}, 99 + HOLD_MS) == frozenset()
+    fencing.report_alive(3)
+    assert fencing.due({1: 10, 2: 10, 3: 10}, 100 + HOLD_MS) == {1, 2}
+    assert fencing.next_ms(100 + HOLD_MS) is None

@@ -38,7 +38,7 @@ class Member:
     def __init__(self, cluster: Members, broker_id: int) -> None:
         self.cluster, self.broker_id = cluster, broker_id
         self.store = TreeSession(cluster.shared)
-        self.is_frozen = False
+        self.is_frozen, self.pings = False, 0
         self.updater = ImageUpdater()
         self.topics = Topics(
             self.store,
@@ -53,8 +53,12 @@ class Member:
             timers=self.timers,
             now_ms=lambda: cluster.now_ms,
             wall_ms=lambda: cluster.now_ms,
+            ping_dead=self._ping_dead,
         )
         self.requests = ClusterRequests(self.topics)
+
+    def _ping_dead(self) -> None:
+        self.pings += 1
 
     async def start(self) -> None:
         await self.updater.follow(self.topics)

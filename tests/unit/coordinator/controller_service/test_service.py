@@ -11,11 +11,11 @@ from structlog.testing import capture_logs
 from tests.unit.coordinator.controller_service.members import Member, Members, until
 
 from rota.coordinator.controller.fencing import HOLD_MS
-from rota.coordinator.controller_service.service import PARTITIONS_PER_SLICE, RETRY_MS
+from rota.coordinator.controller_service.service import ANSWER_MS_MAX, PARTITIONS_PER_SLICE, RETRY_MS
 from rota.coordinator.controller_service.state_writer import ATTEMPTS_MAX
 from rota.coordinator.metadata import znodes
 from rota.coordinator.metadata.image import NOT_REGISTERED
-from rota.coordinator.metadata.store import BadNode, BadVersion, Op, Set
+from rota.coordinator.metadata.store import BadNode, BadVersion, Op, Set, Stat, StoreFailed, Watch
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
 
@@ -320,3 +320,53 @@ class TestElections:
         assert brief(cluster.state()) == (3, (3,))
         interrupted = [line for line in lines if line["event"].startswith("Controller interrupted")]
         assert [(line["log_level"], line.get("count")) for line in interrupted] == [("warning", None), ("info", 5)]
+
+
+def slow_store(cluster: Members, member: Member, takes_ms: int, failure: StoreFailed | None = None) -> None:
+    """Its next answer comes after so much time, as when the network of the broker was cut; or it is a failure."""
+    exists = member.store.exists
+
+    async def answer(path: str, watch: Watch | None = None) -> Stat | None:
+        member.store.exists = exists  # type: ignore[method-assign]
+        cluster.now_ms += takes_ms
+        if failure is not None:
+            raise failure
+        return await exists(path, watch)
+
+    member.store.exists = answer  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(("takes_ms", "failure"), [(ANSWER_MS_MAX + 1, None), (0, StoreFailed("not connected"))])
+async def test_a_controller_that_was_cut_off_asks_the_others_again(
+    cluster: Members, takes_ms: int, failure: StoreFailed | None
+) -> None:
+    """FN3. Whoever answers is not fenced, whoever is silent is."""
+    slow_store(cluster, cluster[1], takes_ms, failure)
+    for broker_id in (2, 3):
+        cluster[1].service.broker_died(broker_id, cluster[broker_id].epoch)
+    await cluster.wait_until_applied()
+    assert cluster[1].pings == 1
+    cluster[1].service.broker_alive(2)
+    await cluster.pass_ms(HOLD_MS - 1)
+    assert set(cluster[1].topics.brokers) == {1, 2, 3}
+    await cluster.pass_ms(1)
+    assert set(cluster[1].topics.brokers) == {1, 2}
+    assert cluster[1].pings == 1
+
+
+async def test_a_broker_that_was_cut_off_replaces_no_controller_that_answers(cluster: Members) -> None:
+    """FN3."""
+    slow_store(cluster, cluster[2], ANSWER_MS_MAX + 1)
+    cluster[2].service.broker_died(1, cluster[1].epoch)
+    await cluster.wait_until_applied()
+    cluster[2].service.broker_alive(1)
+    await cluster.pass_ms(HOLD_MS)
+    assert (cluster.controllers(), cluster[2].pings) == ([1], 1)
+
+
+async def test_a_report_that_waited_for_the_store_is_of_a_broker_that_was_cut_off(cluster: Members) -> None:
+    """FN3. The controller was waiting for an earlier answer, and the next one comes at once."""
+    cluster[1].service.broker_died(3, cluster[3].epoch)
+    cluster.now_ms += ANSWER_MS_MAX + 1
+    await cluster.wait_until_applied()
+    assert (set(cluster[1].topics.brokers), cluster[1].pings) == ({1, 2, 3}, 1)

@@ -163,6 +163,29 @@ async def test_a_name_that_does_not_resolve_keeps_no_other_broker_waiting(monkey
         await until(lambda: set(broker.service.swim.members) == {2, 3})
 
 
+async def test_the_name_of_a_broker_that_is_silent_is_resolved_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FD15. Its IP address has changed, and its registration has not."""
+    monkeypatch.setattr("rota.coordinator.membership.service.RESOLVE_RETRY_S", 0.01)
+    first, second, hosts = Broker(1), Broker(2), {"first": "127.0.0.1", "second": "127.0.0.1"}
+
+    async def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
+        return [(socket.AF_INET, socket.SOCK_DGRAM, 17, "", (hosts[host], port))]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo, raising=False)
+    async with first.service, second.service:
+        registrations = {1: (101, ("first", first.service.address[1])), 2: (102, ("second", second.service.address[1]))}
+        for broker in (first, second):
+            broker.service.members_changed(registrations)
+        await until(lambda: first.has_received_from(2))
+        await second.service.stop()
+        await until(lambda: Dead(2, 102) in first.changes)
+        hosts["second"] = "127.0.0.2"
+        moved = Broker(2, host="127.0.0.2", port=second.service.address[1])
+        async with moved.service:
+            moved.service.members_changed(registrations)
+            await until(lambda: Alive(2, 102) in first.changes)
+
+
 async def test_a_port_that_is_taken_is_an_error_at_the_start() -> None:
     first = Broker(1)
     async with first.service:

@@ -477,6 +477,20 @@ class TestRegistrations:
         assert len(script.changes) == 2, "it has not heard of them since"
         assert not [claim for datagram in script.sent for claim in datagram.claims if claim.broker_id != 1]
 
+    def test_a_node_that_was_cut_off_asks_the_dead_at_once(self) -> None:
+        """FN3 of the controller."""
+        script = Script(2, 3)
+        script.until(2_000, 3)
+        script.take()
+        script.done(script.swim.ping_dead(script.now_ms))
+        (ping,) = script.sent
+        assert (ping.kind, ping.receiver, ping.claims) == (Kind.PING, 2, (script.claim(2, Status.DEAD),))
+        script.receives(2, Kind.ACK, incarnation=1)
+        assert script.changes[-1] == Alive(2, 12)
+        script.take()
+        script.done(script.swim.ping_dead(script.now_ms))
+        assert script.take() == []
+
     def test_a_life_that_is_new_is_pinged_at_once(self) -> None:
         script = Script(2, 3)
         script.done(script.swim.members_changed(BROKERS | {2: (22, ("127.0.0.1", 2))}, 0))
