@@ -127,7 +127,7 @@ def test_a_removal_that_fails_every_time_is_given_up(world: World, monkeypatch: 
     def mistaken(self: Group, event: object, now_ms: int, wall_ms: int) -> object:
         raise RuntimeError("a step that nobody wrote a test for")
 
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, capture_logs():
         patch.setattr(Group, "step", mistaken)
         world.coordinator.topics_deleted([("t0", ID)])
         world.turn()

@@ -129,10 +129,10 @@ def interrupted(path: Path, at: int, work: Callable[[], object]) -> bool:
 @pytest.mark.parametrize("clean", [True, False])
 def test_compaction_may_stop_before_any_step(tmp_path: Path, clean: bool) -> None:
     source = DiskLog.open(tmp_path / "source-0", CONFIG)
-    for number in range(40):
+    for number in range(24):
         source.append(batch((b"key-%d" % (number % 4), b"%0100d" % number)), leader_epoch=0, now_ms=0)
     source.close()
-    expected, end = {record.key: record for record in held(DiskLog.open(source.path, CONFIG))}, 40
+    expected, end = {record.key: record for record in held(DiskLog.open(source.path, CONFIG))}, 24
     at, stopped = 0, True
     while stopped:
         at += 1

@@ -36,10 +36,10 @@ def test_loaded_indexes_let_the_oldest_go() -> None:
     loaded.forget(segments[1])  # type: ignore[arg-type]
 
 
-def filled(path: Path) -> DiskLog:
+def filled(path: Path, transactions: int = 6) -> DiskLog:
     """Transactions that span segments; each second one is aborted."""
     log = DiskLog.open(path / "t-0", CONFIG)
-    for number in range(6):
+    for number in range(transactions):
         append_transactional(log, 7, 2 * number, (b"a%d" % number, b"v" * 100))
         fill(log, 3, key=b"key-%d" % number)
         append_transactional(log, 7, 2 * number + 1, (b"b%d" % number, b"v" * 100))
@@ -91,7 +91,7 @@ def committed(log: DiskLog) -> list[bytes]:
 @pytest.mark.parametrize("clean", [True, False])
 def test_compaction_may_stop_before_any_step(tmp_path: Path, clean: bool) -> None:
     """The records of an aborted transaction and its index entry are in the same set of files."""
-    source = filled(tmp_path)
+    source = filled(tmp_path, 4)
     source.close()
     config = replace(CONFIG, compact=True)
     at, stopped = 0, True
@@ -103,8 +103,8 @@ def test_compaction_may_stop_before_any_step(tmp_path: Path, clean: bool) -> Non
         stopped = interrupted(path, at, lambda log=log: log.compact(1000, force=True))  # type: ignore[misc]
         again = DiskLog.open(path, CONFIG, RecoveryCheckpoint(clean=clean, recovery_point=log.log_end_offset))
         found = committed(again)
-        assert not [key for key in found if key in {b"a0", b"b0", b"a2", b"b2", b"a4", b"b4"}]
-        assert {b"a1", b"b1", b"a3", b"b3", b"a5", b"b5"} <= set(found)
+        assert not [key for key in found if key in {b"a0", b"b0", b"a2", b"b2"}]
+        assert {b"a1", b"b1", b"a3", b"b3"} <= set(found)
         again.close()
         assert not [file.name for file in path.iterdir() if file.suffix in (".swap", ".cleaned", ".deleted", ".tmp")]
     assert at > 10
