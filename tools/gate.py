@@ -6,9 +6,9 @@ python -m tools.gate --whole [pytest arguments]   every test: tests/unit in one 
 Most tests are in tests/unit, and they wait for nothing. Each worker of pytest-xdist would collect all of them and send
 a report of each: a process without workers needs a third less CPU time for them.
 
-Where Java and Maven are installed, Apache Kafka's jars are downloaded and one broker runs during the tests: ROTA_PEER,
-ROTA_PEER_DATA and ROTA_KAFKA_LIBS have its address, its data folder and the jars. Elsewhere the tests that need it are
-skipped and the missing program is printed; with ROTA_CI set that is a failure.
+Where Java and Maven are installed, Apache Kafka's jars are downloaded and one broker runs during the tests: ROTA_PEER
+and ROTA_PEER_DATA have its address and its data folder. Elsewhere the tests that need it are skipped and the missing
+program is printed; with ROTA_CI set that is a failure.
 """
 
 from __future__ import annotations
@@ -84,10 +84,9 @@ def run_with_kafka(arguments: list[str], absent: Sequence[str]) -> int:
 
 def run_beside_kafka(arguments: list[str]) -> int:
     """Run pytest while a Kafka broker runs; returns its exit code. Raises Missing, CalledProcessError, TimeoutError."""
-    libs = jars.fetch()
     address = broker.start(options=jars.QUICK)
     try:
-        variables = {"ROTA_PEER": address, "ROTA_PEER_DATA": str(jars.home() / "data"), "ROTA_KAFKA_LIBS": str(libs)}
+        variables = {"ROTA_PEER": address, "ROTA_PEER_DATA": str(jars.home() / "data")}
         return run_pytest(arguments, variables)
     finally:
         broker.stop()

@@ -1,18 +1,17 @@
 """Apache Kafka's own dump tool reads what Rota writes, without complaint.
 
-Needs Java, and ROTA_KAFKA_LIBS: a folder with the jars of an Apache Kafka release.
+Needs Java and Kafka's jars.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.interop.java_kit import JAVA_S_MAX, needs_java
+from tests.interop.java_tools import java_tools
 from tests.unit.coordinator.log.log_kit import append_marker, append_transactional, fill
 
 from rota.coordinator.log.contract import LogConfig
@@ -21,23 +20,19 @@ from rota.protocol.records.batch import Codec
 from rota.protocol.records.fast import Record
 from rota.protocol.records.record import write_batch
 
-LIBS = os.environ.get("ROTA_KAFKA_LIBS", "")
 COMPLAINTS = ("mismatch", "not found", "out of order", "corrupt", "exception", "isvalid: false")
 CONFIG = LogConfig(segment_bytes=20_000, index_interval_bytes=500)
 
-pytestmark = [
-    pytest.mark.java,
-    pytest.mark.skipif(not LIBS, reason="ROTA_KAFKA_LIBS names no folder with Kafka's jars"),
-]
+pytestmark = needs_java
 
 
 def dump(*files: Path, deep: bool = True, sanity: bool = False) -> str:
     """What the tool says, checked for complaints."""
-    tool = ["java", "-Xmx256m", "-cp", f"{LIBS}/*", "org.apache.kafka.tools.DumpLogSegments"]
     flags = ["--deep-iteration"] * deep + ["--index-sanity-check"] * sanity
     names = ["--files", ",".join(map(str, sorted(files)))]
-    done = subprocess.run([*tool, *flags, *names], capture_output=True, text=True, timeout=120, check=True)
-    output = done.stdout + "\n".join(line for line in done.stderr.splitlines() if "SLF4J" not in line)
+    done = java_tools.run("org.apache.kafka.tools.DumpLogSegments", *flags, *names, given="", timeout_s=JAVA_S_MAX)
+    assert done.code == 0, done.errors
+    output = done.output + "\n".join(line for line in done.errors.splitlines() if "SLF4J" not in line)
     assert not [line for line in output.splitlines() if any(word in line.lower() for word in COMPLAINTS)]
     return output
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.interop.java_kit import needs_java
 from tests.soak import soak_only
-from tools.peer.jars import lib
+from tools.peer.jars import QUICK, lib
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "TESTING.md").read_text()
@@ -21,6 +21,7 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 ROTA = str(Path(sys.executable).with_name("rota"))
 ENVIRONMENT = {**os.environ, "ROTA": ROTA}
 PROGRAM_S_MAX = 120
+JAVAC = "javac", *(f"-J{option}" for option in QUICK)
 
 
 def blocks(kind: str) -> list[str]:
@@ -108,8 +109,8 @@ class TestJava:
         (tmp_path / "RotaBroker.java").write_text(blocks("java")[0])
         (tmp_path / "Main.java").write_text(CLIENT_PROGRAM)
         jars = f"{lib()}/*"
-        run(tmp_path, "javac", "-cp", jars, "RotaBroker.java", "Main.java")
-        printed = run(tmp_path, "java", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}:.", "Main")
+        run(tmp_path, *JAVAC, "-cp", jars, "RotaBroker.java", "Main.java")
+        printed = run(tmp_path, "java", *QUICK, "-cp", f"{jars}:.", "Main")
         assert printed.splitlines() == ["offset 0", '{"result": null}']
 
 
@@ -127,8 +128,8 @@ def test_the_java_helper_needs_nothing_but_the_jdk(tmp_path: Path) -> None:
         }
         """
     )
-    run(tmp_path, "javac", "RotaBroker.java", "Main.java")
-    assert run(tmp_path, "java", "-cp", ".", "Main") == '{"result": null}\n'
+    run(tmp_path, *JAVAC, "RotaBroker.java", "Main.java")
+    assert run(tmp_path, "java", *QUICK, "-cp", ".", "Main") == '{"result": null}\n'
 
 
 @needs("node")

@@ -12,7 +12,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 POM = Path(__file__).with_name("pom.xml")
-QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")  # for a Java that does little
+UNVERIFIED = ("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")  # a quarter of a client's CPU time
+# for a Java that does little
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", *UNVERIFIED)
 MAIN_JAR = "connect-file-*.jar"  # the one that was added last: an older folder is downloaded again
 
 
