@@ -56,7 +56,6 @@ log = structlog.get_logger("rota.cluster")
 ID_BYTES: Final = 16
 SECRET_BYTES: Final = 32
 REGISTER_AGAIN_SECONDS: Final = 0.2  # after a registration that failed
-WILDCARDS: Final = ("", "0.0.0.0", "::")
 
 
 class Cluster:
@@ -410,4 +409,4 @@ def _of_listener(endpoints: Sequence[Endpoint], name: str | None) -> Endpoint:
 
 def _reachable(endpoint: Endpoint) -> Endpoint:
     """The address of a listener for other hosts: a listener on every interface is reached by the host's name."""
-    return replace(endpoint, host=socket.gethostname()) if endpoint.host in WILDCARDS else endpoint
+    return replace(endpoint, host=socket.gethostname()) if endpoint.is_every_interface else endpoint

@@ -4,8 +4,7 @@ v1 sources and synonyms (KIP-226) · v3 types and documentation (KIP-569) · v4 
 
 Topics, this broker and its loggers, groups, and client metrics subscriptions: every config with its value, source and
 default. The empty broker name stands for the defaults of all brokers that were set while they run. A broker without
-`advertised.listeners` advertises to each client the address that the client used, and shows that address here, too,
-with the source STATIC_BROKER.
+`advertised.listeners` shows here the address that it tells this client in Metadata (law EP1), from STATIC_BROKER.
 """
 
 from __future__ import annotations

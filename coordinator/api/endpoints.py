@@ -19,11 +19,12 @@ class BrokerAddress(NamedTuple):
 
 
 def address_of(node: Node, call: Call, broker_id: int) -> BrokerAddress | None:
-    """Return the address of a broker; None when it is not alive. This broker is always alive."""
-    if broker_id == node.config.node_id:
-        return BrokerAddress(broker_id, call.reached_host, call.reached_port, node.config.broker_rack)
+    """EP1. Return the address of a broker; None when it is not alive. This broker is always alive."""
     broker = node.topics.brokers.get(broker_id)
-    return None if broker is None else registered_address(broker, call)
+    address = None if broker is None else registered_address(broker, call)
+    if address is None and broker_id == node.config.node_id:
+        return BrokerAddress(broker_id, call.reached_host, call.reached_port, node.config.broker_rack)
+    return address
 
 
 def registered_address(broker: BrokerRegistration, call: Call) -> BrokerAddress | None:

@@ -259,7 +259,7 @@ class BrokerConfig:
     http: Endpoint | None  # of `rota.http.listener`
     http_security: ListenerSecurity  # its TLS
     super_user_names: frozenset[str]  # of `super.users`
-    advertises: tuple[Endpoint, ...]  # of `advertised.listeners`; empty: each client keeps the address that it used
+    advertises: tuple[Endpoint, ...]  # of `advertised.listeners`; empty: those of `listeners`
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self.properties = dict(properties or {})

@@ -37,7 +37,8 @@ _IDENTITY = (
         "advertised.listeners",
         _T.LIST,
         None,
-        "Addresses that clients connect to. Unset: each client gets the address that it used.",
+        "Addresses that clients connect to. Unset: those of listeners. Of a listener on every interface each client"
+        " gets the address that it used, in a cluster the machine's host name.",
     ),
     # Kafka's is /tmp/kafka-logs, which a reboot empties.
     _D("log.dir", _T.LIST, "rota-data", "Folder of the logs where log.dirs is unset."),

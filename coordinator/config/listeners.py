@@ -25,6 +25,10 @@ class Endpoint:
     port: int
 
     @property
+    def is_every_interface(self) -> bool:
+        return self.host in ("", "0.0.0.0", "::")
+
+    @property
     def is_loopback(self) -> bool:
         """Whether only programs of this machine reach the address. Any host name but localhost may be reached."""
         if self.host == "localhost":
@@ -62,12 +66,12 @@ def parse_endpoints(name: str, texts: tuple[str, ...], properties: Mapping[str, 
 
 
 def parse_advertised(texts: tuple[str, ...] | None, properties: Mapping[str, str]) -> tuple[Endpoint, ...]:
-    """Return the addresses for clients; empty when each client gets the address that it used. Raises ConfigRefused."""
+    """Return the addresses for clients; empty when the listeners' own are these. Raises ConfigRefused."""
     if not texts:
         return ()
     addresses = parse_endpoints("advertised.listeners", texts, properties)
     for address in addresses:
-        if address.host in ("", "0.0.0.0", "::"):
+        if address.is_every_interface:
             raise ConfigRefused("advertised.listeners", f"No client can reach {address}: name the host")
     return addresses
 

@@ -21,7 +21,7 @@ nearest known name, that for an invalid value the valid ones. This page is rende
 
 Rota listens on 127.0.0.1 by default; Kafka listens on every interface. Other hosts reach a listener in plain text only
 with `rota.allow.plaintext.beyond.loopback=true` ([Security](SECURITY.md)). Without `advertised.listeners` each client
-gets the address that it used.
+of a listener on every interface gets the address that it used.
 
 ## Properties of the broker that have an effect
 

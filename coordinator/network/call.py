@@ -37,7 +37,7 @@ class Call:
     version: int
     client_id: str
     client_host: str  # the peer's address, as Kafka writes it into group metadata: "/127.0.0.1"
-    # the address of this broker for this client: the advertised one of the listener, else the one that the client used
+    # the address of this broker for this client: the listener's, else the one that the client used
     reached_host: str
     reached_port: int
     connection_id: int = 0

@@ -65,7 +65,8 @@ class Connections:
         self.write_buffer_bytes_max = config.rota_connection_write_buffer_bytes_max
         self.connection_bytes_max = config.rota_connection_inflight_bytes_max
         self.requests_max = config.queued_max_requests
-        self._advertised = {endpoint.listener: endpoint for endpoint in config.advertises}
+        endpoints = config.advertises or config.listens
+        self._advertised = {each.listener: each for each in endpoints if not each.is_every_interface}
         self._open: dict[Connection, None] = {}  # in the order in which they were opened
         self._stalled: set[Connection] = set()
         self._stalled_ms_max = config.rota_stalled_reader_timeout_ms
@@ -170,9 +171,9 @@ class Connections:
         log.error("request failed", peer=_shown(connection), exc_info=why)
 
     def address_for(self, connection: Connection) -> tuple[str, int]:
-        """Return the address of this broker for this client: the advertised one, else the one that it has used."""
-        advertised = self._advertised.get(connection.listener)
-        return (advertised.host, advertised.port) if advertised is not None else connection.local
+        """EP1. Return the address of this broker for this client: the advertised one, else the one that it has used."""
+        advertised, (host, port) = self._advertised.get(connection.listener), connection.local
+        return (host, port) if advertised is None else (advertised.host, advertised.port or port)
 
     # ---- peers that do not read
 

@@ -38,6 +38,14 @@ def test_other_brokers_have_the_address_of_the_listener_that_the_client_uses() -
     assert address_of(node, call("INSIDE"), 4) is None
 
 
+def test_this_broker_has_the_address_that_the_others_advertise() -> None:
+    """Law EP1. Clients take a broker with another address for another one, and close their connection to the first."""
+    node = cast(Any, Node())
+    outside = Endpoint("OUTSIDE", "second.example", 3)
+    node.topics.apply_brokers({2: BrokerRegistration(broker_id=2, endpoints=(outside,), rack="b")})
+    assert address_of(node, call("OUTSIDE"), 2) == BrokerAddress(2, "second.example", 3, "b")
+
+
 def test_this_broker_is_among_the_live_ones_before_it_is_registered() -> None:
     node = cast(Any, Node())
     assert [address.node_id for address in live_addresses(node, call("INSIDE"))] == [1, 2]

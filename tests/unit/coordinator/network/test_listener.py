@@ -41,6 +41,20 @@ async def test_each_listener_returns_its_own_advertised_address(serve: Serve) ->
     assert [call.reached_host for call in world.calls] == ["127.0.0.1", "outside.example"]
 
 
+@pytest.mark.parametrize(
+    ("host", "advertised"), [("localhost", "localhost"), ("0.0.0.0", "127.0.0.1"), ("", "127.0.0.1")]
+)
+async def test_a_listener_advertises_its_host_and_one_on_every_interface_the_address_used(
+    serve: Serve, host: str, advertised: str
+) -> None:
+    """Law EP1. The certificate of a TLS listener is for the name of its host."""
+    world = await serve(listeners=f"PLAINTEXT://{host}:0", rota_allow_plaintext_beyond_loopback="true")
+    peer = await world.peer()
+    peer.send_request(1)
+    await peer.answers()
+    assert [(call.reached_host, call.reached_port) for call in world.calls] == [(advertised, world.port)]
+
+
 def test_a_port_in_use_is_reported_with_its_address() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
