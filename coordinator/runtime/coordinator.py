@@ -8,6 +8,8 @@ Laws
     CO1 Loading and following run in slices of a few milliseconds.
     F11 A shard whose records are not in the page cache waits for them; the others go on.
     Records of one loop tick are written together: every shard with new records is flushed once at the end of the tick.
+    CO9 Records that no reply waits for are written with the next that one waits for, or a few turns later, and before
+        the broker stops: a group that is created is written with its first generation.
 
 The file is longer than 400 lines because one class hosts all shards.
 """
@@ -40,6 +42,7 @@ log = structlog.get_logger("rota.coordinator")
 
 _READY: Final = ShardState.READY  # bound once: every request reads it
 LOADED_MACHINES_MAX: Final = 64  # of one slice, when a shard becomes ready
+POSTPONED_CALLS: Final = 16  # of the tick queue until records are written that no reply waits for, two in a turn
 EXPECTED_FAILURES: Final = (StorageFailed, CorruptBatch, DecodeError)  # other exceptions are bugs
 NO_OFFSET: Final = -1
 COMMIT_TIMEOUT_MS: Final = 5_000  # offsets.commit.timeout.ms
@@ -385,11 +388,22 @@ class CoordinatorRuntime(Generic[M]):
 
     def schedule_flush(self, shard: Shard[Any]) -> None:
         if not self._unflushed:
-            self._tick_queue(self.flush)
+            self._tick_queue(partial(self._flush_awaited, POSTPONED_CALLS))
         self._unflushed.append(shard)
 
+    def _flush_awaited(self, calls: int) -> None:
+        """Write the records that a reply waits for, and after so many more calls all of them."""
+        unflushed, self._unflushed = self._unflushed, []
+        for shard in unflushed:
+            if calls == 0 or shard.is_awaited:
+                shard.flush()
+            else:
+                self._unflushed.append(shard)
+        if self._unflushed:
+            self._tick_queue(partial(self._flush_awaited, max(calls - 1, 0)))
+
     def flush(self) -> None:
-        """Write the records of this tick. Also called before the broker stops."""
+        """Write all records that are decided. Also called before the broker stops."""
         unflushed, self._unflushed = self._unflushed, []
         for shard in unflushed:
             shard.flush()

@@ -333,6 +333,11 @@ class Shard(Generic[M]):
 
     # ---- writes
 
+    @property
+    def is_awaited(self) -> bool:
+        """Return whether a reply waits for the records that are not written, or there are none."""
+        return not self._records or bool(self._in_flight[-1])
+
     def flush(self) -> None:
         """Write the records of this loop tick."""
         records, self._records = self._records, []

@@ -13,8 +13,9 @@ from rota.coordinator.group.machine import Group
 from rota.coordinator.group.state import GroupConfig
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.runtime.contract import Append, Effect, Reply
-from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS
+from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, POSTPONED_CALLS
 from rota.coordinator.runtime.shard import ShardState
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import headers
 
@@ -267,6 +268,39 @@ def _deadline(toy: ToyWorld) -> None:
 def shouted(toy: ToyWorld, value: int) -> None:
     toy.shard("a").step(Counter("a"), Shout(value))
     toy.settle()
+
+
+def test_co9_records_that_no_reply_waits_for_are_written_some_turns_later_or_with_the_next_that_one_does() -> None:
+    world = ToyWorld().lead()
+    shard, counter, log = world.shard("a"), Counter("a"), world.partitions[0].log
+
+    def decide(value: int) -> None:
+        record = Number("a", 0, value)
+        counter.replay(record)
+        shard.perform(counter, [Append(record)])
+
+    decide(1)
+    for _ in range(POSTPONED_CALLS):
+        world.tick()
+    assert log.log_end_offset == 0
+    world.tick()
+    assert (log.log_end_offset, world.tick_queue) == (1, [])
+    decide(2)
+    world.tick()
+    reply = shard.submit(counter, Put(shard.token(), 1, 5), lambda code: code)
+    world.tick()
+    assert (reply.answered, log.log_end_offset) == (True, 3)
+    data = log.read(1, 1 << 20)
+    assert len(data) == int.from_bytes(data[8:12]) + 12, "one batch"
+    decide(3)
+    read = shard.when_committed("seen", lambda code: str(code))
+    world.tick()
+    assert isinstance(read, DelayedReply)
+    assert (read.answered, log.log_end_offset, world.tick_queue) == (True, 4, [])
+    decide(4)
+    world.runtime.flush()
+    world.settle()
+    assert log.log_end_offset == 5
 
 
 def test_a_message_is_sent_when_the_records_before_it_are_committed() -> None:
