@@ -6,12 +6,11 @@ import asyncio
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -185,25 +184,25 @@ def topology(tmp_path: Path) -> Iterator[Topology]:
                 topology.end(name, signal.SIGKILL)
 
 
-async def rounds(bootstrap: str, kill: Any) -> None:
-    """A group reads what is written, before and after `kill` is called with the id of a leader."""
+async def rounds(bootstrap: str, kill: Callable[[], object], topic: str = "t") -> None:
+    """A group reads what is written to a new topic, before and after `kill` is called."""
     async with asyncio.timeout(PATIENCE_S), Admin(AdminConfig(bootstrap_servers=bootstrap)) as admin:
         while len((await admin.describe_cluster()).nodes) < len(BROKERS):
             await asyncio.sleep(0.05)
-        await admin.create_topics([NewTopic("t", 3)])
+        await admin.create_topics([NewTopic(topic, 3)])
         producer = Producer(ProducerConfig(bootstrap_servers=bootstrap, acks="all"))
         consumer = Consumer(ConsumerConfig(bootstrap_servers=bootstrap, group_id="g", auto_offset_reset="earliest"))
         async with producer, consumer:
-            consumer.subscribe(["t"])
-            await write_and_read(producer, consumer)
+            consumer.subscribe([topic])
+            await write_and_read(topic, producer, consumer)
             await asyncio.to_thread(kill)
-            await write_and_read(producer, consumer)
+            await write_and_read(topic, producer, consumer)
 
 
-async def write_and_read(producer: Producer, consumer: Consumer) -> None:
+async def write_and_read(topic: str, producer: Producer, consumer: Consumer) -> None:
     sent = {b"%d" % number for number in range(RECORDS)}
     for value in sent:
-        await producer.send("t", value, partition=int(value) % 3)
+        await producer.send(topic, value, partition=int(value) % 3)
     await producer.flush()
     received: set[bytes | None] = set()
     while received < sent:
@@ -289,25 +288,3 @@ def report(port: int) -> bytes:
             return found
     except OSError:
         return b""
-
-
-@pytest.fixture
-def engine() -> Iterator[list[str]]:
-    """The command of compose, where a Docker engine answers; the project is torn down after the test."""
-    if (
-        shutil.which("docker") is None
-        or subprocess.run(["docker", "info"], capture_output=True, check=False).returncode
-    ):
-        pytest.skip("no Docker engine answers: docker compose up is not run")
-    command = ["docker", "compose", "--project-name", "rota-test"]
-    try:
-        yield command
-    finally:
-        subprocess.run([*command, "down", "--volumes"], cwd=ROOT, check=False, timeout=300)
-
-
-def test_the_containers_outlive_a_broker(engine: list[str]) -> None:
-    subprocess.run([*engine, "up", "--build", "--wait", "--detach"], cwd=ROOT, check=True, timeout=900)
-    bootstrap = "localhost:9092,localhost:9093,localhost:9094"
-    kill = [*engine, "kill", "broker-1"]
-    asyncio.run(rounds(bootstrap, lambda: subprocess.run(kill, cwd=ROOT, check=True, timeout=60)))

@@ -16,7 +16,7 @@ OTHERS = {
     "bash": "every Debian has it, and .ci/run is written in it",
     "cc": "a name of gcc",
     "chromium-headless-shell": "a faster chromium",
-    "docker": "its engine is a service, which CI has or has not",
+    "docker": "its engine is a service; CI starts one where the kernel lets it (tools.docker_engine)",
     "javac": "in the package of java",
 }
 REPORT = """<testsuites><testsuite tests="{}" failures="{}" errors="0" skipped="{}"/></testsuites>"""
