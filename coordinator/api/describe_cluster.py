@@ -25,10 +25,9 @@ from rota.protocol.messages.describe_cluster import (
 BROKERS, CONTROLLERS = 1, 2
 
 
-Reply = DescribeClusterResponse | DelayedReply[DescribeClusterResponse]
-
-
-def describe_cluster(node: Node, call: Call, request: DescribeClusterRequest) -> Reply:
+def describe_cluster(
+    node: Node, call: Call, request: DescribeClusterRequest
+) -> DescribeClusterResponse | DelayedReply[DescribeClusterResponse]:
     """Return the cluster's id, its controller and its brokers; on request also those that are down (RG2)."""
     if request.endpoint_type == CONTROLLERS:
         why = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
