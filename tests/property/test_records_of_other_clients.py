@@ -69,7 +69,7 @@ def test_a_batch_is_equal_byte_for_byte(name: str, rows: Rows, producer: Any, tr
 
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("codec", list(Codec))
-@settings(deadline=None, max_examples=examples(30))
+@settings(deadline=None, max_examples=examples(10))
 @given(rows=RECORDS)
 def test_batches_of_other_clients_are_read(name: str, codec: Codec, rows: Rows) -> None:
     raw = theirs(OTHERS[name], rows * 10, codec, (-1, -1, -1), False)
@@ -80,7 +80,7 @@ def test_batches_of_other_clients_are_read(name: str, codec: Codec, rows: Rows) 
 
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("codec", list(Codec))
-@settings(deadline=None, max_examples=examples(30))
+@settings(deadline=None, max_examples=examples(10))
 @given(rows=RECORDS, base_offset=st.integers(0, 2**40))
 def test_other_clients_read_batches_of_rota(name: str, codec: Codec, rows: Rows, base_offset: int) -> None:
     raw = write_batch(ours(rows), codec=codec, base_offset=base_offset)
