@@ -15,11 +15,12 @@ SEEDS = seeds(gate=40, soak=400)
 # of clusters of failure detectors: in the gate those that find the mutations of docs/MUTATIONS.md
 SWIM_SEEDS = seeds(gate=0, soak=400) or (1, 2, 3, 14, 23, 28)
 CLIENT_SEEDS_FILE = Path(__file__).with_name("client_seeds.txt")
-CLIENT_SEEDS = seeds(gate=2, soak=80)  # of worlds with real clients, which take longer
+CLIENT_SEEDS = seeds(gate=0, soak=80) or (2,)  # of worlds with real clients, which take longer; the gate reproduces 1
 
 CLUSTER_SEEDS_FILE = Path(__file__).with_name("cluster_seeds.txt")
-# of worlds with three brokers, which take longer still: in the gate those that find the mutations of docs/MUTATIONS.md
-CLUSTER_SEEDS = seeds(gate=0, soak=1_000) or (1, 3, 5, 9, 16, 17)
+# of worlds with three brokers, which take longer still: in the gate those that find the mutations of docs/MUTATIONS.md,
+# and 1 and 3, which are reproduced
+CLUSTER_SEEDS = seeds(gate=0, soak=1_000) or (5, 9, 16, 17)
 STORAGE_SEEDS_FILE = Path(__file__).with_name("storage_seeds.txt")
 STORAGE_SEEDS = seeds(gate=0, soak=600) or (3, 5, 6)  # each of the six scenarios begins once in six seeds
 

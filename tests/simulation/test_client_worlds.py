@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.simulation.client_world import play
+from tests.simulation.client_world import World, play
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -14,13 +14,17 @@ def test_the_laws_hold(client_seed: int, request: pytest.FixtureRequest, capsys:
     else:
         with capsys.disabled():
             world = play(client_seed, print)
+    check_that_much_happened(world)
+
+
+def check_that_much_happened(world: World) -> None:
     assert world.history.commits
     assert sum(len(writer.acked) for writer in world.history.writers) > 100
 
 
 def run_trace(seed: int) -> list[str]:
     lines: list[str] = []
-    play(seed, lines.append)
+    check_that_much_happened(play(seed, lines.append))
     return lines
 
 
