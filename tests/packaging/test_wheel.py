@@ -108,11 +108,15 @@ def pipx(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("command", [("uvx", "--from"), pytest.param(("pipx", "run", "--spec"), marks=soak_only)])
 def test_the_demo_runs_without_an_installation(
-    wheel: Path, pipx: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+    wheel: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    command: tuple[str, ...],
 ) -> None:
     for variable in ("UV_TOOL_DIR", "PIPX_HOME"):
         monkeypatch.setenv(variable, str(tmp_path / variable))
-    program = {"uvx": find_uv_bin(), "pipx": pipx}[command[0]]
+    program = find_uv_bin() if command[0] == "uvx" else request.getfixturevalue("pipx")  # an environment of its own
     printed = run(
         Path(program).parent, *command, str(wheel), "--python", sys.executable, "rota", "demo", folder=tmp_path
     )
