@@ -8,6 +8,8 @@ its refusals 0, while its broker sets them to -1. The API is served as tools gue
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.security.principal import ANONYMOUS, USER
 from rota.protocol.errors import ErrorCode
@@ -25,16 +27,19 @@ def create_delegation_token(
     is_allowed = code is ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
     if is_allowed and any(renewer.principal_type != USER for renewer in request.renewers):
         code = ErrorCode.INVALID_PRINCIPAL_TYPE
-    return CreateDelegationTokenResponse(
-        error_code=code,
+    response = CreateDelegationTokenResponse(
         principal_type=owner_type,
         principal_name=owner_name,
         token_requester_principal_type=requester.type,
         token_requester_principal_name=requester.name,
-        issue_timestamp_ms=refused_ms(code),
-        expiry_timestamp_ms=refused_ms(code),
-        max_timestamp_ms=refused_ms(code),
     )
+    return with_refusal(response, code)
+
+
+def with_refusal(response: CreateDelegationTokenResponse, code: ErrorCode) -> CreateDelegationTokenResponse:
+    """Return the response with this error and the times of it."""
+    ms = refused_ms(code)
+    return replace(response, error_code=code, issue_timestamp_ms=ms, expiry_timestamp_ms=ms, max_timestamp_ms=ms)
 
 
 def refused_ms(code: ErrorCode) -> int:

@@ -57,8 +57,7 @@ def broker_name_of(name: str) -> str | None:
 
 def limits_of(name: str, broker: BrokerConfig) -> tuple[int, int]:
     """Return the lowest and the highest value that the broker allows for a config of this name."""
-    kind, _, rest = name.partition(".")
-    low, high = (_limit(f"group.{kind}.{bound}.{rest}", broker) for bound in ("min", "max"))
+    low, high = (_limit(bound, broker) for bound in _bounds_of(name))
     return 0 if low is None else low, INT32_MAX if high is None else high
 
 
@@ -87,10 +86,15 @@ def check_group(configs: Mapping[str, str], broker: BrokerConfig) -> None:
         _check_session(configs, broker, kind)
 
 
-def _check_bounds(name: str, value: int, broker: BrokerConfig) -> None:
+def _bounds_of(name: str) -> tuple[str, str]:
+    """Return the names of the broker's properties with the lowest and the highest value, which may not exist."""
     kind, _, rest = name.partition(".")
     short = rest.removeprefix("num.")
-    low_name, high_name = f"group.{kind}.min.{short}", f"group.{kind}.max.{short}"
+    return f"group.{kind}.min.{short}", f"group.{kind}.max.{short}"
+
+
+def _check_bounds(name: str, value: int, broker: BrokerConfig) -> None:
+    low_name, high_name = _bounds_of(name)
     low, high = _limit(low_name, broker), _limit(high_name, broker)
     if low is not None and value < low:
         raise ConfigRefused(name, f"{name} must be greater than or equal to {low_name}")

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from rota.coordinator.api import describe_configs as resource_types
 from rota.coordinator.api.access.request import CLUSTER, GROUP, TOPIC, Guard, RequestAccess, Serve, after
+from rota.coordinator.api.create_delegation_token import with_refusal
 from rota.coordinator.security.acl import CLUSTER_NAME
 from rota.coordinator.security.operations import Operation, ResourceType
 from rota.coordinator.security.principal import Principal
@@ -96,8 +97,7 @@ def create_delegation_token(access: RequestAccess, request: CreateDelegationToke
         return response
     if access.authorize(_O.CREATE_TOKENS, ResourceType.USER, str(owner)):
         return response
-    code = ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
-    return replace(response, error_code=code, issue_timestamp_ms=-1, expiry_timestamp_ms=-1, max_timestamp_ms=-1)
+    return with_refusal(response, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)
 
 
 # ---- reassignments, elections, log directories
