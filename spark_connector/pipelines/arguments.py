@@ -18,7 +18,16 @@ from rota.spark_connector.secret_options import is_secret
 from rota.transport.properties_file import FileRefused, load_properties
 
 KAFKA: Final = "kafka."
-_INTERVAL: Final = re.compile(r"\d{1,9} (second|minute|hour|day|week|month|year)s?")
+_IN_A_YEAR: Final = {
+    "second": 31_536_000,
+    "minute": 525_600,
+    "hour": 8_760,
+    "day": 365,
+    "week": 52,
+    "month": 12,
+    "year": 1,
+}
+_INTERVAL: Final = re.compile(rf"\d{{1,9}} ({'|'.join(_IN_A_YEAR)})s?")
 
 
 def common_parser(name: str, description: str, output: str) -> argparse.ArgumentParser:
@@ -76,10 +85,13 @@ def parse_common(parser: argparse.ArgumentParser, arguments: list[str]) -> dict[
     return {**given, "options": options}
 
 
-def interval(option: str, text: str) -> str:
-    """`text`, as in 1 day. Raises OptionError when it is not an interval of Spark."""
+def interval(option: str, text: str, years_max: int | None = None) -> str:
+    """`text`, as in 1 day. Raises OptionError when it is not an interval of Spark, or longer than so many years."""
     if not _INTERVAL.fullmatch(text):
         raise OptionError(option, text, "a number and a unit, as in 1 day or 90 minutes")
+    number, unit = text.removesuffix("s").split()
+    if years_max is not None and int(number) > years_max * _IN_A_YEAR[unit]:
+        raise OptionError(option, text, f"at most {years_max} years, as in 1 day or 90 minutes")
     return text
 
 

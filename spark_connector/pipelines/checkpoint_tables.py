@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.pipelines.table_files import file_system, has_files, is_delta, read_text, sync_of
+from rota.spark_connector.pipelines.locations import file_system, has_files, read_text, sync_of
+from rota.spark_connector.pipelines.table_files import is_delta
 
 FILE: Final = "job.tables"  # in the folder of the checkpoint, where Spark leaves it alone
 EXAMPLE: Final = '{"format": "parquet", "namespace": ""}'
@@ -47,6 +48,17 @@ def check_tables(place: Place, names: Collection[str]) -> None:
             f"{', '.join(names)}; for new tables, or those of another job, give another --checkpoint"
         )
         raise OptionError("--output", place.output, expected)
+
+
+def check_state(checkpoint: str, deduplicate_by: tuple[str, ...]) -> None:
+    """Raise OptionError when the query of the checkpoint has no keys of earlier records and this one needs them, or the
+    other way around: Spark goes on with neither."""
+    has_keys = has_files(f"{checkpoint}/state")
+    if not has_files(f"{checkpoint}/commits") or has_keys == bool(deduplicate_by):
+        return
+    of_query = "given, as it was" if has_keys else "absent, as it was"
+    expected = f"{of_query} when the checkpoint {checkpoint} began; to change it give another --output and --checkpoint"
+    raise OptionError("--deduplicate-by", ",".join(deduplicate_by) or None, expected)
 
 
 def record_tables(place: Place) -> None:

@@ -22,9 +22,10 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import StructType
 
 from rota.spark_connector.errors import OptionError
+from rota.spark_connector.pipelines.locations import has_files
 from rota.spark_connector.pipelines.maintenance import delete_old_days, is_due
 from rota.spark_connector.pipelines.micro_batches import catalog_rows, has_later, newest_rows, quoted
-from rota.spark_connector.pipelines.table_files import BATCH, has_files, older_checkpoint, query_id
+from rota.spark_connector.pipelines.table_files import BATCH, older_checkpoint, query_id
 
 PACKAGES: Final = {"4.0": "1.11.0", "4.1": "1.12.0"}  # the newest release for each version of Spark
 QUERY: Final = "rota.query-id"  # in the summary of a snapshot, and among the properties of the table

@@ -41,7 +41,7 @@ from rota.spark_connector.pipelines.arguments import (
     secret_of,
     source_options,
 )
-from rota.spark_connector.pipelines.checkpoint_tables import Place
+from rota.spark_connector.pipelines.checkpoint_tables import Place, check_state
 from rota.spark_connector.pipelines.job_errors import checked, exit_code
 from rota.spark_connector.pipelines.job_lock import locked
 from rota.spark_connector.pipelines.micro_batches import numbered
@@ -138,6 +138,7 @@ def start(spark: SparkSession, job: Job) -> StreamingQuery:
     register(spark)
     stream_options(job.source)
     table_formats.prepare_tables(spark, job.place, job.tables())
+    check_state(job.checkpoint_path, job.deduplicate_by)
     read = spark.readStream.format("rota").options(**job.source).load()
     rows = deduplicated(decoded(read, decoder(job), job), job)
     writer = rows.writeStream.queryName(f"ingest {job.topics}").option("checkpointLocation", job.checkpoint_path)
@@ -203,7 +204,7 @@ def decoded(records: DataFrame, decode: Decode, job: Job) -> DataFrame:
 
 def _latest(job: Job) -> Column:
     """The latest event time of a micro-batch. Spark keeps the time of a micro-batch, so it has the same one again."""
-    ahead = interval("--event-time-ahead-max", job.event_time_ahead_max)
+    ahead = interval("--event-time-ahead-max", job.event_time_ahead_max, years_max=1000)
     return F.current_timestamp() + F.expr(f"interval '{ahead}'")
 
 

@@ -18,7 +18,7 @@ from pyarrow import fs
 
 from rota.client.log import logger
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.pipelines.table_files import file_system
+from rota.spark_connector.pipelines.locations import file_system
 
 LOCK: Final = "job.lock"  # in the folder of the checkpoint, where Spark leaves it alone
 _NO_LOCKS: Final = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)  # NFS without its lock service, FUSE

@@ -18,16 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from rota.spark_connector.errors import OptionError
+from rota.spark_connector.pipelines.locations import file_system, has_files, read_text
 from rota.spark_connector.pipelines.report_rows import Row
-from rota.spark_connector.pipelines.table_files import (
-    BATCH,
-    TableFiles,
-    file_system,
-    folder_date,
-    has_files,
-    is_delta,
-    read_text,
-)
+from rota.spark_connector.pipelines.table_files import BATCH, TableFiles, folder_date, is_delta
 
 DAY: Final = "day"  # as in tables.py, which imports Spark
 FOLDERS: Final = pa.schema([(DAY, pa.string()), (BATCH, pa.int32())])

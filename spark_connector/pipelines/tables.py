@@ -47,6 +47,7 @@ LAG: Final = (
     .add("lag_seconds", DoubleType())
 )
 DAY: Final = "day"
+LAST: Final = "9000-01-01T00:00:00Z"  # with a window after it, it is in Python's calendar
 CLASSIC: Final = "classic"  # Kafka's types of a group
 CONSUMER: Final = "consumer"
 TIMELINE_ROW: Final = ("group", "sequence", "time", "type")  # a group that is deleted counts from 0 again
@@ -54,11 +55,12 @@ _MS: Final = ("start_ms", "end_ms")
 
 
 def events(records: DataFrame) -> DataFrame:
-    """Decode records of format("rota"): EVENT, with timestamp, partition and offset."""
+    """Decode records of format("rota"): EVENT, with timestamp, partition and offset. A later time than LAST, as of a
+    broker with a wrong clock, counts as LAST."""
     read = _decoder()
     decoded = records.select(
         read("topic", "key", "value").alias("event"),  # not mapInArrow, which requires pandas
-        F.col("timestamp").alias("at"),
+        F.least("timestamp", F.lit(LAST).cast("timestamp")).alias("at"),
         F.col("partition").alias("source_partition"),
         F.col("offset").alias("source_offset"),
     )

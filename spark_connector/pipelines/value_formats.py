@@ -12,18 +12,22 @@ import json
 from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import and_
+from secrets import token_hex
 from typing import Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
+from pyspark.sql.types import ArrayType, BooleanType, DataType, MapType, StringType, StructType
 
 from rota.spark_connector.errors import OptionError
 
 RECORD: Final = "_record"
 REASON: Final = "_reason"
 CORRUPT: Final = "_corrupt"
+LISTED: Final = "_listed"
+FIRST: Final = "_first"  # the first JSON object of a value that is not one alone
+KEY: Final = token_hex(8)  # no value has it by chance, or by intent
 UNKNOWN_SCHEMA: Final = "the registry has no Avro schema with id "  # and the id
 FRAME_BYTES: Final = 5  # before the value, of a producer with a schema registry: a zero, and the id of the schema
 Decode = Callable[[DataFrame], DataFrame]
@@ -46,26 +50,27 @@ def json_schema(text: str) -> StructType:
 def json_format(schema: StructType) -> Decode:
     """Values are JSON objects in UTF-8, one in each. A field that the schema declares NOT NULL is required."""
     text = F.col("value").cast("string")
-    full = StructType([*schema.fields]).add(CORRUPT, StringType())
-    parsed = F.from_json(text, full, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT})
     wrong = [F.when(_is_wrong(text, name), f"{name} is not {kind}") for name, kind in _kinds(schema)]
     missing = [F.when(_field(name).isNull(), name) for name in _required(schema)]
-    is_corrupt = _field(CORRUPT).isNotNull()
+    is_corrupt = F.col(FIRST).getField(CORRUPT).isNotNull()
     reason = (
         F.when(F.col("value").isNull(), "value is null")
         .when(~F.is_valid_utf8(text), "value is not UTF-8")
         .when(F.col(RECORD).isNull(), "value is not JSON")
         .when(is_corrupt & F.try_parse_json(text).isNull(), "value is not JSON")
         .when(is_corrupt, F.concat(F.lit("value does not fit the schema"), _listed(wrong)))
-        .when(~_is_alone(text), "value has more after its JSON object")
+        .when(F.col(FIRST).isNotNull(), "value has more after its JSON object")
     )
     if missing:
         listed = _listed(missing)
         reason = reason.when(listed != "", F.concat(F.lit("a required field is null"), listed))
 
     def decode(rows: DataFrame) -> DataFrame:
-        found = rows.withColumn(RECORD, parsed).withColumn(REASON, reason)
-        return found.withColumn(RECORD, F.col(RECORD).dropFields(CORRUPT))
+        found = rows.withColumn(LISTED, _in_list(text, schema))
+        found = found.withColumn(FIRST, F.when(~_is_alone(), _from_json(text, schema)))
+        alone = F.col(LISTED).getField(KEY).getItem(0).dropFields(KEY)
+        record = F.when(F.col(FIRST).isNull(), alone).otherwise(F.col(FIRST).dropFields(CORRUPT))
+        return found.withColumn(RECORD, record).withColumn(REASON, reason).drop(LISTED, FIRST)
 
     return decode
 
@@ -142,19 +147,24 @@ def _required(schema: StructType) -> list[str]:
     return [field.name for field in schema if not field.nullable]
 
 
-def _is_alone(text: Column) -> Column:
-    """Whether nothing comes after the JSON object, which Spark would not read: `from_json` ends with its object."""
-    is_one = _objects(text, "]") == 1
-    # a bracket after the object ends the array, of which Spark reads no more either: there is no second object then
-    is_open = (F.instr(text, "]") == 0) | (_objects(text, ",{}]") == 2)
-    # the second parsing takes as long as the first: an object whose first bracket is the end of the text needs none
-    return F.when(F.instr(text, "}") == F.length(F.rtrim(text)), F.lit(True)).otherwise(is_one & is_open)
+def _in_list(text: Column, schema: StructType) -> Column:
+    """`{KEY: [text, {KEY: true}]}`. The list has these two elements where the text is one JSON value with nothing after
+    it, whatever bracket that would close: of the text alone `from_json` reads no more than the first value."""
+    element = StructType([*schema.fields]).add(KEY, BooleanType())
+    listed = F.concat(F.lit(f'{{"{KEY}":['), text, F.lit(f',{{"{KEY}":true}}]}}'))
+    return _from_json(listed, StructType().add(KEY, ArrayType(element)))
 
 
-def _objects(text: Column, end: str) -> Column:
-    """The number of objects in an array of this text; 0 if it is none."""
-    array = F.concat(F.lit("["), text, F.lit(end))
-    return F.coalesce(F.size(F.from_json(array, ArrayType(StructType().add(CORRUPT, StringType())))), F.lit(0))
+def _is_alone() -> Column:
+    """Whether nothing comes after the JSON object, and it fits the schema."""
+    listed = F.col(LISTED).getField(KEY)
+    is_whole = F.col(LISTED).getField(CORRUPT).isNull() & (F.size(listed) == 2) & listed.getItem(1).getField(KEY)
+    return F.coalesce(is_whole, F.lit(False))
+
+
+def _from_json(text: Column, schema: StructType) -> Column:
+    full = StructType([*schema.fields]).add(CORRUPT, StringType())
+    return F.from_json(text, full, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT})
 
 
 def _is_wrong(text: Column, name: str) -> Column:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from tests.interop.kit import create_topic, unique
 from tests.interop.security.rota_broker import SecureRota
 from tests.soak import soak_only
@@ -26,6 +27,7 @@ from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, TopicParti
 from rota.protocol import consumer_group_records
 from rota.protocol.offsets_records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
 from rota.spark_connector.errors import OptionError
+from rota.spark_connector.pipelines import tables
 from rota.spark_connector.pipelines.group_activity import TOPIC, Job, start
 from rota.spark_connector.pipelines.reading import read
 from rota.spark_connector.pipelines.report import chart_data, table
@@ -149,6 +151,20 @@ def test_the_tables_have_the_activity_of_a_group(spark: SparkSession, activity: 
     options = {"kafka.bootstrap.servers": activity.bootstrap}
     assert loaded(spark, options, subscribe=TOPIC, startingOffsets=activity.starting).count() > 0
     assert loaded(spark, options, subscribePattern="__consumer.*").count() == 0
+
+
+def test_a_time_of_a_wrong_clock_is_in_the_calendar_with_its_window(spark: SparkSession):
+    """Python has no year 33658: collecting it would end the job."""
+    of_record = (
+        F.timestamp_millis(F.lit(10**15)).alias("timestamp"),
+        F.lit(0).alias("partition"),
+        F.lit(0).alias("offset"),
+    )
+    records = spark.range(1).select(
+        F.lit(TOPIC).alias("topic"), F.lit(b"").alias("key"), F.lit(b"").alias("value"), *of_record
+    )
+    (row,) = tables.with_windows(tables.events(records), "3650 days").select("at", "window_end").collect()
+    assert (row.at.year, 9000 <= row.window_end.year < 9999) == (9000, True)
 
 
 def test_the_timeline_has_the_reasons_of_rebalances(spark: SparkSession, rota: str, tmp_path: Path):

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rota.spark_connector.pipelines.arguments import common_parser, parse_common
+from rota.spark_connector.errors import OptionError
+from rota.spark_connector.pipelines.arguments import common_parser, interval, parse_common
 
 LEAST = ["--bootstrap-servers", "a:1", "--output", "/out"]
 
@@ -45,3 +46,15 @@ def test_a_file_that_is_not_valid_is_named_without_its_text(tmp_path: Path, caps
     error = capsys.readouterr().err
     assert str(file) in error
     assert "planted" not in error
+
+
+@pytest.mark.parametrize("text", ["1 day", "1000 years", "12000 months", "52000 weeks", "365000 days"])
+def test_an_interval_is_a_number_and_a_unit(text: str) -> None:
+    assert interval("--ahead", text, years_max=1000) == text
+    assert interval("--ahead", "300000 years") == "300000 years"
+
+
+@pytest.mark.parametrize("text", ["soon", "300000 years", "1001 year", "12001 months", "999999999 hours"])
+def test_an_interval_that_no_calendar_has_is_refused(text: str) -> None:
+    with pytest.raises(OptionError, match="as in 1 day"):
+        interval("--ahead", text, years_max=1000)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.pipelines.checkpoint_tables import FILE, Place, check_tables, record_tables
+from rota.spark_connector.pipelines.checkpoint_tables import FILE, Place, check_state, check_tables, record_tables
 
 NAMES = ("commits", "lag")
 
@@ -108,3 +108,17 @@ def test_a_damaged_file_is_refused_with_its_name_and_the_remedy(parquet: Place, 
         check_tables(parquet, NAMES)
     with pytest.raises(OptionError, match=reason):
         record_tables(parquet)
+
+
+@pytest.mark.parametrize(("has_state", "fields", "expected"), [(False, ("id", "at"), "absent"), (True, (), "given")])
+def test_in12_a_query_begins_with_the_keys_of_its_duplicates_and_keeps_them(
+    parquet: Place, has_state: bool, fields: tuple[str, ...], expected: str
+) -> None:
+    check_state(parquet.checkpoint, fields)
+    folders = ("commits", "state") if has_state else ("commits",)
+    for folder in folders:
+        Path(parquet.checkpoint, folder).mkdir(parents=True)
+        Path(parquet.checkpoint, folder, "0").touch()
+    with pytest.raises(OptionError, match=f"--deduplicate-by is .*; it must be {expected}, as it was when"):
+        check_state(parquet.checkpoint, fields)
+    check_state(parquet.checkpoint, ("id",) if has_state else ())
