@@ -6,8 +6,11 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[3]
 MODULE_LINES_MAX, FUNCTION_LINES_MAX = 400, 40
@@ -106,6 +109,13 @@ def sources() -> tuple[Path, ...]:
 @cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _trees_are_forgotten() -> Iterator[None]:
+    """They are a million objects: each later full collection in this process would take half a second for them."""
+    yield
+    tree_of.cache_clear()
 
 
 def head_of(path: Path) -> str:
