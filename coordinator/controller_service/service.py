@@ -3,8 +3,9 @@
 Laws
     CT3  A broker that is not the controller any more decides nothing: it looks at `/controller` again after each change
          of it and after each failure of the store, and before it acts. One that is not registered claims nothing.
-    FN3  A report of a death counts only if the store answers at once. A broker that it does not answer is cut off, and
-         the others are perhaps alive: they are asked again (controller.fencing).
+    FN3  A report of a death counts only if the store, asked after it, answers at once. A broker that it does not answer
+         is cut off, and the others are perhaps alive: they are asked again (controller.fencing). After each late answer
+         in a row the next one may take twice as long: a slow store holds up no failover for ever.
     CT4  A change of the brokers or topics is decided on soon after the image has it; what fails, for whatever reason,
          is decided again.
 
@@ -55,6 +56,7 @@ from rota.protocol.dataclass import dataclass
 
 RETRY_MS: Final = 200  # after a failure of the store
 ANSWER_MS_MAX: Final = 300  # of the store to a broker that is connected, and whose event loop has time
+NEVER_MS: Final = -1
 PARTITIONS_PER_SLICE: Final = 4_000  # that are decided on before they are written
 
 log = structlog.get_logger("rota.controller")
@@ -90,6 +92,8 @@ class ControllerService:
         self._writer = StateWriter(topics, self._unwritten)
         self._fencing = Fencing()
         self._reported_ms: int | None = None  # when the first report came that was not looked at yet
+        self._requested_ms = NEVER_MS  # when the store was asked last: no later report counts yet
+        self._answer_ms_max = ANSWER_MS_MAX
         self._controller: Controller | None = None
         self._is_outdated = True  # `_controller` has to be read again
         self._known_epoch, self._known = -1, dict[int, int]()  # registrations acted upon, as the controller of an epoch
@@ -204,7 +208,7 @@ class ControllerService:
             except Exception as mistake:  # noqa: BLE001  # the cluster must not be without a controller for it
                 self._interruption.failed_by_mistake(mistake)
                 self._look_again_soon()
-            at_ms = self._fencing.next_ms(self._now_ms())
+            at_ms = self._fencing.next_ms(self._requested_ms)
             if at_ms is not None:
                 self._wake_at("fence", at_ms)
 
@@ -215,13 +219,15 @@ class ControllerService:
 
     async def _check_connection(self) -> None:
         """FN3. Before a report counts: ask the store. Raises StoreFailed."""
-        began_ms, self._reported_ms = self._reported_ms or self._now_ms(), None
-        if not self._fencing.due(self._epochs(), self._now_ms()):
+        self._requested_ms = self._now_ms()
+        began_ms, self._reported_ms = self._reported_ms or self._requested_ms, None
+        if not self._dead():
             return
         is_connected = False
         try:
             await self._topics.store.exists(znodes.CONTROLLER)
-            is_connected = self._now_ms() - began_ms <= ANSWER_MS_MAX
+            is_connected = self._now_ms() - began_ms <= self._answer_ms_max
+            self._answer_ms_max = ANSWER_MS_MAX if is_connected else 2 * self._answer_ms_max
         finally:
             if not is_connected:
                 self._fencing.was_cut_off(self._now_ms())
@@ -247,13 +253,17 @@ class ControllerService:
             return False
         if controller.broker_id in (None, self._topics.broker_id):
             return True
-        return controller.broker_id in self._fencing.due(self._epochs(), self._now_ms())
+        return controller.broker_id in self._dead()
 
     def _set_controller(self, controller: Controller) -> None:
         if controller.is_mine and controller.epoch != self._known_epoch:
             log.info("Controller elected: this broker", controller_epoch=controller.epoch)
             self._known_epoch, self._known, self._stale = controller.epoch, {}, None
         self._controller = controller
+
+    def _dead(self) -> frozenset[int]:
+        """FN3. The live registrations' brokers whose reports counted when the store was asked."""
+        return self._fencing.due(self._epochs(), self._requested_ms)
 
     def _epochs(self) -> dict[int, int]:
         """The registrations of the live brokers."""
@@ -267,7 +277,7 @@ class ControllerService:
         controller, epochs = self._controller, self._epochs()
         if controller is None or not controller.is_mine or self._topics.broker_id not in epochs:
             return  # a broker that is not registered yet does not see the cluster as it is
-        dead = self._fencing.due(epochs, self._now_ms()) - {self._topics.broker_id}
+        dead = self._dead() - {self._topics.broker_id}
         live = self._live({broker_id: epoch for broker_id, epoch in epochs.items() if broker_id not in dead})
         live = replace(live, controller_epoch=controller.epoch)
         partitions = find_partitions_to_change(self._stale_topics(everything=bool(dead)), live)

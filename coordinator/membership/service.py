@@ -7,7 +7,7 @@ It runs on the broker's own event loop: a broker whose loop stands still answers
 
 Laws
     FD15 The name of a broker that does not answer is resolved again: its IP address may have changed without a new
-         registration.
+         registration. A name that does not resolve, whatever it is, concerns no other broker.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class SwimService:
                 await asyncio.wait_for(self._has_names.wait(), waits_s)
             self._has_names.clear()
             for broker_id, epoch, (host, port) in self._unresolved():
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError, UnicodeError):  # the latter for what can be no name
                     found = await asyncio.get_running_loop().getaddrinfo(
                         host, port, family=family, type=socket.SOCK_DGRAM
                     )

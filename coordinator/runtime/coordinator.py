@@ -392,15 +392,17 @@ class CoordinatorRuntime(Generic[M]):
         self._unflushed.append(shard)
 
     def _flush_awaited(self, calls: int) -> None:
-        """Write the records that a reply waits for, and after so many more calls all of them."""
-        unflushed, self._unflushed = self._unflushed, []
-        for shard in unflushed:
-            if calls == 0 or shard.is_awaited:
-                shard.flush()
-            else:
-                self._unflushed.append(shard)
+        """Write the records that a reply waits for, and after so many more calls all of them.
+
+        One call is queued at most while there are any: answers bring about more records during the writes.
+        """
+        unflushed = self._unflushed
+        self._unflushed = [shard for shard in unflushed if calls and not shard.is_awaited]
         if self._unflushed:
-            self._tick_queue(partial(self._flush_awaited, max(calls - 1, 0)))
+            self._tick_queue(partial(self._flush_awaited, calls - 1))
+        for shard in unflushed:
+            if not calls or shard.is_awaited:
+                shard.flush()
 
     def flush(self) -> None:
         """Write all records that are decided. Also called before the broker stops."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -15,7 +15,7 @@ from rota.coordinator.controller_service.service import ANSWER_MS_MAX, PARTITION
 from rota.coordinator.controller_service.state_writer import ATTEMPTS_MAX
 from rota.coordinator.metadata import znodes
 from rota.coordinator.metadata.image import NOT_REGISTERED
-from rota.coordinator.metadata.store import BadNode, BadVersion, Op, Set, Stat, StoreFailed, Watch
+from rota.coordinator.metadata.store import BadNode, BadVersion, Op, SessionState, Set, Stat, StoreFailed, Watch
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
 
@@ -370,3 +370,66 @@ async def test_a_report_that_waited_for_the_store_is_of_a_broker_that_was_cut_of
     cluster.now_ms += ANSWER_MS_MAX + 1
     await cluster.wait_until_applied()
     assert (set(cluster[1].topics.brokers), cluster[1].pings) == ({1, 2, 3}, 1)
+
+
+def slow_reads(cluster: Members, member: Member, meanwhile: Callable[[], None]) -> None:
+    """It reads `/controller` again next, and `meanwhile` happens until the answer comes."""
+    get = member.store.get
+
+    async def answer(path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
+        member.store.get = get  # type: ignore[method-assign]
+        meanwhile()
+        return await get(path, watch)
+
+    member.store.get = answer  # type: ignore[method-assign]
+    member.service._session_changed(SessionState.CONNECTED)
+
+
+async def test_a_report_that_comes_after_the_store_was_asked_does_not_count_yet(cluster: Members) -> None:
+    """FN3. The network fails while `/controller` is read, for as long as the reports take."""
+
+    def cut_off() -> None:
+        cluster.now_ms += 3_000
+        for broker_id in (2, 3):
+            cluster[1].service.broker_died(broker_id, cluster[broker_id].epoch)
+        cluster.now_ms += ANSWER_MS_MAX + 1
+
+    slow_reads(cluster, cluster[1], cut_off)
+    await cluster.wait_until_applied()
+    assert (set(cluster[1].topics.brokers), cluster[1].pings) == ({1, 2, 3}, 1)
+    cluster[1].service.broker_alive(2)
+    await cluster.pass_ms(HOLD_MS)
+    assert set(cluster[1].topics.brokers) == {1, 2}
+
+
+async def test_a_report_whose_hold_ends_while_the_controller_waits_counts_then(cluster: Members) -> None:
+    """FN3. Nothing else wakes the controller."""
+
+    def takes_long() -> None:
+        cluster.now_ms += HOLD_MS + 1
+
+    slow_store(cluster, cluster[1], ANSWER_MS_MAX + 1)
+    slow_reads(cluster, cluster[1], takes_long)
+    cluster[1].service.broker_died(3, cluster[3].epoch)
+    await cluster.wait_until_applied()
+    await cluster.pass_ms(1)
+    assert set(cluster[1].topics.brokers) == {1, 2}
+
+
+async def test_a_store_that_is_always_slow_delays_no_failover_for_ever(cluster: Members) -> None:
+    """FN3."""
+    exists = cluster[1].store.exists
+
+    async def slow(path: str, watch: Watch | None = None) -> Stat | None:
+        cluster.now_ms += 2 * ANSWER_MS_MAX
+        return await exists(path, watch)
+
+    cluster[1].store.exists = slow  # type: ignore[method-assign]
+    for broker_id in (3, 2):  # the first answer in time is not the rule
+        cluster[1].pings = 0
+        cluster[1].service.broker_died(broker_id, cluster[broker_id].epoch)
+        await cluster.wait_until_applied()
+        assert broker_id in cluster[1].topics.brokers
+        await cluster.pass_ms(HOLD_MS)
+        assert broker_id not in cluster[1].topics.brokers
+        assert cluster[1].pings == 1

@@ -186,6 +186,15 @@ async def test_the_name_of_a_broker_that_is_silent_is_resolved_again(monkeypatch
             await until(lambda: Alive(2, 102) in first.changes)
 
 
+async def test_a_name_that_is_none_keeps_no_other_broker_waiting() -> None:
+    """FD15. Python raises no OSError for it: it has an empty label, or one that is too long."""
+    broker = Broker(1)
+    async with broker.service:
+        names = {2: (102, ("a..b", 9)), 3: (103, ("x" * 64, 9)), 4: (104, ("localhost", 9))}
+        broker.service.members_changed({1: (101, broker.service.address)} | names)
+        await until(lambda: set(broker.service.swim.members) == {4})
+
+
 async def test_a_port_that_is_taken_is_an_error_at_the_start() -> None:
     first = Broker(1)
     async with first.service:

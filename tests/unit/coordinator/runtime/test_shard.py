@@ -303,6 +303,22 @@ def test_co9_records_that_no_reply_waits_for_are_written_some_turns_later_or_wit
     assert log.log_end_offset == 5
 
 
+def test_co9_answers_that_bring_about_records_queue_one_call_also_while_others_are_postponed() -> None:
+    world = ToyWorld(shards=2).lead()
+    postponed, requested = (next(name for name in "abcdefgh" if world.shard(name).index == index) for index in (0, 1))
+
+    def request(code: ErrorCode = ErrorCode.NONE) -> None:
+        world.put(requested, 0, 1).then(request)
+
+    request()
+    record, counter = Number(postponed, 0, 1), Counter(postponed)
+    world.shard(postponed).perform(counter, [Append(record)])
+    for _ in range(POSTPONED_CALLS + 2):
+        assert len(world.tick_queue) == 1
+        world.tick()
+    assert [partition.log.log_end_offset for partition in world.partitions] == [1, POSTPONED_CALLS + 2]
+
+
 def test_a_message_is_sent_when_the_records_before_it_are_committed() -> None:
     toy = ToyWorld().lead()
     toy.request_flushes()
