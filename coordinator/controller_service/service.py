@@ -3,8 +3,8 @@
 Laws
     CT3  A broker that is not the controller any more decides nothing: it looks at `/controller` again after each change
          of it and after each failure of the store, and before it acts. One that is not registered claims nothing.
-    FN3  A report of a death counts only if the store, asked after it, answers at once. A broker that it does not answer
-         is cut off, and the others are perhaps alive: they are asked again (controller.fencing). After each late answer
+    FN3  A report of a death counts only if the store, asked after it, confirms a change at once. A broker that it does not
+         answer is cut off, and others are perhaps alive: they are asked again (controller.fencing). After each late answer
          in a row the next one may take twice as long: a slow store holds up no failover for ever.
     CT4  A change of the brokers or topics is decided on soon after the image has it; what fails, for whatever reason,
          is decided again.
@@ -48,7 +48,7 @@ from rota.coordinator.metadata.changes import (
 )
 from rota.coordinator.metadata.image import NOT_REGISTERED
 from rota.coordinator.metadata.repeated_warning import RepeatedWarning
-from rota.coordinator.metadata.store import Delete, SessionState, StoreError, StoreFailed, WatchEvent
+from rota.coordinator.metadata.store import Check, Delete, SessionState, StoreError, StoreFailed, WatchEvent
 from rota.coordinator.metadata.topic import PartitionState, Topic
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.scheduling.timers import Timers
@@ -218,14 +218,18 @@ class ControllerService:
         self._wake_at("retry", self._now_ms() + RETRY_MS)
 
     async def _check_connection(self) -> None:
-        """FN3. Before a report counts: ask the store. Raises StoreFailed."""
+        """FN3. Before a report counts: ask the store, in the way of a change. Raises StoreFailed.
+
+        Any server answers a read, also one that is cut off from the others together with this broker.
+        """
         self._requested_ms = self._now_ms()
         began_ms, self._reported_ms = self._reported_ms or self._requested_ms, None
         if not self._dead():
             return
         is_connected = False
         try:
-            await self._topics.store.exists(znodes.CONTROLLER)
+            with suppress(StoreError):  # a refusal is an answer, too
+                await self._topics.store.commit([Check(znodes.BROKER_IDS, 0)])
             is_connected = self._now_ms() - began_ms <= self._answer_ms_max
             self._answer_ms_max = ANSWER_MS_MAX if is_connected else 2 * self._answer_ms_max
         finally:

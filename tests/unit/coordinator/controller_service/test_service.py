@@ -323,17 +323,17 @@ class TestElections:
 
 
 def slow_store(cluster: Members, member: Member, takes_ms: int, failure: StoreFailed | None = None) -> None:
-    """Its next answer comes after so much time, as when the network of the broker was cut; or it is a failure."""
-    exists = member.store.exists
+    """Its next change takes so long, as when its network, or that of its server, was cut; or it fails. Reads do not."""
+    commit = member.store.commit
 
-    async def answer(path: str, watch: Watch | None = None) -> Stat | None:
-        member.store.exists = exists  # type: ignore[method-assign]
+    async def answer(ops: Sequence[Op]) -> None:
+        member.store.commit = commit  # type: ignore[method-assign]
         cluster.now_ms += takes_ms
         if failure is not None:
             raise failure
-        return await exists(path, watch)
+        await commit(ops)
 
-    member.store.exists = answer  # type: ignore[method-assign]
+    member.store.commit = answer  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize(("takes_ms", "failure"), [(ANSWER_MS_MAX + 1, None), (0, StoreFailed("not connected"))])
@@ -418,13 +418,13 @@ async def test_a_report_whose_hold_ends_while_the_controller_waits_counts_then(c
 
 async def test_a_store_that_is_always_slow_delays_no_failover_for_ever(cluster: Members) -> None:
     """FN3."""
-    exists = cluster[1].store.exists
+    commit = cluster[1].store.commit
 
-    async def slow(path: str, watch: Watch | None = None) -> Stat | None:
+    async def slow(ops: Sequence[Op]) -> None:
         cluster.now_ms += 2 * ANSWER_MS_MAX
-        return await exists(path, watch)
+        await commit(ops)
 
-    cluster[1].store.exists = slow  # type: ignore[method-assign]
+    cluster[1].store.commit = slow  # type: ignore[method-assign]
     for broker_id in (3, 2):  # the first answer in time is not the rule
         cluster[1].pings = 0
         cluster[1].service.broker_died(broker_id, cluster[broker_id].epoch)
