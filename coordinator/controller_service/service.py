@@ -3,9 +3,9 @@
 Laws
     CT3  A broker that is not the controller any more decides nothing: it looks at `/controller` again after each change
          of it and after each failure of the store, and before it acts. One that is not registered claims nothing.
-    FN3  A report of a death counts only if the store, asked after it, confirms a change at once. A broker that it does not
-         answer is cut off, and others are perhaps alive: they are asked again (controller.fencing). After each late answer
-         in a row the next one may take twice as long: a slow store holds up no failover for ever.
+    FN3  A report of a death counts only if the store, asked after it, confirms a change at once. A broker that gets no
+         answer is cut off, and others are perhaps alive: they are asked again (controller.fencing). After each late
+         answer in a row the next may take twice as long: a slow store holds up no failover for ever.
     CT4  A change of the brokers or topics is decided on soon after the image has it; what fails, for whatever reason,
          is decided again.
 
