@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,18 @@ def test_ts4_every_program_that_a_skip_looks_for_is_one_that_ci_must_have() -> N
 
 def test_ts4_ci_installs_every_program_that_it_must_have() -> None:
     assert [name for name in gate.PROGRAMS if f"command -v {name} >/dev/null || missing+=(" not in CI] == []
+
+
+def test_ci_ends_with_the_code_of_the_tests_and_leaves_no_image_behind(tmp_path: Path) -> None:
+    stubs, temporary = tmp_path / "bin", tmp_path / "tmp"
+    temporary.mkdir()
+    stubs.mkdir()
+    for name in {*re.findall(r"command -v ([\w-]+)", CI), "python3", "apt-get", "sudo", "mmdebstrap"}:
+        (stubs / name).write_text("#!/bin/sh\n" + ("test -d ${ROTA_IMAGE_BASE%/*} && exit 3" if name == "make" else ""))
+        (stubs / name).chmod(0o755)
+    environment = os.environ | {"PATH": f"{stubs}:{os.environ['PATH']}", "TMPDIR": str(temporary)}
+    done = subprocess.run([ROOT / ".ci" / "run"], env=environment, check=False, timeout=60)
+    assert (done.returncode, list(temporary.iterdir())) == (3, [])
 
 
 def test_ts4_a_program_that_is_missing_fails_in_ci_and_is_named_elsewhere(
