@@ -27,6 +27,7 @@ GROUPS: Final = {
     "tests/interop/group_protocols/test_group_protocols.py": "the cluster-wide configs of a Kafka",
     "tests/packaging/test_wheel.py": "a wheel and its environments",
     "tests/packaging/test_builds.py": "a wheel and its environments",
+    "tests/packaging/test_containers.py": "containers",
 }
 
 

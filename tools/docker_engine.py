@@ -71,6 +71,8 @@ class DockerEngine:
         self._processes: list[subprocess.Popen[bytes]] = []
         self.environment = {
             **os.environ,
+            "PATH": f"/usr/bin:{os.environ['PATH']}",  # the client of the same package as the engine
+            "DOCKER_BUILDKIT": "1",  # builds no stage that is not needed
             "DOCKER_HOST": f"unix://{self._socket}",
             "BASE": BASE,
             "ZOOKEEPER_IMAGE": ZOOKEEPER,

@@ -29,6 +29,8 @@ def test_the_files_that_the_image_copies_exist() -> None:
     missing = [name for names in copied for name in names if not (ROOT / name).exists()]
     assert copied
     assert not missing
+    sent = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    assert sent == {name for names in copied for name in names}
 
 
 def test_the_image_has_its_own_user_and_a_health_check() -> None:
