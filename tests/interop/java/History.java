@@ -89,8 +89,9 @@ public final class History {
                         say("got " + record.partition() + " " + record.offset() + " " + record.value());
                     }
                     commit(consumer);
-                } catch (KafkaException failed) {
-                    // the next poll goes on from the position, or from what is committed
+                } catch (KafkaException | NullPointerException failed) {
+                    // the next poll goes on from the position, or from what is committed; the second is KAFKA-20312: a
+                    // partition that has lost its leader since the consumer looked for it
                 }
             }
         }
