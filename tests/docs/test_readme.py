@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -46,7 +45,7 @@ HELD_BY = {
     "rota produce": "tests/cli/test_produce.py",
     "rota consume": "tests/cli/test_produce.py",
     "rota sniff": "tests/cli/test_sniff.py",
-    "docker compose": "test_the_compose_file_is_right",
+    "docker compose": "tests/packaging/test_containers.py",
 }
 
 
@@ -155,18 +154,3 @@ def test_the_benchmarks_run() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "heartbeats" in done.stdout
     assert "missing" not in done.stdout, "Kafka was not asked for"
-
-
-def test_the_compose_file_is_right(need_docker: None) -> None:
-    subprocess.run(["docker", "compose", "config", "--quiet"], cwd=ROOT, check=True, timeout=60)
-    subprocess.run(["docker", "compose", "build"], cwd=ROOT, check=True, timeout=600)
-
-
-@pytest.fixture
-def need_docker() -> None:
-    """A Docker client is not enough: the engine has to answer."""
-    if (
-        shutil.which("docker") is None
-        or subprocess.run(["docker", "info"], capture_output=True, check=False).returncode
-    ):
-        pytest.skip("no Docker engine answers: docker compose up is not run")
