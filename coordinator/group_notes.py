@@ -76,7 +76,10 @@ class GroupNotes:
         waiting, self._waiting = self._waiting, []
         if waiting:
             self._write_events(waiting)
-            self._write_lines(waiting)
+            try:
+                self._write_lines(waiting)
+            except Exception:  # noqa: BLE001  # the log of a process that set up structlog itself
+                self.lost_lines += len(waiting)
 
     def log_left_out(self) -> None:
         """Log how many lines of each group were left out."""

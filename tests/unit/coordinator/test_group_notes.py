@@ -204,3 +204,19 @@ def test_lg5_lines_beyond_the_limit_are_left_out_and_counted(world: World) -> No
         world.now_ms += WINDOW_MS
         world.notes.log_left_out()
     assert (lines[-1]["group"], lines[-1]["lines"]) == ("g", 2)
+
+
+def test_tl1_a_log_that_cannot_even_be_bound_loses_its_lines_and_no_event() -> None:
+    def raises_at_once(*_: object) -> object:
+        raise RuntimeError("a factory of the application")
+
+    world = World()
+    structlog.configure(logger_factory=raises_at_once)
+    try:
+        world.note(notes.NOW_EMPTY)
+        world.note(notes.NOW_EMPTY, "other")
+        world.turns()
+    finally:
+        structlog.reset_defaults()
+    assert (world.types(), world.types("other")) == ([EventType.EMPTIED], [EventType.EMPTIED])
+    assert world.notes.lost_lines == 2
