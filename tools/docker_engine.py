@@ -102,7 +102,12 @@ class DockerEngine:
     @property
     def compose(self) -> list[str]:
         """The command of compose, within the engine's network."""
-        return ["nsenter", "--target", str(self._processes[0].pid), "--net", "docker-compose"]
+        return [*self._enter, "docker-compose"]
+
+    @property
+    def _enter(self) -> list[str]:
+        """The beginning of a command that runs within the engine's network."""
+        return ["nsenter", "--target", str(self._processes[0].pid), "--net"]
 
     def docker(self, *arguments: str) -> str:
         """Run a command of docker; return its output. Raises CalledProcessError."""
@@ -149,8 +154,8 @@ class DockerEngine:
         return str(name)
 
     def _run_inside(self, *command: str) -> str:
-        enter = ["nsenter", "--target", str(self._processes[0].pid), "--net", *command]
-        return subprocess.run(enter, check=True, capture_output=True, text=True, timeout=60).stdout
+        whole = [*self._enter, *command]
+        return subprocess.run(whole, check=True, capture_output=True, text=True, timeout=60).stdout
 
     # ---- images
 
