@@ -3,7 +3,7 @@
 Laws
     KT1 A live member is not removed by an advance: it has as much of its session and of a rebalance left as before. A
         member is live while its request waits or the connection of its last request is open. `expire_sessions` removes
-        it all the same.
+        those whose session would have ended, also when heartbeats come between the steps of the advance.
     KT2 When an advance returns, retention has run on every partition, and offsets past their retention expire.
     KT6 Brokers that do not run share the advance: one that starts again has the time of the others.
 """
@@ -21,6 +21,7 @@ from rota.coordinator.group.members import Member, pending_timer
 from rota.coordinator.group.rebalance import JOIN, SYNC
 from rota.coordinator.upkeep import ROUND_MS, ROUND_PARTITIONS_MAX
 from rota.testing.hosted_broker import HostedBroker
+from rota.testing.sessions import end_overdue, session_ends
 
 OF_A_REBALANCE = (consumer_steps.REBALANCE, consumer_steps.JOIN, consumer_steps.SYNC)  # timers of the consumer protocol
 TICKS_PER_STEP = 3  # of the loop: what timers began is under way afterwards
@@ -33,6 +34,7 @@ async def advance(hosted: Iterable[HostedBroker], by_ms: int, *, expire_sessions
     Raises ValueError for a negative time.
     """
     everyone = list(hosted)
+    ends = session_ends(_running(everyone)) if expire_sessions else []
     for step_ms in steps(by_ms, max((len(each.broker.partitions.all()) for each in _running(everyone)), default=0)):
         for each in _running(everyone):
             if not expire_sessions:
@@ -43,6 +45,7 @@ async def advance(hosted: Iterable[HostedBroker], by_ms: int, *, expire_sessions
             each.clock.advance(step_ms)
         for each in _running(everyone):
             each.broker.timers.fire()
+        end_overdue(ends)
         for _ in range(TICKS_PER_STEP):
             await asyncio.sleep(0)
         for broker in [each.broker for each in _running(everyone)]:  # one may be killed meanwhile

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Final
 
 from rota.coordinator.consumer_group.machine import HostedGroup
-from rota.coordinator.consumer_group.state import ConsumerGroup
-from rota.coordinator.consumer_group.steps import SESSION, bump_epoch
+from rota.coordinator.consumer_group.member import Member as ConsumerMember
+from rota.coordinator.consumer_group.steps import bump_epoch
 from rota.coordinator.group import rebalance
 from rota.coordinator.group.effects import Step
 from rota.coordinator.group.members import Member
@@ -17,7 +17,6 @@ from rota.coordinator.group_coordinator import GroupShard
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, PartitionState, Refusal
 from rota.coordinator.observe.explain import as_json, event_sentence, sentences
 from rota.coordinator.observe.rebalances import rebalances
-from rota.coordinator.runtime.contract import TimerFired
 from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import GroupEvent
 from rota.testing.advance import advance
@@ -27,6 +26,7 @@ from rota.testing.host import Host, until
 from rota.testing.hosted_broker import HostedBroker, NotRunning
 from rota.testing.reply_faults import check_rule
 from rota.testing.reply_rules import Action, ReplyRule
+from rota.testing.sessions import end_session
 
 ADVANCE_MS_MAX: Final = 10 * 365 * 86_400_000  # timestamps stay far below the limits of int64
 REASON: Final = "the test kit was asked for a rebalance"
@@ -193,32 +193,14 @@ class Commands:
 
     async def expire_member(self, group: str, member: str) -> None:
         """Remove a member as if its session had timed out. `member` is a member id, client id or instance id."""
-        hosted, shard, machine = self._machine(group)
-        if machine.consumer is not None:
-            self._expire_consumer(hosted, shard, machine, machine.consumer, member)
-            return
-        matching = list(_members_named(machine, member))
+        hosted, _, machine = self._machine(group)
+        matching = [each for each in _members(machine) if member in (each.member_id, each.client_id, each.instance_id)]
         if len(matching) != 1:
-            ids = ", ".join(each.member_id for each in machine.members)
+            ids = ", ".join(each.member_id for each in _members(machine))
             raise CommandRefused(f"expire_member: {len(matching)} members are {member!r}; group {group} has [{ids}]")
-        expired = matching[0]
-        expired.is_new, expired.deadline_ms = False, 0
-        shard.perform(machine, machine.step(TimerFired(expired.timer), *_times(self._host.coordinator(group))))
-
-    def _expire_consumer(
-        self, hosted: HostedBroker, shard: GroupShard, machine: HostedGroup, group: ConsumerGroup, member: str
-    ) -> None:
-        matching = [
-            each.member_id
-            for each in group.members.values()
-            if member in (each.member_id, each.client_id, each.instance_id)
-        ]
-        if len(matching) != 1:
-            ids = ", ".join(group.members)
-            text = f"expire_member: {len(matching)} members are {member!r}; group {group.group_id} has [{ids}]"
-            raise CommandRefused(text)
-        group.deadlines[matching[0]] = 0
-        shard.perform(machine, machine.step(TimerFired(SESSION + matching[0]), *_times(hosted)))
+        if isinstance(matching[0], Member):
+            matching[0].is_new = False
+        end_session(hosted, machine, matching[0].member_id)
 
     def _events(self, group: str) -> tuple[GroupEvent, ...]:
         hosted = self._host.coordinator(group)
@@ -237,15 +219,8 @@ class Commands:
         return hosted, shard, machine
 
 
-def _times(hosted: HostedBroker | None) -> tuple[int, int]:
-    assert hosted is not None
-    return hosted.broker.now_ms(), hosted.broker.wall_ms()
-
-
-def _members_named(group: HostedGroup, name: str) -> Iterator[Member]:
-    for member in group.members:
-        if name in (member.member_id, member.client_id, member.instance_id):
-            yield member
+def _members(group: HostedGroup) -> list[Member | ConsumerMember]:
+    return [*group.members] if group.consumer is None else [*group.consumer.members.values()]
 
 
 _COMMANDS: Final[dict[str, Callable[..., Awaitable[Any]]]] = {
