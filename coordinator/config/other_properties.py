@@ -243,6 +243,29 @@ _THROTTLES = """
 replica.alter.log.dirs.io.max.bytes.per.second LONG - cluster-wide
 """
 
+_INTERNAL = """
+controller.performance.always.log.threshold.ms LONG 2000
+controller.performance.sample.period.ms LONG 60000
+group.consumer.regex.refresh.interval.ms INT 600000
+group.share.initialize.retry.interval.ms INT 30000
+group.share.persister.class.name STRING org.apache.kafka.server.share.persister.DefaultStatePersister
+internal.metadata.delete.delay.millis LONG 60000
+internal.metadata.log.segment.bytes INT -
+internal.metadata.max.batch.size.in.bytes INT 8388608
+log.initial.task.delay.ms LONG 30000
+producer.id.expiration.check.interval.ms INT 600000
+remote.log.index.file.cache.ttl.ms LONG 900000
+remote.log.manager.task.retry.backoff.max.ms LONG 30000
+remote.log.manager.task.retry.backoff.ms LONG 500
+remote.log.manager.task.retry.jitter DOUBLE 0.2
+server.max.startup.time.ms LONG 9223372036854775807
+share.coordinator.cold.partition.snapshot.interval.ms INT 300000
+share.coordinator.state.topic.prune.interval.ms INT 300000
+unclean.leader.election.interval.ms LONG 300000
+unstable.api.versions.enable BOOLEAN false
+unstable.feature.versions.enable BOOLEAN false
+"""
+
 _PARTS = (
     (
         _SECURITY,
@@ -294,10 +317,11 @@ def others() -> dict[str, Definition]:
 def foreign() -> dict[str, Definition]:
     """Return the names without effect in Rota that DescribeConfigs does not list.
 
-    They are those of Kafka's plug-ins, of earlier versions and of properties set only on a running broker.
+    They are Kafka's internal ones, which a file of its tests may have, and those that are set only on a running broker.
     """
     return {
         **dict(
             _read(_THROTTLES, Support.NO_EFFECT, "A broker has one log directory: no replica moves to another one.")
         ),
+        **dict(_read(_INTERNAL, Support.NO_EFFECT, "An internal property of Kafka, for its own tests.")),
     }

@@ -9,6 +9,7 @@ import pytest
 from rota.coordinator.config.broker import BrokerConfig, definition_of
 from rota.coordinator.config.broker_properties import USED
 from rota.coordinator.config.definition import ConfigRefused, Support
+from rota.coordinator.config.describe import describe_broker
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.config.other_properties import foreign, others
 from rota.coordinator.config.presets import PRESETS
@@ -32,7 +33,14 @@ def test_no_name_is_in_two_tables() -> None:
     assert not set(foreign()) & (set(USED) | set(others()))
 
 
-@pytest.mark.parametrize("name", sorted({**USED, **others()}))
+def test_internal_properties_of_kafka_are_accepted_with_a_warning_and_never_listed() -> None:
+    given = {"log.initial.task.delay.ms": "500", "unstable.api.versions.enable": "true"}
+    config = BrokerConfig(given)
+    assert [name for name in given if any(name in line for line in config.warnings)] == [*given]
+    assert not {entry.name for entry in describe_broker(config)} & set(given)
+
+
+@pytest.mark.parametrize("name", sorted({**USED, **others(), **foreign()}))
 def test_every_default_is_a_right_value(name: str) -> None:
     definition = definition_of(name)
     definition.parse(definition.default)
