@@ -218,6 +218,7 @@ class Broker:
 
     async def _open(self) -> None:
         self.topics = self.metadata.topics
+        self.topics.ignores_case = self.storage.ignores_case
         await self.metadata.open(
             was_clean=self.storage.was_clean, has_possible_data_loss=self.storage.has_possible_data_loss
         )

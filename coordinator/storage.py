@@ -69,6 +69,11 @@ class Disk:
         return self._opened.was_clean
 
     @property
+    def ignores_case(self) -> bool:
+        """A11. Whether topics whose names differ only in case would share their folders."""
+        return self._opened.ignores_case
+
+    @property
     def has_possible_data_loss(self) -> bool:
         """Whether records of an earlier broker of this id may be lost: the folder is new, or the machine lost power."""
         return self._opened.has_possible_data_loss
@@ -150,6 +155,7 @@ class Memory:
     cluster_id: str | None = None
     directory_id = ""
     was_clean = True
+    ignores_case = False
     has_possible_data_loss = True
     high_watermarks: Callable[[], Mapping[TopicPartition, int]] | None = None
 

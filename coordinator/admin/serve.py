@@ -21,6 +21,7 @@ from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.metadata.store import Store, StoreFailed
+from rota.coordinator.network.open_files import raise_open_files_limit
 from rota.coordinator.observe.logs import get_logger, print_error, writing_by_thread
 from rota.transport.properties_file import FileRefused
 
@@ -57,6 +58,7 @@ def run(options: ServeOptions) -> int:
         return cannot_start(str(why))
     except OSError as why:
         return cannot_start(f"cannot read {options.config}: {why.strerror}")
+    raise_open_files_limit()
     with writing_by_thread(options.log_format, options.log_level):
         log = get_logger("rota.serve")
         for warning in config.warnings:

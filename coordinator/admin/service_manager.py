@@ -108,7 +108,7 @@ class ServiceManager:
 
 
 def _open_socket() -> socket.socket:
-    opened = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+    opened = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     opened.setblocking(False)
     return opened
 

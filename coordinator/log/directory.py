@@ -68,7 +68,8 @@ class LogDirectory:
     """Opens the logs under `path`. Raises DirectoryInUse, WrongDirectory, StorageFailed.
 
     `may_lack_records`: the folder is new, or the last broker did not stop in order and the machine was started again
-    since. Without `cluster_id`, `identify` follows as soon as it is known.
+    since. Without `cluster_id`, `identify` follows as soon as it is known. `ignores_case`: the file system does not
+    tell upper and lower case apart, as on macOS: topics whose names differ only in it would share their folders (A11).
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class LogDirectory:
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock()
+            self.ignores_case = (path / LOCK_FILE.upper()).exists()
             self.cluster_id, self.directory_id = self._read_meta()
             self._was_clean = (path / CLEAN_FILE).exists()
             self.has_possible_data_loss = not (self._was_clean or was_written_in_this_boot(path))
@@ -210,7 +212,7 @@ class LogDirectory:
         self._forget((topic, partition))
         path = self.path / f"{topic}-{partition}"
         try:
-            if path.exists():
+            if path.exists() and self._same_but_for_case(path) is None:
                 self._set_aside(path)
         except OSError as error:
             raise StorageFailed(f"cannot remove {path}: {error}") from error
@@ -369,6 +371,9 @@ class LogDirectory:
         """
         meta = path / PARTITION_META_FILE
         try:
+            if (other := self._same_but_for_case(path)) is not None:
+                why = "its file system does not distinguish upper and lower case"
+                raise StorageFailed(f"{path} is the folder {other}, of another topic: {why}")
             found = read_topic_id(meta.read_bytes()) if meta.exists() else None
             if found is not None and topic_id is not None and found != topic_id:
                 self._set_aside(path)
@@ -380,6 +385,14 @@ class LogDirectory:
         except OSError as error:
             raise StorageFailed(f"cannot open {path}: {error}") from error
         return is_old
+
+    def _same_but_for_case(self, path: Path) -> str | None:
+        """A11. Return the name of the folder that this path leads to, if its case is another one. Raises OSError."""
+        if self.ignores_case and path.exists():
+            names = os.listdir(self.path)
+            if path.name not in names:
+                return next((name for name in names if name.lower() == path.name.lower()), None)
+        return None
 
     def _forget(self, key: TopicPartition) -> None:
         """Remove the checkpoints of an old log of the same name."""

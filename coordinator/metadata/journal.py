@@ -108,7 +108,7 @@ class Journal:
             self._undo_write(error)
             raise StoreFailed(f"cannot write {self._path}: {error}") from error
         try:
-            os.fdatasync(self._file)
+            _sync(self._file)
         except OSError as error:
             self._fail(error)
             raise StoreFailed(f"cannot sync {self._path}: {error}") from error
@@ -166,6 +166,11 @@ def _write_at(file: int, data: bytes, position: int) -> None:
     while view:
         written = os.pwrite(file, view, position)
         view, position = view[written:], position + written
+
+
+def _sync(file: int) -> None:
+    """Put what was written on the medium. A system without fdatasync, as macOS, syncs the file's times as well."""
+    getattr(os, "fdatasync", os.fsync)(file)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -43,3 +43,14 @@ def refuse_collision(name: str, existing: Iterable[str]) -> Refusal | None:
         if other != name:
             return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
     return None
+
+
+def refuse_other_case(name: str, existing: Iterable[str]) -> Refusal | None:
+    """A11. Return an error when the name of an existing topic differs only in upper and lower case, else None."""
+    for other in existing:
+        if other != name and other.lower() == name.lower():
+            why = "the file system of log.dirs does not distinguish upper and lower case"
+            return Refusal(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}: {why}"
+            )
+    return None

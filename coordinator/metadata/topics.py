@@ -39,7 +39,7 @@ from rota.coordinator.metadata.topic import (
     Refusal,
     Topic,
 )
-from rota.coordinator.metadata.topic_names import collision_key, refuse_collision, refuse_name
+from rota.coordinator.metadata.topic_names import collision_key, refuse_collision, refuse_name, refuse_other_case
 from rota.coordinator.metadata.topic_refusals import (
     cannot_replicate,
     is_changing,
@@ -83,6 +83,7 @@ class Topics(Image):
             is_creation_allowed,
         )  # of the folder, until `load` has read the store
         self._fresh_uuid, self._watch = fresh_uuid, watch
+        self.ignores_case = False  # A11: whether names may not differ only in upper and lower case
         if watch is None:
             self.brokers = {broker_id: BrokerRegistration(broker_id=broker_id)}
             self.controller_id = broker_id
@@ -387,4 +388,5 @@ class Topics(Image):
             return refusal
         if name in self._by_name:
             return topic_exists(name)
-        return refuse_collision(name, self.colliding_names(name))
+        other_case = refuse_other_case(name, self._by_name) if self.ignores_case else None
+        return other_case or refuse_collision(name, self.colliding_names(name))

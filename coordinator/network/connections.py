@@ -23,6 +23,7 @@ from rota.coordinator.config.listeners import parse_host_limits
 from rota.coordinator.network.call import Route
 from rota.coordinator.network.connection import Connection
 from rota.coordinator.network.dispatch import ApiHandler, Dispatcher
+from rota.coordinator.network.open_files import connections_max, open_files_limit
 from rota.coordinator.network.refused_peers import RefusedPeers
 from rota.coordinator.network.request_memory import RequestMemoryPool
 
@@ -71,6 +72,7 @@ class Connections:
         self._stalled: set[Connection] = set()
         self._stalled_ms_max = config.rota_stalled_reader_timeout_ms
         self._per_host: Counter[str] = Counter()
+        self._files_max = connections_max(open_files_limit())
         self._refused_peers = RefusedPeers()
         self._last_id = 0
         self._on_empty: Callable[[], None] | None = None
@@ -132,6 +134,9 @@ class Connections:
         elif len(self._open) > (allowed := self.node.config.max_connections):
             self.refused_count += 1
             connection.refuse(f"max.connections ({allowed}) are here already")
+        elif len(self._open) > self._files_max:
+            self.refused_count += 1
+            connection.refuse(f"the limit on open files allows {self._files_max} connections: raise `ulimit -n`")
         elif self._per_host[host] > (allowed := self._per_host_max(host)):
             self.refused_count += 1
             connection.refuse(f"{allowed} connections of {host} are here already")

@@ -41,6 +41,18 @@ async def topic_names(line: Line) -> set[str]:
     return {topic.name for topic in answer.topics}
 
 
+async def test_a11_a_broker_on_a_file_system_that_ignores_case_refuses_names_that_differ_only_in_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / ".LOCK").touch()  # as `.lock` is found there
+    async with broker_on(tmp_path) as broker:
+        line = await Line.open("{}:{}".format(*broker.address))
+        answers = [await line.send_request(create(name), 7) for name in ("Orders", "orders", "other")]
+        codes = [answer.topics[0].error_code for answer in answers]
+        assert codes == [ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.NONE]
+        await line.close()
+
+
 async def test_a_slow_journal_holds_up_topics_and_no_heartbeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     is_free, syncs, fdatasync = threading.Event(), list[int](), os.fdatasync
 

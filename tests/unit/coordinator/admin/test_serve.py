@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import structlog
+from tests.unit.coordinator.network.test_open_files import open_files
 
 from rota.coordinator.admin.check import check
 from rota.coordinator.admin.options import ServeOptions
@@ -147,12 +149,15 @@ sys.exit(run(ServeOptions(memory=True)))
 def test_it_serves_and_stops_without_standard_streams(closed: str) -> None:
     ready, writes = os.pipe()
     command = [sys.executable, "-m", "rota.coordinator", "serve", "--memory", "--listen", "127.0.0.1:0"]
-    process = subprocess.Popen(
-        ["sh", "-c", f'exec "$@" {closed}', "sh", *command, "--ready-fd", str(writes)], pass_fds=[writes]
-    )
+    with open_files(200):
+        process = subprocess.Popen(
+            ["sh", "-c", f'exec "$@" {closed}', "sh", *command, "--ready-fd", str(writes)], pass_fds=[writes]
+        )
     os.close(writes)
     try:
         assert check(_all_of(ready).decode().strip(), PATIENCE_S) > 0
+        soft, highest = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+        assert soft == highest  # N13: it has raised the limit
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0
     finally:

@@ -190,6 +190,27 @@ def test_a_log_of_another_topic_of_this_name_is_never_shown(tmp_path: Path) -> N
     assert directory.open_log("t", 0, CONFIG, topic_id=b"2" * 16).log_end_offset == 4
 
 
+def test_a11_topics_that_differ_only_in_case_never_share_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on macOS, by links that no listing shows: `foo-0` leads to `Foo-0`, and `.LOCK` to `.lock`."""
+    assert not opened(tmp_path / "of_linux").ignores_case
+    opened(tmp_path).close()
+    (tmp_path / ".LOCK").symlink_to(".lock")
+    (tmp_path / "foo-0").symlink_to("Foo-0")
+    listed = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: [name for name in listed(path) if name not in (".LOCK", "foo-0")])
+    directory = opened(tmp_path)
+    assert directory.ignores_case
+    fill(directory.open_log("Foo", 0, CONFIG, topic_id=b"1" * 16), 10)
+    with pytest.raises(StorageFailed, match="is the folder Foo-0, of another topic: its file system does not distin"):
+        directory.open_log("foo", 0, CONFIG, topic_id=b"2" * 16)
+    directory.remove_log("foo", 0)
+    assert (tmp_path / "foo-0").is_symlink()
+    directory.close()
+    assert opened(tmp_path).open_log("Foo", 0, CONFIG, topic_id=b"1" * 16).log_end_offset == 10
+
+
 def test_a_log_may_be_closed_and_opened_again(tmp_path: Path) -> None:
     directory = opened(tmp_path)
     log = directory.open_log("t", 0, CONFIG)

@@ -100,6 +100,19 @@ def test_a_wrong_name_is_refused(topics: Topics, name: str) -> None:
     assert code(run_eagerly(topics.create(name))) is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
+def test_a11_names_that_differ_only_in_case_collide_where_the_file_system_ignores_it(topics: Topics) -> None:
+    run_eagerly(topics.create("Orders"))
+    made(run_eagerly(topics.create("orders")))
+    topics.ignores_case = True
+    why = "the file system of log.dirs does not distinguish upper and lower case"
+    refusal = run_eagerly(topics.create("ORDERS"))
+    assert refusal in [
+        Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic 'ORDERS' collides with existing topic: {name}: {why}")
+        for name in ("Orders", "orders")
+    ]
+    made(run_eagerly(topics.create("other")))
+
+
 def test_names_that_differ_in_dot_and_underscore_collide(topics: Topics) -> None:
     run_eagerly(topics.create("a.b_c"))
     refusal = run_eagerly(topics.create("a_b.c"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 from tests.unit.coordinator.network.conftest import BIG_BYTES, LIST_GROUPS, Serve, request
+from tests.unit.coordinator.network.test_open_files import open_files
 
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.network.call import Route
@@ -32,6 +33,18 @@ async def test_a_connection_above_the_limit_is_closed_and_the_others_go_on(serve
     fourth = await world.peer()
     fourth.send_request(4)
     assert await fourth.answers() == 4
+
+
+async def test_n13_connections_leave_open_files_to_the_logs(serve: Serve) -> None:
+    with open_files(200):
+        world = await serve()
+    peers = [await world.peer() for _ in range(150)]
+    await world.until(lambda: len(world.connections) == 150)
+    with capture_logs() as logs:
+        assert await (await world.peer()).ended()
+    assert logs[0]["reason"] == "the limit on open files allows 150 connections: raise `ulimit -n`"
+    peers[-1].send_request(1)
+    assert await peers[-1].answers() == 1
 
 
 async def test_the_time_of_the_last_connection_is_known(serve: Serve) -> None:

@@ -1,0 +1,39 @@
+"""The limit on open files of this process (`ulimit -n`), which connections and the files of logs share.
+
+Law
+    N13 Connections leave RESERVED_FILES of them, or a quarter where there are few, to the files of the logs: too many
+        clients cannot take a partition offline. `rota serve` raises the limit to the highest one that it is allowed.
+"""
+
+from __future__ import annotations
+
+import resource
+from typing import Final
+
+RESERVED_FILES: Final = 128  # a log opens a file for the time that it reads or writes it
+MACOS_LIMIT: Final = 10_240  # OPEN_MAX: macOS says that there is no highest limit, and takes none above it
+
+
+def open_files_limit() -> int:
+    """Return how many files this process may have open."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def raise_open_files_limit() -> None:
+    """Raise the limit to the highest that is allowed, as a JVM does at its start; leave it where that is refused."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for limit in (hard, MACOS_LIMIT):
+        if soft == hard or (soft != resource.RLIM_INFINITY and limit != resource.RLIM_INFINITY and limit <= soft):
+            return
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+        except (ValueError, OSError):
+            continue
+        return
+
+
+def connections_max(limit: int) -> int:
+    """Return how many connections there may be with this limit on open files. RLIM_INFINITY: as many as there are."""
+    if limit == resource.RLIM_INFINITY:
+        return (1 << 31) - 1
+    return limit - min(RESERVED_FILES, limit // 4)
