@@ -7,6 +7,7 @@ v11 TRANSACTION_ABORTABLE (KIP-890) · v12 the leader adds the partition to the 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 from rota.coordinator.api.node import Call, CloseConnection, Node
@@ -220,7 +221,8 @@ def _refused(index: int, error: ErrorCode) -> PartitionProduceResponse:
 def _explained(partition: Partition, records: bytes | memoryview, refusal: AppendRefused) -> AppendRefused:
     """Return the refusal; for a batch that a compacted topic refused, with the indexes of the records without a key."""
     if refusal.code is ErrorCode.INVALID_RECORD and not refusal.records and partition.log.config.compact:
-        return records_without_key(records, f"{partition.topic}-{partition.index}") or refusal
+        with suppress(AppendRefused):  # its header is what is invalid, and its records may be unreadable
+            return records_without_key(records, f"{partition.topic}-{partition.index}") or refusal
     return refusal
 
 

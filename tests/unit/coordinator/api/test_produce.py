@@ -14,6 +14,7 @@ from tests.unit.coordinator.api.data_world import (
     produce_request,
     produces,
 )
+from tests.unit.coordinator.log.test_batch_validation import with_count
 from tests.unit.coordinator.replica.test_durability import Gate, turns
 
 from rota.coordinator.api.node import CloseConnection
@@ -256,6 +257,13 @@ def test_a_record_records_without_key_is_not_for_a_compacted_topic() -> None:
     answer = send(world, batch(b"a", key=None))
     assert outcome(answer) == (ErrorCode.INVALID_RECORD, -1, 0)
     assert [error.batch_index for error in answer.record_errors] == [0]
+
+
+@pytest.mark.parametrize("count", [-1, 0])
+def test_g4_a_compacted_topic_refuses_a_batch_with_a_wrong_count(count: int) -> None:
+    world = World()
+    world.topic(cleanup_policy="compact")
+    assert outcome(send(world, with_count(GOOD, count))) == (ErrorCode.INVALID_RECORD, -1, 0)
 
 
 def test_batches_are_recompressed_with_the_codec_of_the_topic() -> None:
