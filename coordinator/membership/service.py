@@ -7,7 +7,8 @@ It runs on the broker's own event loop: a broker whose loop stands still answers
 
 Laws
     FD15 The name of a broker that does not answer is resolved again: its IP address may have changed without a new
-         registration. A name that does not resolve, whatever it is, concerns no other broker.
+         registration. A name that does not resolve, or hangs, whatever it is, concerns no other broker.
+    FD17 A datagram that the system refuses to send, for a firewall or a network that is down, costs no other one.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from rota.coordinator.membership.swim import Swim
 
 UNSENT_MAX: Final = 1000  # datagrams that wait for the socket; the oldest are dropped
 RESOLVE_RETRY_S: Final = 1.0  # between two attempts to resolve the names of brokers
+RESOLVING_MAX: Final = 3  # at the same time: uvloop has 4 threads for names, and connections need them, too
 ANY_HOST: Final = "0.0.0.0"
 
 OnChange = Callable[[Change], None]
@@ -72,6 +74,8 @@ class SwimService:
         self._tasks: list[asyncio.Task[None]] = []
         self._registrations: Registrations = {}
         self._resolved: dict[tuple[int, int], Address] = {}  # (broker id, epoch) -> numeric address
+        self._resolving: dict[tuple[int, int], asyncio.Task[None]] = {}
+        self._resolve_slots = asyncio.Semaphore(RESOLVING_MAX)
         self._has_names = asyncio.Event()
 
     async def start(self) -> Address:
@@ -88,9 +92,10 @@ class SwimService:
     async def stop(self) -> None:
         """Close the socket. Nothing is reported any more."""
         self._set_timer(None)
-        for task in self._tasks:
+        work = [*self._tasks, *self._resolving.values()]
+        for task in work:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*work, return_exceptions=True)
         self._tasks = []
         if self._stream is not None:
             self._stream.close()
@@ -180,8 +185,9 @@ class SwimService:
             self._has_unsent.clear()
             while self._unsent:
                 send = self._unsent.popleft()
-                with contextlib.suppress(OSError):  # of an earlier datagram; this one is then lost as others may be
-                    await stream.send(send.datagram, send.address)
+                while not _is_free_of_errors(stream):
+                    continue  # an earlier datagram could not be sent: this one is not lost with it (FD17)
+                await stream.send(send.datagram, send.address)
 
     # ---- names
 
@@ -206,15 +212,35 @@ class SwimService:
                 waits_s = RESOLVE_RETRY_S if any(self._unresolved()) else None
                 await asyncio.wait_for(self._has_names.wait(), waits_s)
             self._has_names.clear()
-            for broker_id, epoch, (host, port) in self._unresolved():
-                with contextlib.suppress(OSError, UnicodeError):  # the latter for what can be no name
-                    found = await asyncio.get_running_loop().getaddrinfo(
-                        host, port, family=family, type=socket.SOCK_DGRAM
-                    )
-                    address = str(found[0][4][0]), port
-                    if self._resolved.get((broker_id, epoch)) != address:
-                        self._resolved[broker_id, epoch] = address
-                        self._apply_registrations()
+            for broker_id, epoch, address in self._unresolved():
+                if (broker_id, epoch) not in self._resolving:
+                    resolving = asyncio.create_task(self._resolve_one(broker_id, epoch, address, family))
+                    self._resolving[broker_id, epoch] = resolving
+                    resolving.add_done_callback(_report_failure)
+
+    async def _resolve_one(self, broker_id: int, epoch: int, address: Address, family: int) -> None:
+        host, port = address
+        try:
+            async with self._resolve_slots:
+                found = await asyncio.get_running_loop().getaddrinfo(host, port, family=family, type=socket.SOCK_DGRAM)
+            self._is_at(broker_id, epoch, (str(found[0][4][0]), port))
+        except (OSError, UnicodeError):  # the latter for what can be no name
+            return
+        finally:
+            del self._resolving[broker_id, epoch]
+
+    def _is_at(self, broker_id: int, epoch: int, address: Address) -> None:
+        if self._resolved.get((broker_id, epoch)) != address:
+            self._resolved[broker_id, epoch] = address
+            self._apply_registrations()
+
+
+def _is_free_of_errors(stream: asyncio_dgram.DatagramServer) -> bool:
+    """Forget the first error that the stream would raise in place of its next call; False if there was one."""
+    try:
+        return stream.exception is None
+    except OSError:
+        return False
 
 
 def _address(name: Any) -> Address:

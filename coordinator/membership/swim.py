@@ -12,6 +12,8 @@ Laws (FD1, FD2 in members.py; FD6-FD13 in datagrams.py, datagram_limits.py, goss
     FD5  Time in which this node was suspended counts against no other node.
     FD14 A new registration of this node believes nothing that the last one did, which was perhaps cut off from brokers
          that are alive. It suspects a broker when it has received from it in its own time.
+    FD16 A broker that another one declared dead has a ping timeout to refute that here, from when it is suspected: who
+         declared it dead was perhaps cut off, and alone with that.
 
 The file is longer than 400 lines because one class owns the members, which every datagram and deadline changes.
 """
@@ -136,6 +138,7 @@ class Swim:
         probe.is_accused = True
         if not probe.is_indirect:
             self._send_indirect_pings(probe)
+        self._look_at_suspects()
         return self._take_effects()
 
     def is_doubtful(self, broker_id: int, epoch: int) -> bool:
@@ -214,7 +217,7 @@ class Swim:
         for claim in (alive, *datagram.claims):
             member = self._member_of_epoch(claim.broker_id, claim.epoch)
             if member is not None:
-                self._apply(member, claim, sender.broker_id)
+                self._apply_received(member, claim, sender.broker_id)
             elif (claim.broker_id, claim.epoch) == (self.node_id, self.channel.epoch):
                 self._refute(claim, sender)
 
@@ -272,6 +275,17 @@ class Swim:
         self._effects.append(self.channel.seal(to, kind, sequence, subject))
 
     # ---- claims
+
+    def _apply_received(self, member: Member, claim: Claim, source: int) -> None:
+        """Take the claim of another broker, a death as a suspicion that is nearly over (FD16)."""
+        is_current = member.status is not Status.DEAD and claim.incarnation >= member.incarnation
+        if claim.status != Status.DEAD or not is_current:
+            self._apply(member, claim, source)
+            return
+        self._apply(member, member.claim(Status.SUSPECT, claim.incarnation), source)
+        self._shorten(member, self.settings.ping_timeout_ms)
+        if self._refutation_ms(member) <= self._now_ms:
+            self._apply(member, claim, source)
 
     def _apply(self, member: Member, claim: Claim, source: int | None = None) -> None:
         """Merge a claim; report a change, and send it at once to a few brokers and with later datagrams."""

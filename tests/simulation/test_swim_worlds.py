@@ -16,6 +16,7 @@ from rota.coordinator.membership.swim import DEAD_PING_INTERVALS, HEARSAY_FACTOR
 
 ALIVE, DEAD = {Status.ALIVE}, {Status.DEAD}
 WARM_UP_MS = 2_000
+CUT_OFF_MS = 6_000
 LOSS_MAX = 0.2
 
 
@@ -85,6 +86,20 @@ def test_a_partitioned_cluster_merges_again(swim_seed: int) -> None:
     world.network = Network()
     world.run(2_000)
     assert_agreed(world)
+
+
+def test_brokers_that_were_cut_off_declare_others_dead_to_themselves_alone(swim_seed: int) -> None:
+    """FD16. Nobody has fenced them when they are back: they are heard, and gossip."""
+    world, random = a_world(swim_seed, 3, loss_max=0)
+    cut_off = set(random.sample(list(world.nodes), random.randint(1, len(world.nodes) - 2)))
+    others = set(world.nodes) - cut_off
+    world.cut(cut_off, others)
+    world.run(CUT_OFF_MS)
+    world.heal()
+    world.run(detection_ms(world))
+    deaths = world.deaths()
+    assert any(by in cut_off and of in others for _, by, of in deaths)
+    assert [(by, of) for _, by, of in deaths if by in others and of in others] == []
 
 
 def test_a_pair_without_a_link_is_alive_by_indirect_pings(swim_seed: int) -> None:

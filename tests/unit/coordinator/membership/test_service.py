@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from tests.unit.coordinator.membership.test_datagrams import SECRET
 
-from rota.coordinator.membership.contract import Address, Alive, Change, Dead, Suspected, SwimSettings
+from rota.coordinator.membership.contract import Address, Alive, Change, Dead, Send, Suspected, SwimSettings
 from rota.coordinator.membership.datagrams import Status
-from rota.coordinator.membership.service import SwimService
+from rota.coordinator.membership.service import RESOLVING_MAX, SwimService
 from rota.coordinator.scheduling.clock import Clock
 
 DEADLINE_S = 30.0
@@ -193,6 +193,69 @@ async def test_a_name_that_is_none_keeps_no_other_broker_waiting() -> None:
         names = {2: (102, ("a..b", 9)), 3: (103, ("x" * 64, 9)), 4: (104, ("localhost", 9))}
         broker.service.members_changed({1: (101, broker.service.address)} | names)
         await until(lambda: set(broker.service.swim.members) == {4})
+
+
+async def test_a_name_that_hangs_keeps_no_other_broker_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FD15. A server of names that does not answer takes ten seconds; each name is requested for once at a time."""
+    monkeypatch.setattr("rota.coordinator.membership.service.RESOLVE_RETRY_S", 0.01)
+    requested, answer = list[str](), asyncio.Event()
+
+    async def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
+        requested.append(host)
+        if host == "hangs":
+            await answer.wait()
+        if host == "gone" and requested.count("gone") < 5:
+            raise socket.gaierror(socket.EAI_NONAME, "unknown")
+        return [(socket.AF_INET, socket.SOCK_DGRAM, 17, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo, raising=False)
+    broker = Broker(1)
+    async with broker.service:
+        names = {2: (102, ("hangs", 9)), 3: (103, ("there", 9)), 4: (104, ("gone", 9))}
+        broker.service.members_changed({1: (101, broker.service.address)} | names)
+        await until(lambda: set(broker.service.swim.members) == {3, 4})
+        assert requested.count("hangs") == 1
+        answer.set()
+        await until(lambda: set(broker.service.swim.members) == {2, 3, 4})
+
+
+async def test_names_are_resolved_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FD15. The threads that resolve names are those of connections, too."""
+    requested, most, now = list[str](), 0, 0
+
+    async def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
+        nonlocal most, now
+        requested.append(host)
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0)
+        now -= 1
+        return [(socket.AF_INET, socket.SOCK_DGRAM, 17, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo, raising=False)
+    broker = Broker(1)
+    async with broker.service:
+        names: dict[int, tuple[int, Address]] = {other: (100 + other, (f"b{other}", 9)) for other in range(2, 10)}
+        broker.service.members_changed({1: (101, broker.service.address)} | names)
+        await until(lambda: set(broker.service.swim.members) == set(names))
+    assert most == RESOLVING_MAX
+    assert len(requested) == len(names)
+
+
+async def test_a_datagram_that_the_system_refuses_costs_no_other_one() -> None:
+    """FD17. A firewall of this machine refuses what is sent to one broker; here that is a broadcast."""
+    sender = Broker(1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        receiver.setblocking(False)
+        async with sender.service:
+            for number in range(10):
+                sender.service._perform([Send(("255.255.255.255", 9), b"refused")] * 2)
+                sender.service._perform([Send(receiver.getsockname(), b"%d" % number)])
+            await until(lambda: not sender.service._unsent)
+            async with asyncio.timeout(DEADLINE_S):
+                received = [await asyncio.get_running_loop().sock_recv(receiver, 100) for _ in range(10)]
+    assert received == [b"%d" % number for number in range(10)]
 
 
 async def test_a_port_that_is_taken_is_an_error_at_the_start() -> None:

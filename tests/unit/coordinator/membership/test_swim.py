@@ -211,10 +211,48 @@ class TestSuspicion:
         assert script.swim.members[2].suspicion_ms == script.swim.settings.suspicion_timeout_ms, "it is silent here too"
         assert script.changes == [Suspected(2, 12), Dead(2, 12)]
 
-    def test_a_death_that_another_broker_declared_is_believed(self) -> None:
+    def test_a_death_that_another_broker_declared_is_believed_if_the_broker_does_not_refute_it(self) -> None:
+        """FD16."""
         script = Script(2, 3)
         script.receives(3, Kind.GOSSIP, script.claim(2, Status.DEAD))
-        assert script.changes == [Dead(2, 12)]
+        assert script.changes == [Suspected(2, 12)]
+        (ping,) = [each for each in script.sent if each.receiver == 2]
+        assert ping.claims[0] == script.claim(2, Status.SUSPECT)
+        script.until(101, 3)
+        assert script.changes == [Suspected(2, 12), Dead(2, 12)]
+
+    def test_a_broker_refutes_that_it_was_declared_dead(self) -> None:
+        """FD16. Who declared it dead was cut off from it; the claim goes round for a while."""
+        script = Script(2, 3)
+        script.receives(3, Kind.GOSSIP, script.claim(2, Status.DEAD))
+        script.until(90, 3)
+        script.receives(2, Kind.GOSSIP, incarnation=1)
+        script.receives(3, Kind.GOSSIP, script.claim(2, Status.DEAD))
+        script.until(2_000, 2, 3)
+        assert script.changes == [Suspected(2, 12), Alive(2, 12)]
+
+    def test_a_death_counts_at_once_after_a_suspicion_that_the_broker_did_not_refute(self) -> None:
+        """FD16."""
+        script = Script(2, 3)
+        script.receives(3, Kind.GOSSIP, script.claim(2, Status.SUSPECT))
+        script.until(99, 3)
+        script.receives(3, Kind.GOSSIP, script.claim(2, Status.DEAD))
+        assert script.changes == [Suspected(2, 12)]
+        script.until(101, 3)
+        assert script.changes == [Suspected(2, 12), Dead(2, 12)]
+        late = Script(2, 3)
+        late.receives(3, Kind.GOSSIP, late.claim(2, Status.SUSPECT))
+        late.until(200, 3)
+        late.receives(3, Kind.GOSSIP, late.claim(2, Status.DEAD))
+        assert late.changes == [Suspected(2, 12), Dead(2, 12)]
+        assert late.swim.health.level == 0, "it was not late itself"
+
+    def test_a_death_of_an_earlier_incarnation_shortens_no_suspicion(self) -> None:
+        """FD16."""
+        script = Script(2, 3)
+        script.receives(3, Kind.GOSSIP, script.claim(2, Status.SUSPECT, 1))
+        script.receives(3, Kind.GOSSIP, script.claim(2, Status.DEAD))
+        assert script.swim.members[2].suspicion_ms == 2 * script.swim.settings.suspicion_timeout_ms
 
     def test_claims_about_other_registrations_are_ignored(self) -> None:
         script = Script(2, 3)
@@ -337,13 +375,25 @@ class TestEvidence:
         script.until(script.now_ms + 101, 3)
         assert script.changes == [Suspected(2, 12), Dead(2, 12)]
 
+    def test_a_suspicion_that_is_shortened_to_an_end_in_the_past_is_over_at_once(self) -> None:
+        """This node was not late itself: nothing is postponed, and its health stays."""
+        script = Script(2, 3)
+        script.receives(3, Kind.GOSSIP, script.claim(2, Status.SUSPECT))
+        script.until(250, 3)
+        script.done(script.swim.accuse(2, script.now_ms))
+        assert script.changes == [Suspected(2, 12), Dead(2, 12)]
+        script.until(300, 3)
+        assert script.swim.health.level == 0
+
     def test_accusations_of_unknown_or_dead_members_send_nothing(self) -> None:
         script = Script(2, 3)
         script.done(script.swim.accuse(1, 0))
         script.done(script.swim.accuse(9, 0))
         script.receives(3, Kind.GOSSIP, script.claim(2, Status.DEAD))
+        script.until(101, 3)
+        assert script.changes[-1] == Dead(2, 12)
         script.take()
-        script.done(script.swim.accuse(2, 0))
+        script.done(script.swim.accuse(2, script.now_ms))
         assert script.take() == []
 
 
