@@ -385,7 +385,8 @@ class Cluster:
                     await self.topics.refresh_all(keeps_unreadable=True)
                     await self._register()
                     failure.succeeded()
-                    return
+                    if self.topics.broker_epoch != NOT_REGISTERED:  # else it was fenced again meanwhile
+                        return
                 except (StoreError, StoreFailed) as error:
                     failure.failed(str(error))
                     await asyncio.sleep(REGISTER_AGAIN_SECONDS)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -14,6 +15,7 @@ from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.image import NOT_REGISTERED
 from rota.coordinator.metadata.registration import Registration, last_registrations, register
 from rota.coordinator.metadata.shared_tree import SharedTree
+from rota.coordinator.metadata.store import ANY_VERSION
 from rota.coordinator.metadata.topic import Topic
 from rota.coordinator.metadata.tree_session import TreeSession
 from rota.coordinator.scheduling.clock import Clock
@@ -22,22 +24,30 @@ from rota.coordinator.scheduling.timers import Timers
 HERE = [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
 
 
-@pytest.fixture
-async def cluster() -> AsyncIterator[Cluster]:
+@asynccontextmanager
+async def opened(store: EmbeddedStore) -> AsyncIterator[Cluster]:
     clock = Clock()
     timers = Timers(clock.now_ms)
     member = Cluster(
         BrokerConfig({"node.id": "1"}),
-        EmbeddedStore(),
+        store,
         cluster_id=None,
         timers=timers,
         now_ms=clock.now_ms,
         wall_ms=clock.wall_ms,
     )
     await member.open(was_clean=True)
-    yield member
-    await member.close()
-    timers.stop()
+    try:
+        yield member
+    finally:
+        await member.close()
+        timers.stop()
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    async with opened(EmbeddedStore()) as member:
+        yield member
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -194,3 +204,34 @@ async def test_a_broker_that_registers_again_competes_for_the_controller() -> No
     await member.close()
     timers.stop()
     await tree.close()
+
+
+class SlowStore(EmbeddedStore):
+    """Sets no node while `is_open` is not set; `waiting` is set when a change waits for that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_open, self.waiting = asyncio.Event(), asyncio.Event()
+        self.is_open.set()
+
+    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
+        self.waiting.set()
+        await self.is_open.wait()
+        return await super().set(path, data, version)
+
+
+async def test_a_broker_that_is_fenced_while_it_leaves_its_registration_registers_again() -> None:
+    """Laws CM1, RG2."""
+    store = SlowStore()
+    async with opened(store) as member:
+        await member.join(HERE, 0)
+        topics, first = member.topics, member.topics.broker_epoch
+        store.is_open.clear()
+        store.waiting.clear()
+        await store.delete("/brokers/ids/1")
+        await store.waiting.wait()
+        second = topics.broker_epoch
+        await store.delete("/brokers/ids/1")
+        await until(lambda: topics.broker_epoch == NOT_REGISTERED)
+        store.is_open.set()
+        await until(lambda: topics.broker_epoch > second > first)
