@@ -29,7 +29,7 @@ def run(arguments: list[str]) -> int:
 def _output_failed(why: str, arguments: list[str]) -> None:
     from rota.cli.output import print_error
 
-    print_error(why, as_json="--json" in arguments, exit_code=standard_streams.EXIT_FULL)
+    print_error(why, as_json="--json" in arguments, exit_code=standard_streams.EXIT_NOT_WRITTEN)
 
 
 def _run(arguments: list[str]) -> int:

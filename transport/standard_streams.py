@@ -1,8 +1,9 @@
 """The standard streams of a command: what becomes of it where they are closed, full, or read by nobody.
 
 Laws
-    A reader of the output that goes, as in `rota --help | head -1`, ends any command quietly. A full disk under it is
-    an error of one line, and errors that cannot be written themselves change no exit code.
+    A reader of the output that goes, as in `rota --help | head -1`, ends any command quietly. An output that cannot be
+    written, as on a full or failing disk, is an error of one line, and errors that cannot be written themselves change
+    no exit code.
     Standard streams that are closed at the start are /dev/null, for this process and those that it starts: files and
     sockets must not get their numbers, with which libuv aborts a stop, and a command does what it was asked to do.
 """
@@ -16,7 +17,7 @@ from contextlib import suppress
 from errno import EDQUOT, EFBIG, ENOSPC
 from typing import Final, TextIO
 
-EXIT_FULL: Final = 1
+EXIT_NOT_WRITTEN: Final = 1
 EXIT_BROKEN_PIPE: Final = 141  # as a shell shows a program that SIGPIPE has ended
 _FULL: Final = (ENOSPC, EDQUOT, EFBIG)
 
@@ -33,8 +34,8 @@ def open_standard_streams() -> None:
 
 
 def exit_code(command: Callable[[], int], report: Callable[[str], object]) -> int:
-    """Run a command to its end; `report` gets the line of a full output. Raises what the command raises: SystemExit
-    where argparse does, for help and for an error."""
+    """Run a command to its end; `report` gets the line of an output that cannot be written. Raises what the command
+    raises: SystemExit where argparse does, for help and for an error."""
     try:
         try:
             code = command()
@@ -47,13 +48,24 @@ def exit_code(command: Callable[[], int], report: Callable[[str], object]) -> in
         discard(sys.stdout)
         return EXIT_BROKEN_PIPE
     except OSError as failure:
-        if failure.errno not in _FULL or failure.filename is not None:
+        if failure.filename is not None or not (failure.errno in _FULL or _is_of_output(failure)):
             raise
         discard(sys.stdout)
         report(f"standard output: {failure.strerror}")
-        return EXIT_FULL
+        return EXIT_NOT_WRITTEN
     finally:
         _flush_errors()
+
+
+def _is_of_output(failure: OSError) -> bool:
+    """Return whether the output has this error again: opened for reading only, on a failing disk, or a full pipe that
+    another process made non-blocking."""
+    try:
+        sys.stdout.flush()
+        os.write(sys.stdout.fileno(), b"")
+    except OSError as again:
+        return again.errno == failure.errno is not None
+    return False
 
 
 def _flush_errors() -> None:

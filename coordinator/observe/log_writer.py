@@ -40,18 +40,24 @@ class LogWriter:
         self._thread.start()
 
     def write(self, line: str) -> None:
-        """Queue one line, or several that `\n` parts; or drop them when too much is queued already."""
+        """Queue one line, or several that `\n` parts; drop those for which too much is queued already."""
         data = line.encode("utf-8", "backslashreplace") + b"\n"
         with self._lock:
             if self._queued_bytes + len(data) > self._bytes_max:
-                count = data.count(b"\n")
-                self.dropped_lines += count
-                self._unreported_lines += count
-            else:
+                data = self._shortened(data)
+            if data:
                 self._lines.append(data)
                 self._queued_bytes += len(data)
         if not self._has_work.is_set():
             self._has_work.set()
+
+    def _shortened(self, data: bytes) -> bytes:
+        """Return the lines that fit in the queue, and count the others."""
+        end = data.rfind(b"\n", 0, self._bytes_max - self._queued_bytes) + 1
+        count = data.count(b"\n", end)
+        self.dropped_lines += count
+        self._unreported_lines += count
+        return data[:end]
 
     def close(self, timeout_s: float) -> bool:
         """Write the queued lines within `timeout_s`; return whether all are written. Queue no line afterwards."""

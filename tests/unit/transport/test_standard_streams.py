@@ -27,11 +27,12 @@ sys.exit(exit_code(command, print_on_stderr))
     [
         ("2>&1", 3, "an error\noutput\n"),
         (">/dev/full", 1, "an error\nstandard output: No space left on device\n"),
+        ("2>&1 1</dev/null", 1, "an error\nstandard output: Bad file descriptor\n"),
         ("2>/dev/full", 3, "output\n"),
         (">&- 2>&-", 3, ""),
     ],
 )
-def test_cl3_streams_that_are_closed_or_full_change_no_exit_code(streams: str, code: int, output: str) -> None:
+def test_cl3_only_an_output_that_cannot_be_written_changes_the_exit_code(streams: str, code: int, output: str) -> None:
     command = ["sh", "-c", f'exec "$@" {streams}', "sh", sys.executable, "-c", PROGRAM]
     environment = {**os.environ, "PYTHONUNBUFFERED": ""}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
@@ -39,8 +40,10 @@ def test_cl3_streams_that_are_closed_or_full_change_no_exit_code(streams: str, c
 
 
 def test_an_error_of_a_file_is_not_one_of_the_output() -> None:
-    def command() -> int:
-        raise OSError(errno.ENOSPC, "No space left on device", "file")
+    for of_file in (OSError(errno.ENOSPC, "No space left on device", "file"), OSError(errno.EIO, "of a file")):
 
-    with pytest.raises(OSError, match="file"):
-        standard_streams.exit_code(command, print)
+        def command(failure: OSError = of_file) -> int:
+            raise failure
+
+        with pytest.raises(OSError, match="file"):
+            standard_streams.exit_code(command, print)

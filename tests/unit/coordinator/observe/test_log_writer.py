@@ -70,6 +70,15 @@ def test_lines_are_written_in_their_order(pipe: Pipe) -> None:
     assert writer.dropped_lines == 0
 
 
+def test_of_lines_that_are_queued_together_those_are_dropped_for_which_there_is_no_room(pipe: Pipe) -> None:
+    """Laws LG1, LG2."""
+    writer = LogWriter(pipe.write_fd, report, bytes_max=2 * len(LINE) + 2)
+    writer.write(f"{LINE}\n{LINE}\n{LINE}\n{LINE}\n{LINE}")
+    pipe.read()
+    assert writer.close(PATIENCE_S)
+    assert (writer.dropped_lines, pipe.text()) == (3, f"{LINE}\n{LINE}\n3 dropped\n")
+
+
 def test_a_pipe_that_is_not_read_blocks_no_writer_and_loses_a_counted_number_of_lines(pipe: Pipe) -> None:
     """Laws LG1, LG2."""
     writer = LogWriter(pipe.write_fd, report, bytes_max=10_000)
