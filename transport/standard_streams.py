@@ -6,6 +6,8 @@ Laws
     no exit code.
     Standard streams that are closed at the start are /dev/null, for this process and those that it starts: files and
     sockets must not get their numbers, with which libuv aborts a stop, and a command does what it was asked to do.
+    A character that the encoding of the output does not have, as that of a terminal with Latin-1, is written as Python
+    escapes it (\\u2026), as Python does on standard error.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from errno import EDQUOT, EFBIG, ENOSPC
+from io import TextIOWrapper
 from typing import Final, TextIO
 
 EXIT_NOT_WRITTEN: Final = 1
@@ -23,7 +26,7 @@ _FULL: Final = (ENOSPC, EDQUOT, EFBIG)
 
 
 def open_standard_streams() -> None:
-    """Open those that are closed."""
+    """Open those that are closed, and let the output escape what its encoding does not have."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
@@ -31,6 +34,8 @@ def open_standard_streams() -> None:
             os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free, which is this one
             os.set_inheritable(number, True)
             setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115  # for the process's life
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def exit_code(command: Callable[[], int], report: Callable[[str], object]) -> int:

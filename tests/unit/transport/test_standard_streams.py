@@ -39,6 +39,16 @@ def test_cl3_only_an_output_that_cannot_be_written_changes_the_exit_code(streams
     assert (done.returncode, done.stdout + done.stderr) == (code, output)
 
 
+@pytest.mark.parametrize(("encoding", "output"), [("latin-1", "\xe4 \\u2026\n"), ("utf-8", "\xe4 \u2026\n")])
+def test_cl3_a_character_that_the_output_does_not_have_is_escaped(encoding: str, output: str) -> None:
+    program = PROGRAM.replace('print("output")', 'print("\\xe4 \\u2026")')
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, env=environment, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout.decode(encoding)) == (3, output)
+
+
 def test_an_error_of_a_file_is_not_one_of_the_output() -> None:
     for of_file in (OSError(errno.ENOSPC, "No space left on device", "file"), OSError(errno.EIO, "of a file")):
 
