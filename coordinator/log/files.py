@@ -22,7 +22,7 @@ from rota.protocol.dataclass import dataclass
 PROBE_EVERY_BYTES: Final = 64 * 1024  # smaller than the kernel's read-ahead, which fills the page cache in such runs
 LOAD_BYTES: Final = 1 << 20  # read at once to bring a range into the page cache
 COPIED_BYTES_MAX: Final = 32 * 1024  # of a read that is not probed first
-_UNSUPPORTED: Final = (errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)  # the file system does not know such reads
+_UNSUPPORTED: Final = (errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)  # the file system does not know such a call
 _NOWAIT: Final = getattr(os, "RWF_NOWAIT", None)
 _READ: Final = os.O_RDONLY | os.O_CLOEXEC
 _CACHESTAT: Final = 451  # the number of the system call, Linux 6.5 and later; no wrapper in Python or older C libraries
@@ -183,10 +183,13 @@ class FileSystem:
             self.close(fd)
 
     def sync_path(self, path: Path) -> None:
-        """fsync a file or a directory by a fresh descriptor."""
+        """fsync a file or a directory by a fresh descriptor; not a directory whose file system knows no such call."""
         fd = self.open_read(path)
         try:
             self.fsync(fd)
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED or not path.is_dir():
+                raise
         finally:
             self.close(fd)
 

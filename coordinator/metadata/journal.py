@@ -14,6 +14,7 @@ Laws
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import struct
@@ -177,5 +178,8 @@ def _sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # the file system syncs no folders
+            raise
     finally:
         os.close(handle)

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import errno
 import os
+import stat
 import threading
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from tests.chaos.line import Line
 
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.log.files import FileSystem
 from rota.coordinator.metadata import znodes
 from rota.coordinator.metadata.shared_tree import SharedTree
 from rota.coordinator.metadata.store import Store, StoreFailed
@@ -51,6 +54,43 @@ async def test_a11_a_broker_on_a_file_system_that_ignores_case_refuses_names_tha
         codes = [answer.topics[0].error_code for answer in answers]
         assert codes == [ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.NONE]
         await line.close()
+
+
+@pytest.mark.parametrize(("code", "starts"), [(errno.EINVAL, True), (errno.ENOTSUP, True), (errno.EIO, False)])
+async def test_a12_a_file_system_that_syncs_no_folders_is_one_for_a_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, *, starts: bool
+) -> None:
+    fsync = os.fsync
+
+    def sync_files_only(file: int) -> None:
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            raise OSError(code, os.strerror(code))
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", sync_files_only)
+    broker = broker_on(tmp_path)
+    if not starts:
+        with pytest.raises((StorageFailed, StoreFailed)):
+            await broker.start()
+        return
+    async with broker:
+        line = await Line.open("{}:{}".format(*broker.address))
+        assert (await line.send_request(create("t"), 7)).topics[0].error_code == ErrorCode.NONE
+        await line.close()
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.EIO])
+def test_a12_a_file_that_cannot_be_synced_is_an_error_whatever_the_system_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def fails(_: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(OSError, match=os.strerror(code)):
+        FileSystem().sync_path(tmp_path / "file")
 
 
 async def test_a_slow_journal_holds_up_topics_and_no_heartbeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
