@@ -134,7 +134,8 @@ class HostedTopic:
             self._runtime.follow(partition.index)
 
     def resign(self) -> None:
-        """Lead and follow no shard any more: their logs are being closed."""
+        """Write what is decided (CO9), then lead and follow no shard any more: their logs are being closed."""
+        self._runtime.flush()
         for index in range(len(self._runtime.shards)):
             self._stop_watching(index)
             self._runtime.resign(index)

@@ -93,3 +93,14 @@ def test_other_topics_are_not_its_own() -> None:
     world.transaction_topic.storage_changed(partition)
     world.transaction_topic.truncated(partition)
     assert {shard.state for shard in world.node.transactions.shards} == {ShardState.READY}
+
+
+def test_co9_what_is_decided_before_the_shards_are_left_is_written() -> None:
+    world = World()
+    eager_tasks.run_eagerly(world.transaction_topic.ensure())
+    coordinator = world.node.transactions
+    coordinator.init_producer("id", 1_000, None)
+    partition = world.partition(TRANSACTION_STATE, coordinator.partition_of("id"))
+    assert partition.log.log_end_offset == 0
+    world.transaction_topic.resign()
+    assert partition.log.log_end_offset == 1
