@@ -45,8 +45,11 @@ class TimelineRecord:
     value: bytes | None
 
 
+@dataclass(slots=True)
 class Forget:
-    """The event that empties a timeline."""
+    """The event that removes the events with a sequence below `before`, or all."""
+
+    before: int | None = None
 
 
 class GroupTimeline:
@@ -72,10 +75,12 @@ class GroupTimeline:
         return not self._slots
 
     def step(self, event: GroupEvent | Forget, now_ms: int, wall_ms: int) -> list[Effect]:
-        """Add an event, which gets its sequence here, or forget all."""
+        """Add an event, which gets its sequence here, or forget events."""
         if not isinstance(event, Forget):
             return [Append(self.add(event))]
-        records = [TimelineRecord(self.group_id, slot, None) for slot in self._slots]
+        before = event.before
+        removed = [slot for slot, value in self._slots.items() if before is None or sequence_of(value) < before]
+        records = [TimelineRecord(self.group_id, slot, None) for slot in removed]
         for record in records:
             self.replay(record)
         return [Append(record) for record in records]

@@ -40,7 +40,7 @@ from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.runtime.shard import Shard, ShardState, Units
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
-from rota.protocol.group_timeline import GroupEvent, decode_key, decode_value, encode_value
+from rota.protocol.group_timeline import EVENTS_PER_GROUP_MAX, GroupEvent, decode_key, decode_value, encode_value
 
 log = structlog.get_logger("rota.timeline")
 
@@ -329,14 +329,7 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
             source.step(moved, Forget())
             self._set_size(group_id, 0 if newer is None else newer.size_bytes)
             return True
-        events += () if newer is None else newer.describe()
-        if newer is not None:
-            target.step(newer, Forget())
-        for event in events:
-            event.sequence = 0
-        # each once: this broker may have ended, or lost the old partition, before the old records had tombstones
-        for value in dict.fromkeys(map(encode_value, sorted(events, key=lambda event: event.time_ms))):
-            self._step(target, group_id, decode_value(value))
+        self._write_moved(target, group_id, events, newer)
         if _has_flushed(target):
             committed = target.when_committed(True, lambda _: False)
             leave = partial(_leave, source, moved)
@@ -345,6 +338,22 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
         self._refused.pop(target.index, None)  # the logs have these events as before
         self._set_size(group_id, moved.size_bytes)
         return False
+
+    def _write_moved(
+        self, target: Shard[GroupTimeline], group_id: str, events: list[GroupEvent], newer: GroupTimeline | None
+    ) -> None:
+        """Write these events and then, once more, those that the shard has: in several batches, of which each prefix
+        has them all, as a disk may be full after any. An event that both have is one: the old records may have lost
+        their partition, or their broker, before they had tombstones."""
+        known, before = (newer.describe(), newer.next_sequence) if newer is not None else ((), 0)
+        events = sorted([*events, *known], key=lambda event: event.time_ms)
+        for event in events:
+            event.sequence = 0
+        for value in [*dict.fromkeys(map(encode_value, events))][-EVENTS_PER_GROUP_MAX:]:
+            self._step(target, group_id, decode_value(value))
+        if newer is not None:
+            target.step(newer, Forget(before))
+            self._set_size(group_id, newer.size_bytes)
 
     # ---- the runtime's events
 

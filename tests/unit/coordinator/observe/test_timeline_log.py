@@ -12,11 +12,12 @@ from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.observe import timeline, timeline_log
 from rota.coordinator.observe.timeline_log import FLUSH_CALLS, TimelineLog
 from rota.coordinator.replica.partition import Partition
+from rota.coordinator.runtime import coordinator
 from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, RELOAD_AFTER_MS
 from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.runtime.shard import ShardState
 from rota.coordinator.scheduling.timers import TimerHeap
-from rota.protocol.group_timeline import EventType, GroupEvent, TimelineKey, encode_key
+from rota.protocol.group_timeline import EVENTS_PER_GROUP_MAX, EventType, GroupEvent, TimelineKey, encode_key
 
 CONFIG = LogConfig(compact=True, delete=False, segment_bytes=1 << 20)
 
@@ -533,6 +534,45 @@ def test_tl9_the_bound_of_memory_counts_events_whose_move_failed() -> None:
     _lead(more, 0, 0)
     assert places(more) == {group_id: [0]}
     assert more.log._sizes.total_bytes == more.log.shards[0].machines[group_id].size_bytes
+
+
+class FullLog(MemoryLog):
+    """A log on a disk with room for some more batches."""
+
+    room = 1 << 30
+
+    def append_encoded(self, records: bytes, count: int, *, leader_epoch: int, now_ms: int) -> int:
+        self.room -= 1
+        if self.room < 0:
+            raise StorageFailed("no space")
+        return super().append_encoded(records, count, leader_epoch=leader_epoch, now_ms=now_ms)
+
+
+@pytest.mark.parametrize(("room", "events"), [*((room, 2) for room in range(8)), (150, 200)])
+def test_tl9_no_event_is_lost_when_the_disk_is_full_in_the_middle_of_a_move(
+    room: int, events: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinator, "BATCH_RECORD_BYTES_MAX", 1)
+    group_id = next(group_id for group_id in GROUPS if shard_of(group_id, 2) == 1)
+    world, target = World(count=1).lead(), FullLog(CONFIG)
+    more = World([*world.partitions, Partition("timeline", bytes(16), 1, 0, target, timers=world.timers)])
+    for time_ms in range(events):
+        world.add(group_id, time_ms)
+    world.tick()
+    _lead(more, 1, 0)
+    for time_ms in range(events, 2 * events):
+        more.add(group_id, time_ms)
+    more.tick()
+    target.room = room
+    _lead(more, 0, 0)
+    assert places(more) == {group_id: [0] if more.partitions[1].offline else [1]}
+    target.room = 1 << 30
+    freed = [
+        Partition("timeline", bytes(16), each.index, 0, each._log, timers=world.timers) for each in more.partitions
+    ]
+    again = World(freed).lead(1)
+    expected = [*range(2 * events)][-EVENTS_PER_GROUP_MAX:]
+    assert (again.times(group_id), places(again)) == (expected, {group_id: [1]})
 
 
 @pytest.mark.parametrize("grows_again", [True, False])
