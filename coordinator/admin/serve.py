@@ -2,7 +2,7 @@
 
 Exit codes: 0 after a graceful stop, 2 when it cannot start (one line says why and what to do), 128 + the signal's
 number when a second signal cuts the stop short, 1 when the stop could not put everything on the medium, and for
-a fault of Rota.
+a fault of Rota. A terminal that is closed (SIGHUP) stops it as SIGTERM does, unless it was started by `nohup`.
 """
 
 from __future__ import annotations
@@ -219,8 +219,14 @@ def _on_signals(stop: Callable[[], None]) -> None:
         seen.append(number)
         stop()
 
+    def hung_up() -> None:
+        if not seen:  # the kernel and a shell may both say it: a second one cuts nothing short
+            received(signal.SIGHUP)
+
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, received, number)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as it is under nohup
+        loop.add_signal_handler(signal.SIGHUP, hung_up)
 
 
 def _on_end_of_input(stop: Callable[[], None]) -> None:

@@ -43,7 +43,7 @@ class Broker:
         self.stopped = True
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 async def test_the_address_is_written_when_ready_and_a_signal_stops_the_broker(number: signal.Signals) -> None:
     reads, writes = os.pipe()
     broker = Broker()
@@ -171,7 +171,7 @@ def _all_of(descriptor: int) -> bytes:
 
 
 STUCK = """
-import asyncio, sys
+import asyncio, signal, sys
 from rota.coordinator.admin.serve import serve
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.observe.logs import configure
@@ -179,6 +179,7 @@ configure()
 class Stuck:
     console_url = ""
     async def start(self):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, lambda: print("here", flush=True))
         return "h", 1
     async def stop(self):
         print("stopping", flush=True)
@@ -187,14 +188,27 @@ sys.exit(asyncio.run(serve(Stuck(), BrokerConfig(), 1)))
 """
 
 
-def test_a_second_signal_ends_it_at_once() -> None:
-    command = [sys.executable, "-c", STUCK]
+@pytest.mark.parametrize("ignored", [0, signal.SIGHUP], ids=["", "nohup"])
+def test_a_second_signal_ends_it_at_once_and_a_closed_terminal_does_not(ignored: int) -> None:
+    """`ignored`: a signal that does nothing, as the program that started this one has asked."""
+    command = [sys.executable, "-c", f"import signal\nif {ignored}: signal.signal({ignored}, signal.SIG_IGN)\n{STUCK}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
-        for line in ("h:1\n", "stopping\n"):
+
+        def answers(number: signal.Signals, line: str) -> None:
+            process.send_signal(number)
+            assert process.stdout is not None
             assert process.stdout.readline() == line
-            process.send_signal(signal.SIGTERM)
-    assert process.returncode == 128 + signal.SIGTERM
+
+        assert process.stdout.readline() == "h:1\n"
+        if ignored:
+            process.send_signal(signal.SIGHUP)
+            answers(signal.SIGUSR1, "here\n")
+        answers(signal.SIGTERM if ignored else signal.SIGHUP, "stopping\n")
+        process.send_signal(signal.SIGHUP)
+        answers(signal.SIGUSR1, "here\n")
+        process.send_signal(signal.SIGINT)
+    assert process.returncode == 128 + signal.SIGINT
 
 
 @pytest.mark.parametrize(
