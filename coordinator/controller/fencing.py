@@ -67,3 +67,30 @@ class Fencing:
     def _hold_ms(self, broker_id: int, now_ms: int) -> int:
         at_ms, hold_ms = self._fenced.get(broker_id, (now_ms, 0))
         return hold_ms if now_ms - at_ms < CALM_MS else 0
+
+
+class Answers:
+    """FN3. The longest time without an answer of the store since the first report that waits to be looked at."""
+
+    __slots__ = ("_longest_ms", "_since_ms")
+
+    def __init__(self) -> None:
+        self._longest_ms, self._since_ms = 0, None
+
+    _since_ms: int | None
+
+    def await_one(self, now_ms: int) -> None:
+        """A report came, or the store is asked."""
+        if self._since_ms is None:
+            self._since_ms = now_ms
+
+    def received(self, now_ms: int) -> None:
+        """The store has answered a change, which may be another one."""
+        if self._since_ms is not None:
+            self._longest_ms, self._since_ms = max(self._longest_ms, now_ms - self._since_ms), now_ms
+
+    def take_longest_ms(self, now_ms: int, *, is_over: bool) -> int:
+        """Return the longest time, and count from now on, or not until the next report if it `is_over`."""
+        longest_ms, self._longest_ms = self._longest_ms, 0
+        self._since_ms = None if is_over else now_ms
+        return longest_ms

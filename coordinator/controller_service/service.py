@@ -5,7 +5,8 @@ Laws
          of it and after each failure of the store, and before it acts. One that is not registered claims nothing.
     FN3  A report of a death counts only if the store, asked after it, confirms a change at once. A broker that gets no
          answer is cut off, and others are perhaps alive: they are asked again (controller.fencing). After each late
-         answer in a row the next may take twice as long: a slow store holds up no failover for ever.
+         answer in a row the next may take twice as long: a slow store holds up no failover for ever. Nor does a
+         controller that writes much meanwhile: each answer to its changes counts.
     CT4  A change of the brokers or topics is decided on soon after the image has it; what fails, for whatever reason,
          is decided again.
 
@@ -32,7 +33,7 @@ from rota.coordinator.controller.decisions import (
     find_partitions_to_change,
 )
 from rota.coordinator.controller.election import LiveBrokers
-from rota.coordinator.controller.fencing import Fencing
+from rota.coordinator.controller.fencing import Answers, Fencing
 from rota.coordinator.controller_service.ownership import Controller, ControllerNode
 from rota.coordinator.controller_service.state_writer import Fenced, StateWriter
 from rota.coordinator.metadata import znodes
@@ -89,9 +90,9 @@ class ControllerService:
         self._ping_dead = ping_dead
         self._topics, self._config, self._timers, self._now_ms = topics, config, timers, now_ms
         self._node = ControllerNode(topics.store, topics.broker_id, wall_ms)
-        self._writer = StateWriter(topics, self._unwritten)
+        self._writer = StateWriter(topics, self._unwritten, self._answered)
         self._fencing = Fencing()
-        self._reported_ms: int | None = None  # when the first report came that was not looked at yet
+        self._answers, self._is_reported = Answers(), False  # reported: since the store was asked last
         self._requested_ms = NEVER_MS  # when the store was asked last: no later report counts yet
         self._answer_ms_max = ANSWER_MS_MAX
         self._controller: Controller | None = None
@@ -143,7 +144,8 @@ class ControllerService:
         The controller fences it. Any broker replaces a controller that is dead.
         """
         self._fencing.report_dead(broker_id, epoch, self._now_ms())
-        self._reported_ms = self._reported_ms or self._now_ms()
+        self._answers.await_one(self._now_ms())
+        self._is_reported = True
         self._wake.set()
 
     def broker_alive(self, broker_id: int) -> None:
@@ -223,19 +225,33 @@ class ControllerService:
         Any server answers a read, also one that is cut off from the others together with this broker.
         """
         self._requested_ms = self._now_ms()
-        began_ms, self._reported_ms = self._reported_ms or self._requested_ms, None
+        self._is_reported = False
+        self._answers.await_one(self._requested_ms)
         if not self._dead():
+            self._answers.take_longest_ms(self._requested_ms, is_over=True)
             return
-        is_connected = False
+        is_answered = False
         try:
             with suppress(StoreError):  # a refusal is an answer, too
                 await self._topics.store.commit([Check(znodes.BROKER_IDS, 0)])
-            is_connected = self._now_ms() - began_ms <= self._answer_ms_max
-            self._answer_ms_max = ANSWER_MS_MAX if is_connected else 2 * self._answer_ms_max
+            is_answered = True
         finally:
-            if not is_connected:
-                self._fencing.was_cut_off(self._now_ms())
-                self._ping_dead()
+            self._connection_checked(is_answered=is_answered)
+
+    def _connection_checked(self, *, is_answered: bool) -> None:
+        now_ms = self._now_ms()
+        if is_answered:
+            self._answers.received(now_ms)
+        longest_ms = self._answers.take_longest_ms(now_ms, is_over=not self._is_reported)
+        is_connected = is_answered and longest_ms <= self._answer_ms_max
+        if is_answered:
+            self._answer_ms_max = ANSWER_MS_MAX if is_connected else 2 * self._answer_ms_max
+        if not is_connected:
+            self._fencing.was_cut_off(now_ms)
+            self._ping_dead()
+
+    def _answered(self) -> None:
+        self._answers.received(self._now_ms())
 
     async def _find_controller(self) -> None:
         """Read `/controller`; claim it while there is no controller or a dead one."""

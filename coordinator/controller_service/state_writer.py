@@ -41,9 +41,17 @@ class Fenced(Exception):
 class StateWriter:
     """`topics` is the image; it has what was written when `write` returns."""
 
-    def __init__(self, topics: Topics, on_unwritten: Callable[[Decision], None] = lambda _: None) -> None:
-        """`on_unwritten` is called with each decision that concurrent changes prevented; the topic still exists."""
-        self._topics, self._on_unwritten = topics, on_unwritten
+    def __init__(
+        self,
+        topics: Topics,
+        on_unwritten: Callable[[Decision], None] = lambda _: None,
+        on_answer: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_unwritten` is called with each decision that concurrent changes prevented; the topic still exists.
+
+        `on_answer` is called whenever the store has answered a change.
+        """
+        self._topics, self._on_unwritten, self._on_answer = topics, on_unwritten, on_answer
 
     async def write(self, decisions: Iterable[Decision], decide: Decide, fence: Check | None = None) -> int:
         """Write the decisions; return how many were written.
@@ -68,7 +76,7 @@ class StateWriter:
         """The same; the first commit also deletes nodes, so that a failover takes one round trip."""
         first = next(portions(decision for decision in decisions if not decision.has_changed_replicas), [])
         try:
-            await self._topics.store.commit([fence, *deletes, *self._ops(first)])
+            await self._commit([fence, *deletes, *self._ops(first)])
         except (BadVersion, NoNode, BadNode) as refused:
             _raise_if_fenced(refused, fence)
             for delete in deletes:
@@ -81,7 +89,7 @@ class StateWriter:
 
     async def _delete(self, delete: Delete, fence: Check) -> None:
         try:
-            await self._topics.store.commit([fence, delete])
+            await self._commit([fence, delete])
         except (BadVersion, NoNode) as refused:
             _raise_if_fenced(refused, fence)
 
@@ -90,7 +98,7 @@ class StateWriter:
             if not decisions:
                 return 0
             try:
-                await self._topics.store.commit([*([fence] if fence else []), *self._ops(decisions)])
+                await self._commit([*([fence] if fence else []), *self._ops(decisions)])
             except (BadVersion, NoNode) as refused:
                 _raise_if_fenced(refused, fence)
                 decisions = await self._decide_again(decisions, decide)
@@ -102,6 +110,14 @@ class StateWriter:
             await self._apply(decisions)
             return len(decisions)
         return await self._write_halves(decisions, decide, fence)
+
+    async def _commit(self, ops: Sequence[Op]) -> None:
+        try:
+            await self._topics.store.commit(ops)
+        except StoreError:  # a refusal is an answer, too
+            self._on_answer()
+            raise
+        self._on_answer()
 
     async def _write_halves(self, decisions: Sequence[Decision], decide: Decide, fence: Check | None) -> int:
         """SW2. Each half gets all attempts, or was too large with the other one.

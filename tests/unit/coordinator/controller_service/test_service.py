@@ -433,3 +433,56 @@ async def test_a_store_that_is_always_slow_delays_no_failover_for_ever(cluster: 
         await cluster.pass_ms(HOLD_MS)
         assert broker_id not in cluster[1].topics.brokers
         assert cluster[1].pings == 1
+
+
+async def test_a_report_that_waits_behind_a_long_write_counts_at_once(cluster: Members) -> None:
+    """FN3. Each answer to the controller's own changes says that it is not cut off."""
+    await cluster.create("t", *[(3, 2, 1)] * 9)
+    first, ops_max, began_ms = cluster[1], 6, list[int]()
+    commit = first.store.commit
+
+    async def slow(ops: Sequence[Op]) -> None:
+        cluster.now_ms += ANSWER_MS_MAX
+        if len(ops) > ops_max:
+            raise BadNode(ops[0].path, "a change of too many bytes")
+        if not began_ms and any(isinstance(op, Set) for op in ops):
+            began_ms.append(cluster.now_ms)
+            first.service.broker_died(2, cluster[2].epoch)
+        await commit(ops)
+
+    first.store.commit = slow  # type: ignore[method-assign]
+    first.service.broker_died(3, cluster[3].epoch)
+    await cluster.wait_until_applied()
+    assert cluster.now_ms - began_ms[0] > 3 * ANSWER_MS_MAX
+    assert (set(first.topics.brokers), first.pings) == ({1}, 0)
+
+
+async def test_a_report_that_comes_while_the_store_is_asked_waits_for_what_it_answers_then(cluster: Members) -> None:
+    """FN3. The network fails after that answer, while the controller writes."""
+    await cluster.create("t", (3, 2, 1))
+    first = cluster[1]
+    commit, calls = first.store.commit, list[Sequence[Op]]()
+
+    async def answer(ops: Sequence[Op]) -> None:
+        calls.append(ops)
+        if len(calls) == 1:
+            cluster.now_ms += 1
+            first.service.broker_died(2, cluster[2].epoch)
+        if len(calls) == 2:
+            cluster.now_ms += ANSWER_MS_MAX + 1
+        await commit(ops)
+
+    first.store.commit = answer  # type: ignore[method-assign]
+    first.service.broker_died(3, cluster[3].epoch)
+    await cluster.wait_until_applied()
+    assert len(calls) == 3
+    assert (set(first.topics.brokers), first.pings) == ({1, 2}, 1)
+
+
+async def test_a_time_without_a_report_is_not_one_without_an_answer(cluster: Members) -> None:
+    """FN3."""
+    for broker_id in (3, 2):
+        cluster[1].service.broker_died(broker_id, cluster[broker_id].epoch)
+        await cluster.wait_until_applied()
+        await cluster.pass_ms(10 * ANSWER_MS_MAX)
+    assert (set(cluster[1].topics.brokers), cluster[1].pings) == ({1}, 0)
