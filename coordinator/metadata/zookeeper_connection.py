@@ -23,13 +23,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
+import structlog
 from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionLoss, SessionExpiredError
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.serialization import Exists
 from kazoo.protocol.states import Callback, KazooState, KeeperState, WatchedEvent
 from kazoo.protocol.states import EventType as KazooEventType
 from kazoo.retry import KazooRetry
 
+from rota.coordinator.metadata.silence import Silence
 from rota.coordinator.metadata.store import EventType, SessionState, StoreFailed
 from rota.coordinator.metadata.zookeeper_requests import MultiRead, set_watches
 from rota.transport.errors import SettingRefused
@@ -39,6 +42,7 @@ WAKE_UPS_BYTES: Final = 4_096  # more than there can be in that socket
 RECONNECT_DELAY_S: Final = 0.05  # doubled up to the maximum
 RECONNECT_DELAY_S_MAX: Final = 1.0
 ATTEMPTS_PER_SESSION: Final = 4  # to connect that get no answer
+CONNECT_S_MAX: Final = 2.0  # of a TCP connection: the first packet is sent twice
 RESTART_S: Final = 1.0  # after kazoo's thread has ended by itself: authentication failed, or an answer was malformed
 EVENT_TYPES: Final = {
     KazooEventType.CREATED: EventType.CREATED,
@@ -46,6 +50,8 @@ EVENT_TYPES: Final = {
     KazooEventType.CHANGED: EventType.CHANGED,
     KazooEventType.CHILD: EventType.CHILD,
 }
+
+log = structlog.get_logger("rota.metadata")
 
 Done = Callable[[Any, Exception | None], None]
 
@@ -61,7 +67,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has n
         self._tls, self._connect_s_max = tls, connect_s_max
 
     def create_connection(self, address: tuple[str, int], hostname: str, timeout: float, **_: Any) -> socket.socket:
-        connected = socket.create_connection(address, min(timeout, self._connect_s_max))
+        connected = socket.create_connection(address, min(timeout, self._connect_s_max, CONNECT_S_MAX))
         if self._tls is None:
             return connected
         try:
@@ -137,7 +143,10 @@ class Connection:
         self._watched: tuple[list[str], list[str]] | None = None  # nodes and parents, while the connection is lost
         self._absent: set[str] = set()  # of the watched nodes
         self._is_closed = False
+        self._silence = Silence(self._leave_server)
+        self._silent_server: tuple[str, int] | None = None
         self._client = _client(hosts, session_timeout_ms, digest, tls)
+        _try_last(self._client._connection, lambda: self._silent_server)
         self._client.add_listener(self._state_changed)
 
     def start(self) -> None:
@@ -147,6 +156,7 @@ class Connection:
     async def close(self, timeout_s: float) -> None:
         """End the session. After `timeout_s` it returns in any case; the session then ends by its own timeout."""
         self._is_closed = True
+        self._silence.close()
         closed = self._loop.create_future()
         thread = threading.Thread(target=self._stop, args=(closed,), daemon=True, name="zookeeper-close")
         thread.start()
@@ -175,7 +185,7 @@ class Connection:
         """The watch that requests carry. Called in kazoo's thread; NONE means that kazoo has forgotten a watch."""
         if event.type != KazooEventType.NONE:
             self._absent.discard(event.path)
-            self._post(partial(self._on_event, EVENT_TYPES[event.type], event.path))
+            self._post(partial(self._handle_event, EVENT_TYPES[event.type], event.path))
 
     # ---- in the loop
 
@@ -185,12 +195,32 @@ class Connection:
             with self._lock:
                 has_ended = sessions_ended != self._sessions_ended
                 if not has_ended:
+                    self._silence.sent()
                     self._in_flight += 1
                     self._client._call(request, _Result(partial(self._answered, request, done)))
             if has_ended:
                 done(None, StoreFailed("the session has expired"))
 
+    def _leave_server(self) -> None:
+        """Break the connection, as its end would: kazoo connects to the next server, in the same session."""
+        with contextlib.suppress(OSError, AttributeError):  # it has ended meanwhile
+            connected = self._client._connection._socket
+            self._silent_server = connected.getpeername()[:2]
+            log.warning("ZooKeeper is silent; trying another server", server="{}:{}".format(*self._silent_server))
+            socket.socket.shutdown(connected, socket.SHUT_RDWR)  # that of a TLS socket is not for another thread
+
+    def _handle_state(self, state: SessionState, session_id: int) -> None:
+        self._silence.connected(state is SessionState.CONNECTED)
+        if state is SessionState.CONNECTED:
+            self._silent_server = None
+        self._on_state(state, session_id)
+
+    def _handle_event(self, event_type: EventType, path: str) -> None:
+        self._silence.received()
+        self._on_event(event_type, path)
+
     def _handle_answer(self, done: Done, value: Any, error: Exception | None) -> None:
+        self._silence.ended(is_answered=not isinstance(error, ConnectionLoss | SessionExpiredError))
         self._in_flight -= 1
         done(value, error)
         self._send_backlog()
@@ -250,10 +280,10 @@ class Connection:
         self._count_wake_ups()
         if state == KazooState.CONNECTED:
             self._restore_watches()
-            self._post(partial(self._on_state, SessionState.CONNECTED, self._client.client_id[0]))
+            self._post(partial(self._handle_state, SessionState.CONNECTED, self._client.client_id[0]))
         elif state == KazooState.SUSPENDED:
             self._watched = list(self._client._data_watchers), list(self._client._child_watchers)
-            self._post(partial(self._on_state, SessionState.SUSPENDED, 0))
+            self._post(partial(self._handle_state, SessionState.SUSPENDED, 0))
         else:
             self._session_ended()
 
@@ -262,7 +292,7 @@ class Connection:
             self._sessions_ended += 1
         self._watched = None
         self._absent.clear()
-        self._post(partial(self._on_state, SessionState.EXPIRED, 0))
+        self._post(partial(self._handle_state, SessionState.EXPIRED, 0))
         if self._client.client_state != KeeperState.EXPIRED_SESSION:
             self._post(self._restart_later)
 
@@ -326,3 +356,14 @@ def _limit_answers(connection: Any, seconds_max: float) -> None:
         return invoke(min(timeout, seconds_max), request, xid)
 
     connection._invoke = invoke_in_time
+
+
+def _try_last(connection: Any, server: Callable[[], tuple[str, int] | None]) -> None:
+    """S18. Connect to this server, which was silent, after all others."""
+    expand = connection._expand_client_hosts
+
+    def expand_others_first() -> list[tuple[str, str, int]]:
+        last = server()
+        return sorted(expand(), key=lambda host: host[1:] == last)
+
+    connection._expand_client_hosts = expand_others_first

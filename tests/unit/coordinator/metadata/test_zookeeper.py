@@ -102,7 +102,7 @@ class ScriptedZooKeeper:
 
     def __init__(self, *, knows_multi_read: bool = True, answers: Mapping[int, bytes] | None = None) -> None:
         self._knows_multi_read, self.answers = knows_multi_read, {**self.ANSWERS, **(answers or {})}
-        self.error = 0
+        self.error, self.session_ms, self.has_answered, self.is_silent = 0, 4_000, False, False
 
     async def __aenter__(self) -> str:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -122,13 +122,15 @@ class ScriptedZooKeeper:
 
         with contextlib.suppress(asyncio.IncompleteReadError, OSError), contextlib.closing(writer):
             await _frame(reader)
-            send(struct.pack(">iiqi", 0, 4_000, 77, 16) + bytes(17))
+            send(struct.pack(">iiqi", 0, self.session_ms, 77, 16) + bytes(17))
             while True:
                 xid, kind = struct.unpack_from(">ii", await _frame(reader))
                 if kind == 22 and not self._knows_multi_read:
                     send(struct.pack(">iqi", xid, 1, -6))
                     return
-                send(struct.pack(">iqi", xid, 1, self.error) + self.answers.get(kind, b""))
+                if not self.is_silent:
+                    send(struct.pack(">iqi", xid, 1, self.error) + self.answers.get(kind, b""))
+                    self.has_answered = True
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:
@@ -200,3 +202,19 @@ async def test_the_first_connection_has_its_own_timeout() -> None:
     async with asyncio.timeout(20):
         with pytest.raises(StoreFailed, match=r"no connection to .*127\.0\.0\.1:9 for 200 ms: is it running"):
             await store.open()
+
+
+async def test_a_server_that_falls_silent_is_left_for_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S18. Without an end of the connection kazoo waits for two thirds of a session."""
+    monkeypatch.setattr("rota.coordinator.metadata.silence.SILENCE_S_MAX", 0.05)
+    first, second = servers = ScriptedZooKeeper(), ScriptedZooKeeper()
+    for server in servers:
+        server.session_ms = 60_000
+    async with first as one, second as other, asyncio.timeout(10):
+        store = await ZooKeeperStore(f"{one},{other}", session_timeout_ms=60_000).open()
+        session_id = store.session_id
+        silent, left = (first, second) if first.has_answered else (second, first)
+        silent.is_silent, left.has_answered = True, False
+        assert (await store.get("/a"))[0] == b""
+        assert (left.has_answered, store.session_id) == (True, session_id)
+        await store.close()

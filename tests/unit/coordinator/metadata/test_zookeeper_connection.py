@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, NoNodeError, SessionExpiredError
 from kazoo.protocol.serialization import GetData, stat_struct
-from kazoo.protocol.states import KeeperState, ZnodeStat
+from kazoo.protocol.states import EventType, KeeperState, WatchedEvent, ZnodeStat
 
 from rota.coordinator.metadata.zookeeper import ZooKeeperStore
-from rota.coordinator.metadata.zookeeper_connection import REQUESTS_IN_FLIGHT_MAX, Connection
+from rota.coordinator.metadata.zookeeper_connection import CONNECT_S_MAX, REQUESTS_IN_FLIGHT_MAX, Connection, _Handler
 from rota.coordinator.metadata.zookeeper_requests import MultiRead
 
 STAT = ZnodeStat._make(stat_struct.unpack(stat_struct.pack(1, 2, 3, 4, 5, 6, 7, 0, 3, 0, 8)))
@@ -90,3 +90,44 @@ async def test_a_server_that_accepts_and_does_not_answer_is_left_within_the_sess
         writer.close()
     server.close()
     await store.close()
+
+
+async def test_a_server_that_was_silent_is_the_last_one_that_is_tried() -> None:
+    """Law S18."""
+    connection = Connection(
+        "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3",
+        session_timeout_ms=1_000,
+        digest=None,
+        on_state=lambda *_: None,
+        on_event=lambda *_: None,
+    )
+    connection._silent_server = "127.0.0.1", 2
+    rounds = [connection._client._connection._expand_client_hosts() for _ in range(20)]
+    assert {tried[-1] for tried in rounds} == {("127.0.0.1", "127.0.0.1", 2)}
+    assert len({tried[0] for tried in rounds}) == 2
+
+
+async def test_an_event_is_a_word_of_the_server() -> None:
+    """Law S18."""
+    connection = Connection(
+        "127.0.0.1:1", session_timeout_ms=1_000, digest=None, on_state=lambda *_: None, on_event=lambda *_: None
+    )
+    connection._silence._limit._since_s = -1.0
+    connection.watcher(WatchedEvent(EventType.CHANGED, KeeperState.CONNECTED, "/a"))
+    await asyncio.sleep(0)
+    assert connection._silence._limit._since_s > 0
+
+
+def test_an_address_without_a_machine_holds_up_no_other_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law S18. An attempt would take a quarter of a session."""
+    timeouts: list[float] = []
+
+    def refuse(_: Any, timeout: float) -> socket.socket:
+        timeouts.append(timeout)
+        raise TimeoutError
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    for connect_s_max in (0.5, 4.5):
+        with pytest.raises(TimeoutError):
+            _Handler(None, connect_s_max).create_connection(("10.0.0.1", 1), "a", 18.0)
+    assert timeouts == [0.5, CONNECT_S_MAX]
