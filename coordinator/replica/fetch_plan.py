@@ -196,7 +196,7 @@ class FetchPlan:
             if request.last_fetched_epoch != NO_EPOCH and is_leader:
                 diverging = _diverging(partition, request, start)
             if of_follower and diverging is None and self._is_first_pass:
-                self._follower_fetched(partition, offset, start)
+                self._follower_fetched(partition, request, start)
             if reader.select_replica is not None and is_leader:
                 preferred = reader.select_replica(partition, offset)
             high_watermark, last_stable = state.high_watermark, partition.last_stable_offset
@@ -236,12 +236,12 @@ class FetchPlan:
         is_replica = partition.state.fetch_state(reader.replica_id) is not None
         return ErrorCode.NONE if is_replica else ErrorCode.UNKNOWN_LEADER_EPOCH  # as in Kafka
 
-    def _follower_fetched(self, partition: Partition, offset: int, start: int) -> None:
+    def _follower_fetched(self, partition: Partition, request: FetchPartition, start: int) -> None:
         """F12. Update the follower's fetch state. Raises OffsetOutOfRange."""
-        end = partition.log.log_end_offset
+        offset, end, reader = request.fetch_offset, partition.log.log_end_offset, self._reader
         if not start <= offset <= end:
             raise OffsetOutOfRange(offset, start, end)
-        partition.follower_fetched(self._reader.replica_id, offset, self._reader.now_ms)
+        partition.follower_fetched(reader.replica_id, offset, reader.now_ms, request.log_start_offset)
 
     def _is_held_back(self, key: Key, partition: Partition, throttle: ReplicationThrottle) -> bool:
         """F15."""

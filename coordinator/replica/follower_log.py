@@ -32,16 +32,19 @@ def append(partition: Partition, records: bytes | memoryview, leader_epoch: int)
     return True
 
 
-def take_bounds(partition: Partition, high_watermark: int, log_start_offset: int, leader_epoch: int) -> None:
+def take_bounds(partition: Partition, high_watermark: int, log_start_offset: int, leader_epoch: int) -> bool:
     """Take over high watermark and log start of the leader of that epoch. Raises AppendRefused, StorageFailed.
 
-    The log start never passes the follower's own high watermark. The next checkpoint of log starts has it.
+    Return whether the log start has moved. It never passes the follower's own high watermark. The next checkpoint of
+    log starts has it.
     """
     log = _followed(partition, leader_epoch)
     partition.leader_committed(high_watermark)
     log.producers.committed(partition.state.high_watermark)
-    if log.log_start_offset < log_start_offset <= partition.state.high_watermark:
+    moves = log.log_start_offset < log_start_offset <= partition.state.high_watermark
+    if moves:
         partition.begin_delete_before(log_start_offset)
+    return moves
 
 
 def begin_truncate(partition: Partition, offset: int, leader_epoch: int) -> StartedTruncation:

@@ -15,7 +15,7 @@ The file is longer than 400 lines because one class owns what happens to a parti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import partial
 from typing import NewType, Protocol, assert_never
 
@@ -38,6 +38,7 @@ from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.replica.state import (
     MOVED,
     REPLICA_LAG_MS_MAX,
+    UNKNOWN_OFFSET,
     Effects,
     ExpandIsr,
     HighWatermarkMoved,
@@ -58,6 +59,7 @@ _LEADER = Role.LEADER  # bound once: each append looks at it
 _NONE = ErrorCode.NONE
 
 Watch = NewType("Watch", int)
+Watches = dict[Watch, Callable[[], None]]
 Done = Callable[[ErrorCode], None]
 
 
@@ -116,6 +118,7 @@ class Partition:
         "_log",
         "_next",
         "_placed",
+        "_start_watches",
         "_timers",
         "_watches",
         "bytes_in",
@@ -156,8 +159,8 @@ class Partition:
         self._timers: TimerService = TimerHeap() if timers is None else timers
         self._flush_worker: FlushWorker = NoFlushWorker() if flush_worker is None else flush_worker
         self._isr_writer: IsrWriter = NoIsrWriter() if isr_writer is None else isr_writer
-        self._watches: dict[Watch, Callable[[], None]] = {}
-        self._append_watches: dict[Watch, Callable[[], None]] = {}
+        self._watches = Watches()
+        self._append_watches, self._start_watches = Watches(), Watches()
         self.pending_cut: Callable[[], None] | None = None  # cancels a truncation that has begun
         self.on_truncated: Callable[[], None] = _ignore  # called when a follower's log has lost records
         self._next = 0
@@ -363,6 +366,7 @@ class Partition:
     def begin_delete_before(self, offset: int) -> Callable[[], None] | None:
         """Move the log start to `offset`. Return the function that writes it to disk; see `Log.begin_delete_before`.
 
+        The followers' fetches that wait are answered, so that their logs start there soon, too.
         Raises OffsetOutOfRange, StorageFailed. The caller calls `log_failed` if the returned function raises.
         """
         try:
@@ -371,7 +375,17 @@ class Partition:
             self.fail(str(error))
             raise
         self.log_start_moved()
+        self._call(self._append_watches)
         return write
+
+    def deletion_error(self, offset: int, live: Container[int]) -> ErrorCode | None:
+        """NONE when no replica on the `live` brokers has records before `offset`; None while one of them has.
+
+        Else the code of a broker that does not lead.
+        """
+        if not self.is_leader:
+            return self.state.role_error()
+        return _NONE if self.state.low_watermark(live) >= offset else None
 
     # ---- waiting
 
@@ -422,10 +436,17 @@ class Partition:
         self._append_watches[watch] = call
         return watch
 
+    def watch_log_starts(self, call: Callable[[], None]) -> Watch:
+        """Like `watch`, but call it when the low watermark may have moved: for DeleteRecords."""
+        self._next += 1
+        watch = Watch(self._next)
+        self._start_watches[watch] = call
+        return watch
+
     def unwatch(self, watch: Watch) -> None:
         """Remove the watch. A second call does nothing."""
-        if self._watches.pop(watch, None) is None:
-            self._append_watches.pop(watch, None)
+        for watches in (self._watches, self._append_watches, self._start_watches):
+            watches.pop(watch, None)
 
     # ---- leader and followers
 
@@ -449,11 +470,16 @@ class Partition:
             self._perform(state.become_follower(placed.leader_epoch))
         if (state.role, state.leader_epoch) != before:
             self._call_watches()
-            self._call_append_watches()
+            self._call(self._append_watches)
+        self._call(self._start_watches)
 
-    def follower_fetched(self, replica_id: int, offset: int, now_ms: int) -> None:
+    def follower_fetched(
+        self, replica_id: int, offset: int, now_ms: int, log_start_offset: int = UNKNOWN_OFFSET
+    ) -> None:
         """A follower fetches from `offset`, so it has all earlier records. Unknown followers change nothing."""
-        self._perform(self.state.follower_fetched(replica_id, offset, now_ms))
+        self._perform(self.state.follower_fetched(replica_id, offset, now_ms, log_start_offset))
+        if self._start_watches:
+            self._call(self._start_watches)
 
     def isr_changed(self, leader_epoch: int, isr: Iterable[int], now_ms: int) -> None:
         """The ISR change that the leader of that epoch has requested is written."""
@@ -553,7 +579,7 @@ class Partition:
             self._flush_worker.flush_soon(self)
         self._perform(self.state.appended(log_end_offset))
         if self._append_watches:
-            self._call_append_watches()
+            self._call(self._append_watches)
 
     def _stop(self, reason: str, error: ErrorCode) -> None:
         self.offline = reason
@@ -561,7 +587,8 @@ class Partition:
         self._armed_ms = None
         self._perform(self.state.fail(error))
         self._call_watches()
-        self._call_append_watches()
+        self._call(self._append_watches)
+        self._call(self._start_watches)
 
     def _perform(self, effects: Effects[Done]) -> None:
         if effects is MOVED:
@@ -603,8 +630,8 @@ class Partition:
             for call in list(self._watches.values()):
                 call()
 
-    def _call_append_watches(self) -> None:
-        for call in list(self._append_watches.values()):
+    def _call(self, watches: Watches) -> None:
+        for call in list(watches.values()):
             call()
 
     # ---- deadlines: one timer per partition, set while something waits

@@ -19,7 +19,7 @@ The file is longer than 400 lines because one class owns the high watermark and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
@@ -82,6 +82,7 @@ class FetchState:
 
     last_caught_up_ms: int = NEVER_MS
     log_end_offset: int = UNKNOWN_OFFSET
+    log_start_offset: int = UNKNOWN_OFFSET
     last_fetch_ms: int = NEVER_MS
     last_fetch_leader_end_offset: int = UNKNOWN_OFFSET
 
@@ -181,6 +182,14 @@ class ReplicaState(Generic[T]):
     def fetch_state(self, replica_id: int) -> FetchState | None:
         """Return the fetch state of a follower; None if the broker is no follower of this leader."""
         return self._followers.get(replica_id)
+
+    def low_watermark(self, live: Container[int]) -> int:
+        """Return the lowest log start of this leader and of its followers among the `live` brokers.
+
+        No replica that may be elected has records before it. UNKNOWN_OFFSET while a follower has not fetched yet.
+        """
+        starts = [each.log_start_offset for broker_id, each in self._followers.items() if broker_id in live]
+        return min([self.log_start_offset, *starts])
 
     # ---- the role
 
@@ -283,12 +292,17 @@ class ReplicaState(Generic[T]):
 
     # ---- the followers
 
-    def follower_fetched(self, replica_id: int, offset: int, now_ms: int) -> Effects[T]:
-        """Handle a follower's fetch at `offset`: it has all records before it. Unknown followers change nothing."""
+    def follower_fetched(
+        self, replica_id: int, offset: int, now_ms: int, log_start_offset: int = UNKNOWN_OFFSET
+    ) -> Effects[T]:
+        """Handle a follower's fetch at `offset`: it has all records before it. Unknown followers change nothing.
+
+        `log_start_offset` is that of the follower's log.
+        """
         follower = self._followers.get(replica_id)
         if follower is None or offset > self.log_end_offset:
             return _NOTHING
-        self._now_ms = max(self._now_ms, now_ms)
+        self._now_ms, follower.log_start_offset = max(self._now_ms, now_ms), log_start_offset
         follower.fetched(offset, self.log_end_offset, now_ms)
         is_eligible = replica_id in self.isr or replica_id in self.elr
         if offset < self.high_watermark and is_eligible and self._pending_isr is None:

@@ -121,8 +121,8 @@ def _take_records(partition: Partition, answer: PartitionData, epoch: int) -> Ou
             if refusal.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
                 raise
             return Outcome.MOVED  # the answer before had these records, too: ask from the log end on
-    follower_log.take_bounds(partition, answer.high_watermark, answer.log_start_offset, epoch)
-    return Outcome.MOVED if is_longer else Outcome.UNCHANGED
+    is_shorter = follower_log.take_bounds(partition, answer.high_watermark, answer.log_start_offset, epoch)
+    return Outcome.MOVED if is_longer or is_shorter else Outcome.UNCHANGED
 
 
 def _failed(partition: Partition, reason: str) -> Outcome:

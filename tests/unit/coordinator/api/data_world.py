@@ -219,13 +219,18 @@ def produces(
     return ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=1000, topic_data=topics)
 
 
+OF_EACH_PARTITION = {
+    "partition_max_bytes",
+    "current_leader_epoch",
+    "last_fetched_epoch",
+    "high_watermark",
+    "log_start_offset",
+}
+
+
 def fetch_request(*partitions: tuple[str | bytes, int, int], **how: Any) -> FetchRequest:
-    """`asked` is (topic, partition, offset) each; `how` is of FetchRequest, and `partition_max_bytes`, epochs."""
-    partition = {
-        name: how.pop(name)
-        for name in ("partition_max_bytes", "current_leader_epoch", "last_fetched_epoch", "high_watermark")
-        if name in how
-    }
+    """`partitions` are (topic, partition, offset) each; `how` is of FetchRequest, and of each FetchPartition."""
+    partition = {name: how.pop(name) for name in how.keys() & OF_EACH_PARTITION}
     forgotten = tuple(
         ForgottenTopic(**_named(topic, "topic"), partitions=(index,)) for topic, index in how.pop("forgotten", ())
     )

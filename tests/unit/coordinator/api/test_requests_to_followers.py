@@ -41,10 +41,19 @@ def looks_for_an_epoch(world: World) -> Any:
 
 
 def deletes(world: World) -> Any:
-    partition = DeleteRecordsPartition(partition_index=0, offset=0)
+    return deletion(delete(world, 0))[0]
+
+
+def delete(world: World, offset: int) -> Any:
+    partition = DeleteRecordsPartition(partition_index=0, offset=offset)
     topic = DeleteRecordsTopic(name="t", partitions=(partition,))
-    request = DeleteRecordsRequest(topics=(topic,), timeout_ms=1000)
-    return world.serve(delete_records, request, 2).topics[0].partitions[0].error_code
+    return world.serve(delete_records, DeleteRecordsRequest(topics=(topic,), timeout_ms=1000), 2)
+
+
+def deletion(response: Any) -> tuple[int, int]:
+    """(error, low watermark)"""
+    (result,) = response.topics[0].partitions
+    return result.error_code, result.low_watermark
 
 
 def produces(world: World, acks: int = -1) -> Any:

@@ -41,6 +41,14 @@ def test_without_records_the_high_watermark_is_taken_over_and_the_position_stays
     assert follower.high_watermark == 1
 
 
+def test_re9_a_log_start_that_moved_is_reported_to_the_leader() -> None:
+    leader, follower = leader_with(b"a"), partition(2)
+    copy(leader, follower)
+    moved = answer(leader, 1, high_watermark=1, log_start_offset=1)
+    assert apply_response(follower, moved, []) is Outcome.MOVED
+    assert apply_response(follower, moved, []) is Outcome.UNCHANGED
+
+
 def test_records_received_before_are_not_requested_again_and_change_nothing() -> None:
     """Two fetches were under way, and both had them."""
     leader, follower = leader_with(b"a", b"b"), partition(2)
