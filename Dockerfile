@@ -15,6 +15,7 @@ COPY spark_connector spark_connector
 COPY cli cli
 COPY testing testing
 COPY transport transport
+ARG ROTA_OPTIMIZE=3
 RUN python -m venv /opt/rota && /opt/rota/bin/pip install --no-cache-dir -c constraints.txt '.[broker]'
 
 # the jobs of rota.spark_connector, with PySpark and Java: docker build --target spark .

@@ -30,10 +30,31 @@ GROUPS: Final = {
     "tests/packaging/test_containers.py": "containers",
 }
 
+# what takes long and has few tests. Begun last, it would keep one worker busy when the others have ended. Tests that
+# load the machine for long are not here: they would run beside one another
+LONG: Final = (
+    "containers",
+    "a wheel and its environments",
+    "tests/cluster/test_streams.py",
+    "tests/interop/client_suites/*",
+    "tests/interop/test_consumer_protocol.py",
+    "tests/docs/test_readme.py",
+)
+
 
 class Groups(LoadScopeScheduling):
-    """Gives all tests of a group to one worker and every other test to the next free worker; large groups first."""
+    """Gives all tests of a group to one worker, every other test to the next free one; what is large or long first."""
+
+    def schedule(self) -> None:
+        super().schedule()
+        for scope in [scope for scope in self.workqueue if is_long(scope)]:
+            self.workqueue.move_to_end(scope, last=False)
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         return next((group for pattern, group in GROUPS.items() if fnmatchcase(file, pattern)), nodeid)
+
+
+def is_long(scope: str) -> bool:
+    """Whether a group, or a test of none, is to be begun early."""
+    return any(fnmatchcase(scope.partition("::")[0], pattern) for pattern in LONG)

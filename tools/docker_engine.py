@@ -75,6 +75,7 @@ class DockerEngine:
             "DOCKER_BUILDKIT": "1",  # builds no stage that is not needed
             "DOCKER_HOST": f"unix://{self._socket}",
             "BASE": BASE,
+            "ROTA_OPTIMIZE": "0",  # as the wheels of other tests
             "ZOOKEEPER_IMAGE": ZOOKEEPER,
         }
 

@@ -41,7 +41,7 @@ def outside() -> dict[str, str]:
 def fresh_environment(home: Path, *requirements: str, python: str = sys.executable) -> Path:
     """Create an environment of that Python with the requirements, as constraints.txt has them; returns its programs.
 
-    uv, because pip needs five times as much CPU time; the demo with pipx and the wheels of test_builds.py are pip's.
+    uv, because pip needs five times as much CPU time; pip builds the wheel without a compiler, and runs pipx's demo.
     """
     quiet = [find_uv_bin(), "--quiet", "--no-config"]
     subprocess.run([*quiet, "venv", "--python", python, str(home)], check=True, env=outside())
@@ -63,13 +63,12 @@ def build(hook: str, tree: Path, umask: int = 0o022, **variables: str) -> Path:
 
 
 def wheel_of(sdist: Path, folder: Path, python: str, **variables: str) -> Path:
-    """Have pip build a wheel for that Python, in an environment of the packages that a build requires; returns it.
+    """Build a wheel for that Python, in an environment of the packages that a build requires; returns it.
 
     Those are the versions of constraints.txt: another mypyc writes other C code.
     """
-    command = [sys.executable, "-m", "pip", "--python", python, "wheel", "-q", "--no-deps", "-w", str(folder)]
-    pinned = dict.fromkeys(("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT"), str(CONSTRAINTS))
-    given = {"SOURCE_DATE_EPOCH": str(EPOCH)} | pinned | variables
-    subprocess.run([*command, str(sdist)], check=True, env=outside() | given)
+    command = [find_uv_bin(), "--quiet", "--no-config", "build", "--wheel", "--python", python]
+    command += ["--build-constraints", str(CONSTRAINTS), "--out-dir", str(folder), str(sdist)]
+    subprocess.run(command, check=True, env=outside() | {"SOURCE_DATE_EPOCH": str(EPOCH)} | variables)
     (wheel,) = folder.glob("*.whl")
     return wheel

@@ -71,7 +71,7 @@ def test_two_wheels_and_that_of_the_sdist_are_the_same_bytes(
 @soak_only
 @pytest.mark.skipif(shutil.which("cc") is None, reason="a C compiler is not installed")
 def test_two_compiled_wheels_are_the_same_bytes(wheel: Path, other_tree: Path) -> None:
-    """One from the sdist in pip's own environment, one in another folder with the packages of this environment."""
+    """One from the sdist in an environment of its own, one in another folder with the packages of this environment."""
     other = build(BUILD_WHEEL, other_tree, 0o077, **ELSEWHERE, ROTA_COMPILE="1")
     assert other.name == wheel.name
     with zipfile.ZipFile(wheel) as ours, zipfile.ZipFile(other) as theirs:
@@ -96,7 +96,7 @@ def test_without_the_variable_the_times_are_those_of_the_files(tree: Path) -> No
 def test_a_compiled_wheel_for_each_python_that_is_installed(
     version: str, sdist: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """What cibuildwheel does for each identifier, without its images: pip installs what the build requires."""
+    """What cibuildwheel does for each identifier, without its images: in an environment of what the build requires."""
     python = shutil.which(f"python{version}")
     if python is None or subprocess.run([python, "-V"], capture_output=True, check=False).returncode:
         pytest.skip(f"python{version} is not installed: its wheel is not built here")

@@ -38,7 +38,9 @@ def source() -> Path:
     folder = home() / f"kafka-python-{release}-settings"
     if not folder.exists():
         part = home() / f"part-{os.getpid()}"
-        pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:"]
+        # its metadata is read with the setuptools that is here: pip would install one for that
+        options = ["-q", "--no-deps", "--no-binary", ":all:", "--no-build-isolation"]
+        pip = [sys.executable, "-m", "pip", "download", *options]
         fetch([*pip, "-d", str(part), f"kafka-python=={release}"], part)
         (archive,) = part.glob("*.tar.gz")
         with tarfile.open(archive) as packed:

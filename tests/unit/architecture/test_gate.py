@@ -1,4 +1,5 @@
-"""The gate (`make test`) is reproducible, leaves only marked tests to the soak, and starts a Spark in one worker."""
+"""The gate (`make test`) is reproducible, leaves only marked tests to the soak, starts a Spark in one worker, and runs
+long tests early."""
 
 from __future__ import annotations
 
@@ -8,8 +9,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from hypothesis import settings
+from tests.xdist_groups import GROUPS, LONG, Groups
 
 ROOT = Path(__file__).parents[3]
 
@@ -52,3 +56,27 @@ def test_one_worker_runs_all_tests_of_a_group(tmp_path: Path) -> None:
     workers = re.findall(r"^\[(gw\d)\].* PASSED ", run_pytest(*options, PYTHONPATH=str(ROOT)), re.MULTILINE)
     assert len(workers) == 8
     assert len(set(workers)) == 1
+
+
+class Worker:
+    """As many tests as it is sent stay with it."""
+
+    shutting_down = False
+
+    def send_runtest_some(self, indices: list[int]) -> None:
+        pass
+
+
+def test_a_long_test_is_the_first_of_those_that_wait() -> None:
+    config: Any = SimpleNamespace(getvalue=lambda _: ["popen"], option=SimpleNamespace(loadscopereorder=True))
+    worker: Any = Worker()
+    scheduler = Groups(config, None)
+    scheduler.add_node(worker)
+    long = "tests/cluster/test_streams.py::test_it"
+    scheduler.add_node_collection(worker, [*(f"tests/test_short.py::test_{number}" for number in range(9)), long])
+    scheduler.schedule()
+    assert next(iter(scheduler.workqueue)) == long
+
+
+def test_each_long_test_exists() -> None:
+    assert [each for each in LONG if each not in GROUPS.values() and not [*ROOT.glob(each)]] == []
