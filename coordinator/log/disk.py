@@ -94,7 +94,7 @@ class DiskLog(SegmentedLog):
         segments = folder.open(config.index_interval_bytes)
         epochs = folder.load_epochs()
         before = epochs.entries()
-        self.cut_bytes = _recover_segments(folder, segments, epochs, known)
+        self.cut_bytes = _recover_segments(folder, segments, epochs, known, has_gaps=config.compact)
         if not before:
             epochs = _learned_epochs(segments)
         end = segments[-1].next_offset if segments else 0
@@ -177,8 +177,13 @@ class DiskLog(SegmentedLog):
             self._folder.release(segment)
 
 
-def _recover_segments(folder: Folder, segments: list[Segment], epochs: LeaderEpochs, known: RecoveryCheckpoint) -> int:
-    """Find the end of the log; after an unclean stop check the bytes after the recovery point. Return the bytes cut."""
+def _recover_segments(
+    folder: Folder, segments: list[Segment], epochs: LeaderEpochs, known: RecoveryCheckpoint, *, has_gaps: bool
+) -> int:
+    """Find the end of the log; after an unclean stop check the bytes after the recovery point. Return the bytes cut.
+
+    `has_gaps`: compaction may have left gaps between segments. Where it has not, a loss of power has.
+    """
     if known.clean and segments:
         try:
             segments[-1].find_end()
@@ -195,16 +200,23 @@ def _recover_segments(folder: Folder, segments: list[Segment], epochs: LeaderEpo
         if known.reread:
             segment.store.read_again()
         cut_bytes = recover(segment, next_offset, epochs)
-        if cut_bytes and not last:
+        ends = last or cut_bytes > 0 or (not has_gaps and _ends_early(segments, at, known.cleaned_until))
+        if ends and not last:
             cut_bytes += _drop(folder, segments, at + 1)
         elif not last:
             sealed.append(segment)
         next_offset = segment.next_offset
-        if cut_bytes or last:
+        if ends:
             for whole in sealed:
                 whole.seal()
             return cut_bytes
     return 0
+
+
+def _ends_early(segments: list[Segment], at: int, cleaned_until: int) -> bool:
+    """Whether a recovered segment does not end where the next one begins, and compaction has not been there."""
+    following = segments[at + 1].base_offset
+    return following > cleaned_until and segments[at].next_offset != following
 
 
 def _drop(folder: Folder, segments: list[Segment], first: int) -> int:

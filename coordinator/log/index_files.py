@@ -126,10 +126,15 @@ class FileIndexes:
             raise StorageFailed(f"cannot write {path}: {error}") from error
 
     def load_aborted(self, segment: Segment) -> None:
-        """Load the aborted transactions; a damaged file leaves them to be restored. Raises OSError."""
+        """Load the aborted transactions; a damaged file leaves them to be restored. Raises OSError.
+
+        So does an empty one, which is never written: a loss of power has left its name without its content.
+        """
         try:
             segment.aborted = TransactionIndex.from_bytes(self.transactions_path.read_bytes(), self._base)
         except BadIndex:
+            segment.forget_aborted()
+        if not segment.aborted:
             segment.forget_aborted()
 
     def begin_sync(self) -> Sync:

@@ -587,15 +587,15 @@ class SegmentedLog:
         return error
 
     def _unflushed(self, end: int) -> list[Sync]:
-        """Return the syncs of the segments between the recovery point and `end`."""
+        """Return the syncs of the segments between the recovery point and `end`.
+
+        L2. The oldest segment first: a loss of power between two of them must leave no hole.
+        """
         if end <= self._recovery_point:
             return []
-        syncs: list[Sync] = []
-        for segment in reversed(self._segments):
-            if segment.base_offset < end:
-                syncs += segment.begin_sync()
-            if segment.base_offset <= self._recovery_point:
-                break
+        first = max(bisect_right(self._bases, self._recovery_point) - 1, 0)
+        segments = [segment for segment in self._segments[first:] if segment.base_offset < end]
+        syncs = [sync for segment in segments for sync in segment.begin_sync()]
         return [*syncs, self._storage.begin_sync_names()]
 
     def _write(self, data: bytearray, found: Batches, leader_epoch: int, now_ms: int) -> Appended:

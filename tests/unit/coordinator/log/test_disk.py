@@ -275,3 +275,30 @@ def test_a_log_in_memory_never_has_to_load() -> None:
     log = MemoryLog()
     fill(log, 2)
     assert log.read(0, 200, wait=False) == log.read(0, 200)
+
+
+def with_a_lost_end(path: Path) -> DiskLog:
+    """Four segments of keyed records that were not flushed; the first has lost its last batch with the power."""
+    log = DiskLog.open(path / "t-0", CONFIG)
+    fill(log, 12, key=b"k")
+    log.abandon()
+    first = log.path / file_name(0, ".log")
+    first.write_bytes(first.read_bytes()[: 2 * first.stat().st_size // 3])
+    return log
+
+
+def test_a_log_ends_where_a_segment_has_lost_its_end(tmp_path: Path) -> None:
+    """Law L2. A machine without power may have written a later segment before an earlier one."""
+    log = with_a_lost_end(tmp_path)
+    again = reopened(log, clean=False)
+    assert (offsets(again), again.log_end_offset, again.segment_count) == ([0, 1], 2, 1)
+    fill(again, 1)
+    assert offsets(again) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("compact", "cleaned_until"), [(True, 0), (False, 12)])
+def test_a_gap_of_compaction_does_not_end_the_log(tmp_path: Path, compact: bool, cleaned_until: int) -> None:
+    log = with_a_lost_end(tmp_path)
+    known = RecoveryCheckpoint(cleaned_until=cleaned_until)
+    again = DiskLog.open(log.path, replace(CONFIG, compact=compact), known)
+    assert offsets(again) == [0, 1, *range(3, 12)]

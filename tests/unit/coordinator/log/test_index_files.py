@@ -55,7 +55,7 @@ def aborted(log: DiskLog) -> list[AbortedTransaction]:
     return found
 
 
-@pytest.mark.parametrize("damage", [None, b"x", bytes(34)])
+@pytest.mark.parametrize("damage", [None, b"", b"x", bytes(34)])
 @pytest.mark.parametrize("clean", [True, False])
 def test_aborted_transactions_are_found_after_a_stop(tmp_path: Path, damage: bytes | None, clean: bool) -> None:
     log = filled(tmp_path)

@@ -388,6 +388,15 @@ def test_segments_are_rolled_late_while_many_wait_for_their_sync(tmp_path: Path)
     assert len(held(DiskLog.open(log.path, CONFIG))) == UNSYNCED_FILES_MAX + 24
 
 
+def test_the_oldest_segment_is_synced_first(tmp_path: Path) -> None:
+    """Law L2. A loss of power between two syncs leaves no hole."""
+    log, system = unsynced_log(tmp_path)
+    log.flush()
+    synced = [call.path for call in system.calls if call.call == "fsync" and call.path.endswith(".log")]
+    assert len(synced) == log.segment_count
+    assert synced == sorted(synced)
+
+
 def test_a_segment_that_its_indexes_cannot_span_is_rolled_though_many_wait(tmp_path: Path) -> None:
     """Law A8. Positions and relative offsets have 31 bits."""
     log, system = unsynced_log(tmp_path)
@@ -485,13 +494,14 @@ def test_the_names_of_removed_segments_are_synced_before_others_take_their_offse
 @pytest.mark.parametrize("count", [0, 3])
 def test_a_follower_appends_after_an_offset_gap_larger_than_an_index_entry(tmp_path: Path, count: int) -> None:
     """Law L2. Compaction of the leader has left more than 2^31 offsets without a record."""
-    log, far = DiskLog.open(tmp_path / "t-0", CONFIG), (1 << 31) + 5
+    config, far = replace(CONFIG, compact=True), (1 << 31) + 5
+    log = DiskLog.open(tmp_path / "t-0", config)
     if count:
-        fill(log, count)
+        fill(log, count, key=b"k")
     for number in range(20):
         data = values(1)
         log.append_as_follower((far + number).to_bytes(8, "big") + data[8:], leader_epoch=0)
     expected = [*range(count), *range(far, far + 20)]
     assert offsets(log) == expected
     log.abandon()
-    assert offsets(DiskLog.open(tmp_path / "t-0", CONFIG)) == expected
+    assert offsets(DiskLog.open(tmp_path / "t-0", config)) == expected
