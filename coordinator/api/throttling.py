@@ -11,6 +11,8 @@ Laws
          THROTTLING_QUOTA_EXCEEDED, topic by topic, in versions whose clients know this error; in earlier ones they are
          done, and the client is throttled. Metadata creates no topics for such a client, which asks again.
     CQ15 All records that a client sends count for its producer_byte_rate, those as well that are refused.
+    CQ17 What a client sends until it has authenticated by SASL counts for no quota, as in Kafka: else all who log in
+        would share that of ANONYMOUS, and who never logs in could use it up.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from rota.coordinator.network.call import Call
 from rota.coordinator.network.dispatch import ApiHandler
 from rota.coordinator.replica.client_throttle import ClientThrottle
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.coordinator.security.principal import ANONYMOUS
 from rota.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:  # the broker loads an API's messages at its first request
@@ -112,7 +115,7 @@ class _TimedApi:
         reply = self._timed(self._handler.serve, node, call, request)
         spent_ns, self._spent_ns = self._spent_ns, 0
         throttle = node.client_throttle
-        if throttle is None or call.mute is None or self._is_exempt(node, call, request):
+        if throttle is None or call.mute is None or _is_logging_in(call) or self._is_exempt(node, call, request):
             return reply
         throttle_ms = throttle.requests.record(call.principal.name, call.client_id, spent_ns)
         if not throttle_ms:
@@ -141,6 +144,11 @@ class _TimedApi:
             return function(*arguments)
         finally:
             self._spent_ns += self._now_ns() - began_ns
+
+
+def _is_logging_in(call: Call) -> bool:
+    """CQ17."""
+    return call.sasl is not None and call.principal is ANONYMOUS
 
 
 def _is_of_follower(request: FetchRequest) -> bool:

@@ -488,7 +488,14 @@ _SERVER = (
         "Number of connections that the operating system holds until they are accepted.",
         1,
     ),
-    _D("max.connections", _T.INT, _NO_COUNT, "Maximum number of connections. Further ones are closed.", 0, update=_ANY),
+    _D(
+        "max.connections",
+        _T.INT,
+        _NO_COUNT,
+        "Maximum number of connections. Further ones are closed; for one of the inter-broker listener another is.",
+        0,
+        update=_ANY,
+    ),
     _D(
         "max.connections.per.ip",
         _T.INT,

@@ -34,8 +34,6 @@ class Channel:
         """Return the datagram if it is for this life, from a life that is registered, and new."""
         if self.epoch is None:
             reason = "not registered"
-        elif not self._limits.accept(source, now_ms):
-            reason = "rate limit"
         elif (datagram := self._codec.open(raw)) is None:
             reason = "not authentic"
         elif (datagram.receiver, datagram.receiver_epoch) != (self.node_id, self.epoch):
@@ -44,6 +42,8 @@ class Channel:
             reason = "unknown sender"
         elif not self._replay_window(sender).accept(datagram.counter):
             reason = "replayed"
+        elif not self._limits.accept(source, now_ms):
+            reason = "rate limit"
         else:
             return datagram
         self.discarded[reason] += 1

@@ -3,7 +3,8 @@
 Laws
     FD8  A datagram is handled at most once; one that was delayed by up to REPLAY_WINDOW later ones is still handled.
     FD9  Of one source at most BURST datagrams are handled at once, and DATAGRAMS_PER_SECOND in the long run; what is
-         remembered of sources is bounded.
+         remembered of sources is bounded. Only datagrams that would be handled count: anybody can send others in the
+         name of a broker's address, and its own would be discarded. A MAC costs less than the reception before it.
 """
 
 from __future__ import annotations

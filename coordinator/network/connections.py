@@ -3,6 +3,8 @@
 Laws
     A connection above a limit is closed at once with a logged reason; the open connections are not affected.
     One periodic check finds idle and stalled connections: a connection has no timer of its own.
+    N14 Clients cannot shut brokers out: above the number of connections one between brokers, where these have a
+        listener of their own, is served, and one of another listener is closed (KIP-402).
     N9  After an abort no connection is open: one that was being accepted meanwhile is closed, and never served.
     N5  Replies that peers do not read never exceed the memory of requests and replies. The connections whose peers have
         read nothing for longest are closed first, with a logged reason; those whose peers read are closed last. TCP
@@ -131,18 +133,32 @@ class Connections:
             connection.abort()
         elif self._on_empty is not None:  # accepted while the listeners were being closed
             connection.finish()
-        elif len(self._open) > (allowed := self.node.config.max_connections):
+        elif (why := self._crowded()) and not self._made_room(connection):
             self.refused_count += 1
-            connection.refuse(f"max.connections ({allowed}) are here already")
-        elif len(self._open) > self._files_max:
-            self.refused_count += 1
-            connection.refuse(f"the limit on open files allows {self._files_max} connections: raise `ulimit -n`")
+            connection.refuse(why)
         elif self._per_host[host] > (allowed := self._per_host_max(host)):
             self.refused_count += 1
             connection.refuse(f"{allowed} connections of {host} are here already")
         elif connection.handshake is None and (delay_ms := self.host_delay_ms(host)):
             self.refused_count += 1
             connection.hold_and_close(delay_ms, TOO_MANY_NEW)
+
+    def _crowded(self) -> str | None:
+        """Return why there are too many connections; None when there are not."""
+        if len(self._open) > (allowed := self.node.config.max_connections):
+            return f"max.connections ({allowed}) are here already"
+        if len(self._open) > (allowed := self._files_max):
+            return f"the limit on open files allows {allowed} connections: raise `ulimit -n`"
+        return None
+
+    def _made_room(self, connection: Connection) -> bool:
+        """N14. For a connection between brokers close another: one silent since the last sweep, else the oldest."""
+        others = [each for each in self._open if each.listener != connection.listener]
+        if connection.listener != self.node.config.inter_broker_listener or not others:
+            return False
+        self.refused_count += 1
+        min(others, key=lambda each: each.active).refuse("there are too many connections, and a broker has to connect")
+        return True
 
     def host_delay_ms(self, host: str) -> int:
         """Count a new connection of a host; return 0, or for how many ms it is held before it is closed."""

@@ -25,6 +25,8 @@ from rota.coordinator.replica.client_throttle import ClientThrottle
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.security.acl import Entry, ResourcePattern
 from rota.coordinator.security.authorizer import Authorizer
+from rota.coordinator.security.principal import ANONYMOUS, USER, Principal
+from rota.coordinator.security.sasl.session import SaslSession
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -265,6 +267,18 @@ def test_who_only_says_to_be_a_broker_is_not_exempt_from_the_request_quota(api: 
 def test_what_brokers_ask_as_clients_do_is_not_exempt_as_in_kafka(api: str) -> None:
     assert is_throttled(api, None)
     assert is_throttled(api, grants("CLUSTER_ACTION"))
+
+
+def test_what_a_client_sends_until_it_has_authenticated_counts_for_no_quota() -> None:
+    """CQ17. The quota is that of a user ANONYMOUS, who may log in as well."""
+    world, clock = Throttled("producer_byte_rate", 1_000.0), Clock()
+    world.set("request_percentage", 1)
+    handler = handler_of(lambda *_: setattr(clock, "now_ns", clock.now_ns + 1_000_000_000), clock, "SaslAuthenticate")
+    for principal in (ANONYMOUS, Principal(USER, "ANONYMOUS")):
+        call = Call(1, "test", "/127.0.0.1", "127.0.0.1", 9092, 1, mute=world.muted_ms.append, sasl=SaslSession({}))
+        call.principal = principal
+        handler.serve(world.node, call, None)
+        assert bool(world.muted_ms) is (principal is not ANONYMOUS)
 
 
 def mutate(world: Throttled, api: Any, request: Any, version: int) -> tuple[list[int], int]:

@@ -72,12 +72,25 @@ def test_datagrams_of_other_registrations_or_without_authentication_are_discarde
     }
 
 
-def test_a_flood_from_one_source_is_not_even_authenticated() -> None:
+def test_a_flood_in_the_name_of_a_broker_does_not_silence_it() -> None:
+    """FD9. Neither noise nor what the broker itself has sent before."""
     pair = Pair()
-    for _ in range(BURST + 10):
-        pair.admit(b"noise", ("10.0.0.1", 9))
-    assert dict(pair.receiver.discarded) == {"not authentic": BURST, "rate limit": 10}
+    old = pair.sealed()
+    assert pair.admit(old) is not None
+    for _ in range(BURST):
+        pair.admit(b"noise")
+        pair.admit(old)
     assert pair.admit(pair.sealed()) is not None
+    assert dict(pair.receiver.discarded) == {"not authentic": BURST, "replayed": BURST}
+
+
+def test_of_one_source_a_burst_is_handled() -> None:
+    pair = Pair()
+    for _ in range(BURST):
+        assert pair.admit(pair.sealed()) is not None
+    assert pair.admit(pair.sealed()) is None
+    assert pair.admit(pair.sealed(), ("10.0.0.1", 9)) is not None
+    assert dict(pair.receiver.discarded) == {"rate limit": 1}
 
 
 def test_a_datagram_to_a_suspect_has_its_suspicion_first() -> None:

@@ -18,6 +18,7 @@ import uvloop
 
 from rota.coordinator.api.node import Call
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.network.call import Route
 from rota.coordinator.network.connections import Connections
 from rota.coordinator.network.listener import Listener
@@ -102,6 +103,7 @@ class World:
         self.connections = Connections(node, self._routes(), asyncio.get_running_loop().call_soon)
         self.listener = Listener(self.connections, self.timers, lambda: self.now_ms)
         self.port = 0
+        self.bound: list[Endpoint] = []
         self.peers: list[Peer] = []
 
     def _routes(self) -> dict[int, Route]:
@@ -211,8 +213,8 @@ async def serve() -> AsyncIterator[Serve]:
     async def start(**properties: str) -> World:
         world = World({name.replace("_", "."): value for name, value in properties.items()})
         worlds.append(world)
-        bound = await world.listener.start(world.config.listens)
-        world.port = bound[0].port
+        world.bound = await world.listener.start(world.config.listens)
+        world.port = world.bound[0].port
         return world
 
     yield start

@@ -47,6 +47,28 @@ async def test_n13_connections_leave_open_files_to_the_logs(serve: Serve) -> Non
     assert await peers[-1].answers() == 1
 
 
+async def test_clients_cannot_shut_brokers_out(serve: Serve) -> None:
+    """N14. Of the clients the one that was silent since the last sweep is closed."""
+    listeners = "PLAINTEXT://127.0.0.1:0,CLIENTS://127.0.0.1:0"
+    protocols = "PLAINTEXT:PLAINTEXT,CLIENTS:PLAINTEXT"
+    world = await serve(max_connections="2", listeners=listeners, listener_security_protocol_map=protocols)
+    broker, world.port = world.port, world.bound[1].port
+    first, second = await world.peer(), await world.peer()
+    await world.until(lambda: len(world.connections) == 2)
+    world.connections.sweep(world.now_ms, 1_000)
+    first.send_request(1)
+    assert await first.answers() == 1
+    world.port = broker
+    third = await world.peer()
+    third.send_request(3)
+    assert (await third.answers(), await second.ended()) == (3, True)
+    fourth = await world.peer()
+    fourth.send_request(4)
+    assert (await fourth.answers(), await first.ended()) == (4, True)
+    assert await (await world.peer()).ended()  # for a third broker there is nobody else to close
+    assert world.connections.refused_count == 3
+
+
 async def test_the_time_of_the_last_connection_is_known(serve: Serve) -> None:
     world = await serve()
     for now_ms in (5, 9):
