@@ -354,7 +354,7 @@ class Broker:
     def _connections(self) -> Connections:
         apis: Mapping[int, Route] = routes(checks_access=self.authorizer is not None)
         traced = apis if self.tracing is None else self.tracing.routes(apis)
-        connections = Connections(self.node, traced, self.tick_queue)
+        connections = Connections(self.node, traced, self.tick_queue, self.metadata.reachable)
         ClientThrottle(
             self.topics,
             partial(_install_throttle, self.node, connections),

@@ -158,7 +158,7 @@ class Cluster:
 
     async def join(self, endpoints: Sequence[Endpoint], wall_ms: int) -> None:
         """Register this broker with the addresses for clients. Raises AlreadyRegistered, StoreFailed."""
-        reachable = [_reachable(endpoint) for endpoint in endpoints]
+        reachable = [self.reachable(endpoint) for endpoint in endpoints]
         between = self._config.inter_broker_listener
         self._swim = await self._start_swim(_of_listener(self._config.listens, between).host)
         self._registration = Registration(
@@ -173,6 +173,11 @@ class Cluster:
         await self._controller.start()
         if self._guard is not None:
             self._guard.start()
+
+    @staticmethod
+    def reachable(endpoint: Endpoint) -> Endpoint:
+        """EP1. Return the address of a listener for others: one on every interface is reached by the host's name."""
+        return replace(endpoint, host=socket.gethostname()) if endpoint.is_every_interface else endpoint
 
     @property
     def has_received_from_all(self) -> bool:
@@ -406,8 +411,3 @@ def controller_config(config: BrokerConfig) -> ControllerConfig:
 def _of_listener(endpoints: Sequence[Endpoint], name: str | None) -> Endpoint:
     """The endpoint of that listener; the first one when there is none of that name."""
     return next((endpoint for endpoint in endpoints if endpoint.listener == name), endpoints[0])
-
-
-def _reachable(endpoint: Endpoint) -> Endpoint:
-    """The address of a listener for other hosts: a listener on every interface is reached by the host's name."""
-    return replace(endpoint, host=socket.gethostname()) if endpoint.is_every_interface else endpoint

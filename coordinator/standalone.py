@@ -55,6 +55,11 @@ class Standalone:
         await register(self._store, config.node_id, registration, wall_ms=wall_ms)
         await claim_controller(self._store, config.node_id, wall_ms=wall_ms)
 
+    @staticmethod
+    def reachable(endpoint: Endpoint) -> Endpoint:
+        """EP1. Each client gets the address that it used."""
+        return endpoint
+
     isr_writer = None  # the ISR of every partition is this broker
     lost_brokers = None  # there is no other broker
     leader_throttle = None  # there is no follower

@@ -20,6 +20,7 @@ from rota.coordinator.config.describe import (
     describe_group,
     describe_topic,
 )
+from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.metadata.topic_names import refuse_name
@@ -131,8 +132,7 @@ def _describe_broker(node: Node, call: Call, name: str) -> list[ConfigEntry] | R
 def _advertised(node: Node, call: Call, described: ConfigEntry) -> ConfigEntry:
     if node.config.advertises:
         return described
-    address = f"[{call.reached_host}]" if ":" in call.reached_host else call.reached_host
-    value = f"PLAINTEXT://{address}:{call.reached_port}"
+    value = str(Endpoint(call.listener, call.reached_host, call.reached_port))
     synonym = Synonym(ADVERTISED, value, Source.STATIC_BROKER)
     return described._replace(value=value, source=Source.STATIC_BROKER, synonyms=(synonym, *described.synonyms))
 

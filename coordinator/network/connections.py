@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import structlog
 
 from rota.coordinator.config.broker import BrokerConfig
-from rota.coordinator.config.listeners import parse_host_limits
+from rota.coordinator.config.listeners import Endpoint, parse_host_limits
 from rota.coordinator.network.call import Route
 from rota.coordinator.network.connection import Connection
 from rota.coordinator.network.dispatch import ApiHandler, Dispatcher
@@ -52,8 +52,13 @@ class Connections:
     """The open connections of one broker. `tick_queue(f)` calls `f` at the end of this turn of the event loop."""
 
     def __init__(
-        self, node: Configured, routes: Mapping[int, Route], tick_queue: Callable[[Callable[[], None]], Any]
+        self,
+        node: Configured,
+        routes: Mapping[int, Route],
+        tick_queue: Callable[[Callable[[], None]], Any],
+        reachable: Callable[[Endpoint], Endpoint] = lambda endpoint: endpoint,
     ) -> None:
+        """`reachable` returns the address that clients get for that of a listener; one on every interface: theirs."""
         config = node.config
         self.node, self.tick_queue = node, tick_queue
         dispatcher = Dispatcher(routes)
@@ -68,7 +73,7 @@ class Connections:
         self.write_buffer_bytes_max = config.rota_connection_write_buffer_bytes_max
         self.connection_bytes_max = config.rota_connection_inflight_bytes_max
         self.requests_max = config.queued_max_requests
-        endpoints = config.advertises or config.listens
+        endpoints = map(reachable, config.advertises or config.listens)
         self._advertised = {each.listener: each for each in endpoints if not each.is_every_interface}
         self._open: dict[Connection, None] = {}  # in the order in which they were opened
         self._stalled: set[Connection] = set()

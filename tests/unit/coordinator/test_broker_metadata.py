@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import errno
 import os
+import socket
 import stat
 import threading
 from pathlib import Path
@@ -24,6 +25,7 @@ from rota.coordinator.metadata.topic import Topic
 from rota.coordinator.metadata.tree_session import TreeSession
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from rota.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 from rota.protocol.messages.heartbeat import HeartbeatRequest
 from rota.protocol.messages.metadata import MetadataRequest
@@ -186,6 +188,30 @@ async def test_a_topic_with_a_config_of_another_release_is_led_and_followed() ->
         assert partition is not None
         assert partition.is_leader
         assert partition.log.config.retention_ms == 5_000
+
+
+async def test_a_broker_of_a_cluster_on_every_interface_has_one_address_in_all_answers() -> None:
+    """EP1."""
+
+    async def open_store() -> Store:
+        return TreeSession(SharedTree())
+
+    settings = {
+        "listeners": "OUTSIDE://0.0.0.0:0,PLAINTEXT://127.0.0.1:0",
+        "listener.security.protocol.map": "OUTSIDE:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "rota.allow.plaintext.beyond.loopback": "true",
+    }
+    async with Broker(BrokerConfig(settings), memory=True, open_store=open_store) as broker:
+        port = broker.address[1]
+        line = await Line.open(f"127.0.0.1:{port}")
+        (described,) = (await line.send_request(MetadataRequest(topics=()), 9)).brokers
+        resource = DescribeConfigsResource(
+            resource_type=4, resource_name=str(described.node_id), configuration_keys=("advertised.listeners",)
+        )
+        (result,) = (await line.send_request(DescribeConfigsRequest(resources=(resource,)), 4)).results
+        assert (described.host, described.port) == (socket.gethostname(), port)
+        assert result.configs[0].value == f"OUTSIDE://{described.host}:{port}"
+        await line.close()
 
 
 async def test_a_change_of_another_broker_opens_no_log_of_a_broker_that_has_closed_its_logs(tmp_path: Path) -> None:

@@ -183,7 +183,8 @@ class World:
         self.node.timers.fire()
 
     def serve(self, api: Callable[..., Any], request: Any, version: int, client_id: str = "test") -> Any:
-        return api(self.node, Call(version, client_id, "/127.0.0.1", "127.0.0.1", 9092), request)
+        call = Call(version, client_id, "/127.0.0.1", "127.0.0.1", 9092, listener="PLAINTEXT")
+        return api(self.node, call, request)
 
 
 def batch(*values: bytes, key: bytes | None = b"k", timestamp: int = NOW_MS, step_ms: int = 0, **how: Any) -> bytes:
