@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.pipelines.checkpoint_tables import FILE, Place, check_state, check_tables, record_tables
+from rota.spark_connector.pipelines.checkpoint_tables import FILE, KEYS, Place, check_state, check_tables, record_tables
 
 NAMES = ("commits", "lag")
 
@@ -110,15 +111,39 @@ def test_a_damaged_file_is_refused_with_its_name_and_the_remedy(parquet: Place, 
         record_tables(parquet)
 
 
-@pytest.mark.parametrize(("has_state", "fields", "expected"), [(False, ("id", "at"), "absent"), (True, (), "given")])
+@pytest.mark.parametrize(
+    ("began", "fields", "expected"),
+    [
+        ((), ("id", "at"), "absent"),
+        (("id",), (), "id"),
+        (("id",), ("at",), "id"),
+        (("id", "at"), ("at", "id"), "id,at"),
+        (None, (), "given"),
+    ],
+)
 def test_in12_a_query_begins_with_the_keys_of_its_duplicates_and_keeps_them(
-    parquet: Place, has_state: bool, fields: tuple[str, ...], expected: str
+    parquet: Place, began: tuple[str, ...] | None, fields: tuple[str, ...], expected: str
 ) -> None:
     check_state(parquet.checkpoint, fields)
-    folders = ("commits", "state") if has_state else ("commits",)
-    for folder in folders:
+    if began is not None:  # None: in an earlier version, which noted nothing
+        check_state(parquet.checkpoint, began)
+    else:
+        Path(parquet.checkpoint, KEYS).unlink()
+    for folder in ("commits", "state") if began != () else ("commits",):
         Path(parquet.checkpoint, folder).mkdir(parents=True)
         Path(parquet.checkpoint, folder, "0").touch()
     with pytest.raises(OptionError, match=f"--deduplicate-by is .*; it must be {expected}, as it was when"):
         check_state(parquet.checkpoint, fields)
-    check_state(parquet.checkpoint, ("id",) if has_state else ())
+    again = ("id",) if began is None else began
+    for _ in range(2):
+        check_state(parquet.checkpoint, again)
+    assert Path(parquet.checkpoint, KEYS).read_text() == f"{json.dumps(again)}\n"
+
+
+def test_in12_damaged_keys_are_refused_with_the_name_of_the_file(parquet: Place) -> None:
+    check_state(parquet.checkpoint, ("id",))
+    Path(parquet.checkpoint, "commits").mkdir()
+    Path(parquet.checkpoint, "commits", "0").touch()
+    Path(parquet.checkpoint, KEYS).write_text("id\n")
+    with pytest.raises(OptionError, match=r"--checkpoint is '.*/checkpoint'.*job\.keys.*write that line again"):
+        check_state(parquet.checkpoint, ("id",))
