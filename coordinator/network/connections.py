@@ -25,7 +25,7 @@ from rota.coordinator.config.listeners import Endpoint, parse_host_limits
 from rota.coordinator.network.call import Route
 from rota.coordinator.network.connection import Connection
 from rota.coordinator.network.dispatch import ApiHandler, Dispatcher
-from rota.coordinator.network.open_files import connections_max, open_files_limit
+from rota.coordinator.network.open_files import AcceptedSockets, connections_max, open_files_limit
 from rota.coordinator.network.refused_peers import RefusedPeers
 from rota.coordinator.network.request_memory import RequestMemoryPool
 
@@ -80,6 +80,7 @@ class Connections:
         self._stalled_ms_max = config.rota_stalled_reader_timeout_ms
         self._per_host: Counter[str] = Counter()
         self._files_max = connections_max(open_files_limit())
+        self.accepted_sockets = AcceptedSockets(lambda: self._files_max - len(self._open))
         self._refused_peers = RefusedPeers()
         self._last_id = 0
         self._on_empty: Callable[[], None] | None = None
@@ -138,7 +139,7 @@ class Connections:
             connection.abort()
         elif self._on_empty is not None:  # accepted while the listeners were being closed
             connection.finish()
-        elif (why := self._crowded()) and not self._made_room(connection):
+        elif (why := self._crowded(connection)) and not self._made_room(connection):
             self.refused_count += 1
             connection.refuse(why)
         elif self._per_host[host] > (allowed := self._per_host_max(host)):
@@ -148,11 +149,12 @@ class Connections:
             self.refused_count += 1
             connection.hold_and_close(delay_ms, TOO_MANY_NEW)
 
-    def _crowded(self) -> str | None:
+    def _crowded(self, connection: Connection) -> str | None:
         """Return why there are too many connections; None when there are not."""
         if len(self._open) > (allowed := self.node.config.max_connections):
             return f"max.connections ({allowed}) are here already"
-        if len(self._open) > (allowed := self._files_max):
+        handshakes = len(self.accepted_sockets) - (connection.handshake is not None)
+        if len(self._open) + handshakes > (allowed := self._files_max):
             return f"the limit on open files allows {allowed} connections: raise `ulimit -n`"
         return None
 

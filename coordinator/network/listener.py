@@ -145,7 +145,8 @@ class Listener:
                 connection.identify = tls.principal_of
             return connection
 
-        server = TlsServer(name, context, accept_tls, self.unauthenticated, self.connections.host_delay_ms)
+        owner = self.connections
+        server = TlsServer(name, context, accept_tls, self.unauthenticated, owner.host_delay_ms, owner.accepted_sockets)
         server.start(bound_socket, self._config.socket_listen_backlog_size)
         return server
 

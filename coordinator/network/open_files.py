@@ -3,11 +3,13 @@
 Law
     N13 Connections leave RESERVED_FILES of them, or a quarter where there are few, to the files of the logs: too many
         clients cannot take a partition offline. `rota serve` raises the limit to the highest one that it is allowed.
+        Sockets that are no connections yet count as well: handshakes of TLS, and those that are held.
 """
 
 from __future__ import annotations
 
 import resource
+from collections.abc import Callable
 from typing import Final
 
 RESERVED_FILES: Final = 128  # a log opens a file for the time that it reads or writes it
@@ -37,3 +39,24 @@ def connections_max(limit: int) -> int:
     if limit == resource.RLIM_INFINITY:
         return (1 << 31) - 1
     return limit - min(RESERVED_FILES, limit // 4)
+
+
+class AcceptedSockets:
+    """N13. The sockets that are accepted and no connections yet; `left()` is how many open files they may have."""
+
+    def __init__(self, left: Callable[[], int] = lambda: (1 << 31) - 1) -> None:
+        self._left, self._count = left, 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self) -> bool:
+        """Count one more; return False, and do not, where no file is left."""
+        if self._count >= self._left():
+            return False
+        self._count += 1
+        return True
+
+    def remove(self) -> None:
+        """One is closed, or a connection."""
+        self._count -= 1

@@ -20,6 +20,7 @@ from typing import Any, Final
 import structlog
 
 from rota.coordinator.network.connections import TOO_MANY_NEW
+from rota.coordinator.network.open_files import AcceptedSockets
 from rota.coordinator.network.owner import address
 from rota.coordinator.network.refused_peers import RefusedPeers
 from rota.coordinator.network.unauthenticated import Unauthenticated, UnauthenticatedConnections
@@ -30,6 +31,7 @@ log = structlog.get_logger("rota.server")
 HANDSHAKE_SECONDS_MAX: Final = 3600.0  # the limit that counts is that of unauthenticated connections
 SHUTDOWN_SECONDS_MAX: Final = 5.0  # N10: from a connection's close, for what is unsent and the peer's close_notify
 ACCEPT_RETRY_SECONDS: Final = 0.1  # after an error of the system, such as too many open files
+NO_FILES: Final = "the limit on open files allows no more connections: raise `ulimit -n`"
 _NOT_TLS: Final = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE", "INTERNAL_ERROR")
 _REASONS: Final = {
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it has no certificate, which ssl.client.auth=required demands",
@@ -55,11 +57,14 @@ class TlsServer:
         accept: Callable[[TlsHandshake], asyncio.BaseProtocol],
         unauthenticated: UnauthenticatedConnections,
         delay_ms: Callable[[str], int] = lambda host: 0,
+        accepted_sockets: AcceptedSockets | None = None,
     ) -> None:
         self._name, self._context, self._accept = name, context, accept
         self._unauthenticated, self._delay_ms = unauthenticated, delay_ms
+        self._accepted_sockets = AcceptedSockets() if accepted_sockets is None else accepted_sockets
         self._refused_peers = RefusedPeers()
         self._task: asyncio.Task[None] | None = None
+        self._held: set[socket.socket] = set()  # CQ11
         self.sockets: tuple[socket.socket, ...] = ()
 
     def start(self, listening: socket.socket, backlog: int) -> None:
@@ -70,9 +75,11 @@ class TlsServer:
         self._task = asyncio.get_running_loop().create_task(self._accept_all(listening))
 
     def close(self) -> None:
-        """Accept no more."""
+        """Accept no more, and close what is held."""
         if self._task is not None:
             self._task.cancel()
+        for held in tuple(self._held):
+            self._release(held)
 
     async def wait_closed(self) -> None:
         """Wait until the socket is closed."""
@@ -92,15 +99,31 @@ class TlsServer:
                     await asyncio.sleep(ACCEPT_RETRY_SECONDS)
                     continue
                 handshake = TlsHandshake(self._name, address(peer), accepted, self._refused_peers)
-                delay_ms = self._delay_ms(handshake.peer[0])
-                if delay_ms:  # CQ11: no handshake, which is the expensive part
-                    handshake.failed(TOO_MANY_NEW)
-                    loop.call_later(delay_ms / 1_000, accepted.close)
-                    continue
-                handshake.task = loop.create_task(self._perform(handshake))
-                self._unauthenticated.add(handshake)
+                self._admit(handshake)
         finally:
             listening.close()
+
+    def _admit(self, handshake: TlsHandshake) -> None:
+        loop, accepted = asyncio.get_running_loop(), handshake.accepted
+        if not self._accepted_sockets.add():  # N13
+            handshake.failed(NO_FILES)
+            accepted.close()
+            self._unauthenticated.drop(NO_FILES)
+            return
+        delay_ms = self._delay_ms(handshake.peer[0])
+        if delay_ms:  # CQ11: no handshake, which is the expensive part
+            handshake.failed(TOO_MANY_NEW)
+            self._held.add(accepted)
+            loop.call_later(delay_ms / 1_000, self._release, accepted)
+            return
+        handshake.task = loop.create_task(self._perform(handshake))
+        self._unauthenticated.add(handshake)
+
+    def _release(self, held: socket.socket) -> None:
+        if held in self._held:
+            self._held.remove(held)
+            held.close()
+            self._accepted_sockets.remove()
 
     async def _perform(self, handshake: TlsHandshake) -> None:
         loop = asyncio.get_running_loop()
@@ -118,6 +141,7 @@ class TlsServer:
         except OSError as error:  # ssl.SSLError is one
             handshake.failed(_reason(error))
         finally:
+            self._accepted_sockets.remove()
             if handshake.connection is None:
                 self._unauthenticated.discard(handshake)
 

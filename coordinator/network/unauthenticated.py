@@ -46,10 +46,15 @@ class UnauthenticatedConnections:
         self._hosts.setdefault(source_of(connection.peer[0]), {})[connection] = None
         most = self._limits()[1]
         if len(self._since_ms) > most:
+            self.drop(f"{most} younger connections have not authenticated either")
+
+    def drop(self, why: str) -> None:
+        """Close the oldest of the host with the most, if there are any."""
+        if self._hosts:
             crowded = max(self._hosts, key=lambda host: len(self._hosts[host]))
             oldest = next(iter(self._hosts[crowded]))
             self.discard(oldest)
-            oldest.give_up(f"{most} younger connections have not authenticated either")
+            oldest.give_up(why)
 
     def discard(self, connection: Unauthenticated) -> None:
         """The connection has a principal, or is closed."""

@@ -197,6 +197,28 @@ async def test_the_oldest_handshake_beyond_the_limit_is_closed(serve: Serve, cer
     assert await peer.answers() == 1
 
 
+@pytest.mark.parametrize("hold_ms", [0, 600_000])
+async def test_sockets_that_are_no_connections_yet_leave_open_files_to_the_logs(
+    hold_ms: int, serve: Serve, certificates: Certificates
+) -> None:
+    """N13. Three connections: one that is served, and handshakes that do not go on or sockets that are held."""
+    world = await secure(serve, certificates)
+    world.connections._files_max = 3
+    peer = await connect(world, certificates.ca)
+    peer.send_request(1)
+    assert await peer.answers() == 1
+    await world.until(lambda: len(world.connections.accepted_sockets) == 0)
+    world.connections.delay_ms = lambda host: hold_ms
+    first, _ = await world.peer(), await world.peer()
+    await world.until(lambda: len(world.connections.accepted_sockets) == 2)
+    assert await (await world.peer()).ended()
+    if not hold_ms:  # a handshake made room for the next client
+        assert await first.ended()
+        another = await connect(world, certificates.ca)
+        another.send_request(2)
+        assert await another.answers() == 2
+
+
 async def test_a_client_that_is_refused_does_not_hinder_the_next_one(serve: Serve, certificates: Certificates) -> None:
     world = await secure(serve, certificates)
     for _ in range(3):
