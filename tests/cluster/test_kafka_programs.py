@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.interop.java_kit import JavaProgram, needs_java, run_java
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from tests.interop.java_kit import JavaProgram, needs_java
 from tests.interop.kit import until
 from tests.soak import soak_only
 from tools.cluster import Cluster
 from tools.zookeeper import missing
 
 pytestmark = [*needs_java, pytest.mark.skipif(missing() is not None, reason=f"no ZooKeeper: {missing()}")]
-TOPICS = "org.apache.kafka.tools.TopicCommand"
 PRODUCER = "org.apache.kafka.tools.VerifiableProducer"
 CONSUMER = "org.apache.kafka.tools.VerifiableConsumer"
 PROPERTIES = {"default.replication.factor": "3", "min.insync.replicas": "2"}
@@ -30,14 +30,15 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def create_topic(cluster: Cluster, name: str, partitions: int) -> None:
-    arguments = ["--create", "--topic", name, "--partitions", str(partitions)]
-    run_java(TOPICS, "--bootstrap-server", cluster.bootstrap, *arguments)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([NewTopic(name, partitions)])[name].result(WAIT_SECONDS)
     until(lambda: all(len(cluster.isr(name, index)) == 3 for index in range(partitions)), "all replicas in the ISRs")
 
 
 def events(program: JavaProgram, name: str) -> list[dict[str, Any]]:
     """The events of that name that the program has printed."""
-    return [event for line in list(program.lines) if (event := json.loads(line))["name"] == name]
+    lines = [line for line in list(program.lines) if f'"name":"{name}"' in line]  # each record is a line
+    return [json.loads(line) for line in lines]
 
 
 @pytest.mark.timeout(240)
