@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Final
 
-from tools.peer.jars import home, only_one, program
+from tools.peer.jars import copy_dependencies, home, only_one
 
 POM: Final = Path(__file__).with_name("pom.xml")
 JARS: Final = 5  # the connector, its token provider, Kafka's clients, commons-pool; the Avro functions
@@ -37,8 +36,7 @@ def _download() -> list[Path]:
     part = home() / "spark.part"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={part}"]
-    subprocess.run([program("mvn"), "-q", "-B", "-f", str(POM), *goal], check=True, cwd=home())
+    copy_dependencies(POM, part)
     shutil.rmtree(folder(), ignore_errors=True)
     part.rename(folder())
     found = jars()
