@@ -136,17 +136,17 @@ def test_a_micro_batch_that_runs_again_changes_nothing_and_days_are_compacted(
     spark: SparkSession, rota: str, tmp_path: Path
 ) -> None:
     topic, out = create_topic(rota, 1), tmp_path / "out"
-    job = Job(rota, topic, str(out), schema=schema_file(tmp_path), event_time="at", compact_after=2, keep_days=5)
-    for number in range(4):
+    job = Job(rota, topic, str(out), schema=schema_file(tmp_path), event_time="at", compact_after=1, keep_days=5)
+    for number in range(3):
         written(rota, topic, [order(number), b"nope"])
         run(spark, job)
-    for file in ("3", ".3.crc"):  # as if it had been killed before the end of the micro-batch
+    for file in ("2", ".2.crc"):  # as if it had been killed before the end of the micro-batch
         (out / "_checkpoint" / "commits" / file).unlink()
     run(spark, job)
-    assert ids(spark, out) == [0, 1, 2, 3]
-    assert spark.read.parquet(f"{out}/{DEAD}").count() == 4
+    assert ids(spark, out) == [0, 1, 2]
+    assert spark.read.parquet(f"{out}/{DEAD}").count() == 3
     (day,) = (out / RECORDS).glob(f"{DAY}=*")
-    assert sorted(folder.name for folder in day.iterdir()) == ["batch_id=2", "batch_id=3"]
+    assert sorted(folder.name for folder in day.iterdir()) == ["batch_id=1", "batch_id=2"]  # 0 and 1 are compacted
     written(rota, topic, [order(9, 9 * DAY_MS)])
     run(spark, job)
     assert ids(spark, out) == [9]  # the days before are too old
@@ -177,15 +177,15 @@ def test_a_file_that_cannot_be_read_is_not_dropped_by_compaction(
 ) -> None:
     """Whatever the session says about files that are corrupt or missing."""
     topic, out = create_topic(rota, 1), tmp_path / "out"
-    job = Job(rota, topic, str(out), schema=schema_file(tmp_path), compact_after=2)
-    for number in range(3):
+    job = Job(rota, topic, str(out), schema=schema_file(tmp_path), compact_after=1)
+    for number in range(2):
         written(rota, topic, [order(number)])
         run(spark, job)
-    (file,) = (out / RECORDS).glob("*/batch_id=1/*.parquet")
+    (file,) = (out / RECORDS).glob("*/batch_id=0/*.parquet")
     (file.parent / f".{file.name}.crc").unlink()
     whole = file.read_bytes()
     file.write_bytes(b"PAR1" + bytes(len(whole) - 4))
-    written(rota, topic, [order(3)])
+    written(rota, topic, [order(2)])
     spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
     try:
         with pytest.raises(StreamingQueryException):
@@ -194,7 +194,7 @@ def test_a_file_that_cannot_be_read_is_not_dropped_by_compaction(
         spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
     file.write_bytes(whole)
     run(spark, job)
-    assert ids(spark, out) == [0, 1, 2, 3]
+    assert ids(spark, out) == [0, 1, 2]
 
 
 def test_names_that_differ_only_in_case_are_refused_before_the_query_starts(
