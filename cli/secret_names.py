@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_SECRET: Final = re.compile(r"password|secret|jaas|keystore[._]key|key[._]pem|credential", re.IGNORECASE)
+_SECRET: Final = re.compile(
+    r"password|passphrase|secret|jaas|keystore[._]key|key[._]pem|credential|digest$|bootstrap[._]users$", re.IGNORECASE
+)
 
 
 def is_secret(name: str) -> bool:

@@ -3,8 +3,9 @@
 A module has `log = structlog.get_logger("rota.<part>")` and logs an event with fields: `log.info("up", port=9092)`.
 Below the configured level a call is an empty function. A process that serves logs by `writing_by_thread`.
 
-Law
+Laws
     A log that cannot be written neither stops nor blocks the broker.
+    CL2 No character of a name that clients choose reaches a terminal and controls it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache, partial
+from io import StringIO
 from typing import Any, TextIO
 
 from rota.coordinator.observe.log_writer import LogWriter
@@ -161,14 +163,41 @@ def _console_processors(colours: bool) -> Processors:
     return [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="%H:%M:%S.%f", utc=False, key="time"),
+        _without_controls,
         structlog.dev.ConsoleRenderer(
             colors=colours,
             timestamp_key="time",
-            exception_formatter=structlog.dev.plain_traceback,
+            exception_formatter=_traceback,
             pad_event_to=24,
             sort_keys=False,
         ),
     ]
+
+
+class _Literal:
+    """A text as Python writes it; the renderer shows most texts as they are."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return repr(self._text)
+
+
+def _without_controls(_: object, __: str, event: Event) -> Event:
+    """CL2."""
+    for name, value in event.items():
+        if isinstance(value, str) and not value.isprintable():
+            event[name] = _Literal(value)
+    return event
+
+
+def _traceback(to: TextIO, exc_info: Any) -> None:
+    """CL2. Write a traceback, whose last line may have any text."""
+    text = StringIO()
+    structlog.dev.plain_traceback(text, exc_info)
+    lines = text.getvalue().split("\n")
+    to.write("\n".join(line if line.isprintable() else repr(line)[1:-1] for line in lines))
 
 
 def _json_processors() -> Processors:

@@ -53,6 +53,19 @@ def test_json_output_has_one_object_per_line() -> None:
     assert event["time"].endswith("Z")
 
 
+def test_cl2_nothing_that_controls_a_terminal_is_in_a_line_for_people() -> None:
+    controls, stream = "\x1b[31m", io.StringIO()
+    configure("human", "info", stream)
+    log = get_logger("rota.test")
+    try:
+        raise RuntimeError(controls)
+    except RuntimeError:
+        log.exception(controls, group=controls, name=f"a {controls}", names=[controls])
+    shown = stream.getvalue()
+    assert shown.count(r"\x1b[31m") == 5
+    assert shown.replace("\n", "").isprintable()
+
+
 def test_ll2_a_line_that_is_rendered_in_one_step_is_that_of_structlog(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rota.coordinator.observe.logs._now", lambda: "now")
     fields = {
