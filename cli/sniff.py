@@ -87,14 +87,13 @@ async def sniff(session: Session) -> None:
     proxy = Proxy(session)
     try:
         await proxy.listen(config.bootstrap[0], *session.options.listen)
-        await proxy.ended.wait()
-        if proxy.failure is not None:
-            raise proxy.failure
-    except BrokenPipeError:
-        raise
     except OSError as failure:
         host, port = session.options.listen
         raise UsageError(f"cannot listen on {host}:{port}: {failure.strerror}; name another --listen") from failure
+    try:
+        await proxy.ended.wait()
+        if proxy.failure is not None:
+            raise proxy.failure
     finally:
         proxy.close()
 
@@ -105,7 +104,7 @@ class Proxy:
     def __init__(self, session: Session) -> None:
         options = session.options
         self.ended = asyncio.Event()
-        self.failure: BrokenPipeError | None = None
+        self.failure: OSError | None = None
         self._out, self._options = session.out, options
         self._filter = Filter(frozenset(options.api), frozenset(options.client), frozenset(options.group))
         self._servers: dict[Address, asyncio.Server] = {}
@@ -238,9 +237,9 @@ class Proxy:
         self._write({"event": "note", "connection": number, "text": text}, f"#{number}: {text}")
 
     def _write(self, found: Mapping[str, object], line: str) -> None:
-        """Print; when the reader of the output has gone, end."""
+        """Print; when that is not possible, as the reader of the output has gone, end."""
         try:
             self._out.event(found, escaped(line))
-        except BrokenPipeError as failure:
+        except OSError as failure:
             self.failure = failure
             self.ended.set()
