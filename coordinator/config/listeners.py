@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from rota.coordinator.config.definition import ConfigRefused
 from rota.protocol.dataclass import dataclass
@@ -26,21 +26,26 @@ class Endpoint:
 
     @property
     def is_every_interface(self) -> bool:
-        return self.host in ("", "0.0.0.0", "::")
+        """Whether it is no address that a client can use, however it is written, as in `[::0]`."""
+        address = _ip_address(self.host)
+        return self.host in ("", "0") if address is None else address.is_unspecified
 
     @property
     def is_loopback(self) -> bool:
         """Whether only programs of this machine reach the address. Any host name but localhost may be reached."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ip_address(self.host.partition("%")[0]).is_loopback
-        except ValueError:
-            return False
+        address = _ip_address(self.host.partition("%")[0])
+        return self.host == "localhost" if address is None else address.is_loopback
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.listener}://{host}:{self.port}"
+
+
+def _ip_address(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
 
 
 def parse_endpoint(text: str, name: str = "listeners") -> Endpoint:

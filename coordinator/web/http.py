@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from rota.coordinator.network.connections import Connections
     from rota.coordinator.web.server import HttpServer
 
-EVERY_INTERFACE = ("", "0.0.0.0", "::")
-
 
 class Http:
     """The HTTP side of one broker; without a server when there is no listener."""
@@ -27,7 +25,7 @@ class Http:
         if self._server is None:
             return ""
         address = self._server.address
-        host = "localhost" if address.host in EVERY_INTERFACE else address.host
+        host = "localhost" if address.is_every_interface else address.host
         scheme = "https" if self.site.node.config.rota_http_tls else "http"
         return f"{scheme}://[{host}]:{address.port}/" if ":" in host else f"{scheme}://{host}:{address.port}/"
 

@@ -93,6 +93,8 @@ def test_a_name_like_no_other_is_refused_without_a_guess() -> None:
         ("listeners", ",".join(f"L{n}://:{n}" for n in range(65)), "more than 64"),
         ("advertised.listeners", "PLAINTEXT://0.0.0.0:9092", "No client can reach"),
         ("advertised.listeners", "PLAINTEXT://:9092", "No client can reach"),
+        ("advertised.listeners", "PLAINTEXT://0:9092", "No client can reach"),
+        ("advertised.listeners", "PLAINTEXT://[0:0::0]:9092", "No client can reach"),
         ("max.connections.per.ip.overrides", "127.0.0.1", "host:count"),
         ("group.min.session.timeout.ms", "1800001", "group.max.session.timeout.ms"),
         ("broker.id", "-2", "from -1"),

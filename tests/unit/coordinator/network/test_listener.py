@@ -42,7 +42,8 @@ async def test_each_listener_returns_its_own_advertised_address(serve: Serve) ->
 
 
 @pytest.mark.parametrize(
-    ("host", "advertised"), [("localhost", "localhost"), ("0.0.0.0", "127.0.0.1"), ("", "127.0.0.1")]
+    ("host", "advertised"),
+    [("localhost", "localhost"), ("0.0.0.0", "127.0.0.1"), ("0", "127.0.0.1"), ("", "127.0.0.1")],
 )
 async def test_a_listener_advertises_its_host_and_one_on_every_interface_the_address_used(
     serve: Serve, host: str, advertised: str
