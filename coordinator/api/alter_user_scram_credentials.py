@@ -48,12 +48,18 @@ def alter_user_scram_credentials(
 
 async def _alter_all(node: Node, request: AlterUserScramCredentialsRequest) -> AlterUserScramCredentialsResponse:
     named: list[Change] = [*request.deletions, *request.upsertions]
-    changes, times = {change.name: change for change in named}, Counter(change.name for change in named)
+    times = Counter(change.name for change in named)
+    firsts = {change.name: change for change in reversed(named)}
     results = []
-    for name, change in changes.items():
-        refusal = Refusal(ErrorCode.DUPLICATE_RESOURCE, _TWICE) if times[name] > 1 else await _alter(node, change)
-        results.append(_result(name, refusal))
+    for name in times:
+        twice = times[name] > 1
+        results.append(_result(name, _refuse_twice(firsts[name]) if twice else await _alter(node, firsts[name])))
     return AlterUserScramCredentialsResponse(results=tuple(results))
+
+
+def _refuse_twice(first: Change) -> Refusal:
+    """Return why the changes of a user are refused: as in Kafka an error of the first comes before this one."""
+    return _refuse(first) or Refusal(ErrorCode.DUPLICATE_RESOURCE, _TWICE)
 
 
 async def _alter(node: Node, change: Change) -> Refusal | None:

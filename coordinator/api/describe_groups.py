@@ -31,7 +31,7 @@ def describe_groups(
 
 
 def _describe(node: Node, call: Call, group_id: str, operations: int) -> DescribedGroup | DelayedReply[DescribedGroup]:
-    shard = node.groups.ready(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+    shard = node.groups.ready(group_id)
     if isinstance(shard, ErrorCode):
         return _refused(group_id, shard)
     body = _described(call, shard.machines.get(group_id), group_id, operations)

@@ -6,6 +6,10 @@ v11 no cluster operations any more · v12 topics by id · v13 an error for the w
 
 A missing topic is created when the request and auto.create.topics.enable allow it. As in Kafka this response still has
 UNKNOWN_TOPIC_OR_PARTITION for it, and the client retries: kafka-go polls in this way until a deleted topic is gone.
+
+Law
+    MD1 While there are too few brokers for default.replication.factor a missing topic is unknown, as in Kafka, which
+        clients retry. INVALID_REPLICATION_FACTOR would be final to them, and the brokers may be starting.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from rota.protocol.messages.metadata import (
 from rota.protocol.wire import UUID_ZERO
 
 TOPICS_CREATED_PER_REQUEST_MAX = 1_000
+_NOT_FINAL = (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.INVALID_REPLICATION_FACTOR)  # with more brokers
 
 
 def metadata(node: Node, call: Call, request: MetadataRequest) -> MetadataResponse | DelayedReply[MetadataResponse]:
@@ -125,7 +130,7 @@ async def _create(node: Node, name: str, quota: MutationQuota) -> ErrorCode:
         created = await node.topics.create(name, partitions, replication)
     except StoreFailed:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # clients retry
-    if isinstance(created, Refusal) and created.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+    if isinstance(created, Refusal) and created.code not in _NOT_FINAL:
         return created.code
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

@@ -36,6 +36,7 @@ from rota.protocol.records.offset_columns import FetchedTopic, encode_fetched
 
 NONE = ErrorCode.NONE
 ZERO_ID = bytes(16)
+GROUP_ERROR_SINCE: Final = 2
 GROUPS_SINCE: Final = 8
 UNSTABLE: Final = int(ErrorCode.UNSTABLE_OFFSET_COMMIT)
 IsUnstable = Callable[[str, int], bool]  # (topic, partition): may a transaction still change its offset?
@@ -82,7 +83,9 @@ def _single(
     code: ErrorCode,
     is_unstable: IsUnstable | None = None,
 ) -> OffsetFetchResponse:
-    """Return the response up to v7. Version 1 has no group error: each partition gets it."""
+    """Return the response up to v7. A group error has no partitions; version 1 has none, and each partition gets it."""
+    if code is not NONE and call.version >= GROUP_ERROR_SINCE:
+        return OffsetFetchResponse(error_code=code)
     topics: list[Any] = []
     for topic in _topics_with_offsets(offsets) if requested is None else requested:
         fetched = _fetched(call, topic, ZERO_ID, offsets, code)

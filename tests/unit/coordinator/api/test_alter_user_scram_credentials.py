@@ -92,3 +92,14 @@ def test_a_user_is_named_once_also_for_two_mechanisms() -> None:
     sha_512 = upsertion(mechanism=2, salted_password=bytes(64))
     assert alter(world, upsertion(), sha_512) == [("alice", 92)]
     assert find_credential(world.node.topics, "alice", scram.SHA_256) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "code"),
+    [(upsertion(name=""), 93), (deletion(mechanism=9), 33), (upsertion(iterations=1), 93), (upsertion(), 92)],
+)
+def test_of_several_changes_of_a_user_the_first_that_is_wrong_is_named(
+    first: ScramCredentialUpsertion | ScramCredentialDeletion, code: int
+) -> None:
+    second = upsertion(name=first.name, mechanism=2)
+    assert alter(World(), first, second) == [(first.name, code)]

@@ -113,7 +113,8 @@ def test_a_read_waits_for_the_write_that_it_saw(version: int) -> None:
 
 def test_before_the_offsets_topic_exists_this_is_not_the_coordinator() -> None:
     world = GroupWorld()
-    assert world.send_request(offset_fetch, single(0), 7).error_code == ErrorCode.NOT_COORDINATOR
+    refused = world.send_request(offset_fetch, single(0), 7)
+    assert (refused.error_code, refused.topics) == (ErrorCode.NOT_COORDINATOR, ())
     assert (
         world.send_request(offset_fetch, single(0), 1).topics[0].partitions[0].error_code == ErrorCode.NOT_COORDINATOR
     )
