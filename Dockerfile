@@ -39,6 +39,6 @@ USER rota
 VOLUME /var/lib/rota
 EXPOSE 9092 29092
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=5s --timeout=3s --start-period=5s CMD ["rota", "check", "127.0.0.1:29092"]
+HEALTHCHECK --interval=5s --timeout=10s --start-period=5s CMD ["rota", "check", "127.0.0.1:29092"]
 ENTRYPOINT ["rota"]
 CMD ["serve", "--data", "/var/lib/rota/data", "--set", "listeners=HOST://0.0.0.0:9092,INSIDE://0.0.0.0:29092", "--set", "listener.security.protocol.map=HOST:PLAINTEXT,INSIDE:PLAINTEXT", "--set", "rota.allow.plaintext.beyond.loopback=true", "--set", "advertised.listeners=HOST://localhost:9092,INSIDE://localhost:29092"]
