@@ -105,7 +105,7 @@ class DiskLog(SegmentedLog):
         epochs.begin(max(known.log_start_offset, segments[0].base_offset))
         if epochs.entries() != before:
             folder.save_epochs(epochs)
-        producers = _producers(folder, segments, end, known.high_watermark)
+        producers = _producers(folder, segments, end, known)
         self._folder, self._closed = folder, False
         self.owner: Owner | None = None
         super().__init__(
@@ -250,8 +250,11 @@ def _learned_epochs(segments: list[Segment]) -> LeaderEpochs:
     return epochs
 
 
-def _producers(folder: Folder, segments: list[Segment], end: int, high_watermark: int | None) -> Producers:
-    producers = Producers()
+def _producers(folder: Folder, segments: list[Segment], end: int, known: RecoveryCheckpoint) -> Producers:
+    """What was deleted was committed: the high watermark is not below the log start, whatever its checkpoint says."""
+    producers, high_watermark = Producers(), known.high_watermark
+    if high_watermark is not None:
+        high_watermark = max(high_watermark, known.log_start_offset, segments[0].base_offset)
     for offset in folder.snapshots.offsets():
         if offset > end:
             folder.snapshots.remove(offset)

@@ -19,6 +19,7 @@ from rota.coordinator.log.segment import Indexes, Segment
 from rota.coordinator.log.store import Sync
 from rota.coordinator.log.transactions import TransactionIndex
 from rota.coordinator.log.trash import Trash
+from rota.protocol.records.errors import CorruptBatch
 
 OFFSETS: Final = ".index"
 TIMES: Final = ".timeindex"
@@ -79,8 +80,11 @@ class FileIndexes:
             if not segment.active:
                 self._loaded.add(segment)
             offsets = OffsetIndex.from_bytes(self._base, offset_bytes, segment.size_bytes)
-            return offsets, TimeIndex.from_bytes(self._base, time_bytes)
-        except (BadIndex, FileNotFoundError):
+            times = TimeIndex.from_bytes(self._base, time_bytes)
+            if segment.has_lost_entries(offsets, times, wait=wait):
+                raise BadIndex("the file is empty")
+            return offsets, times
+        except (BadIndex, CorruptBatch, FileNotFoundError):
             if not segment.active:
                 self._loaded.add(segment)  # the rebuilt ones will be in memory
             return None

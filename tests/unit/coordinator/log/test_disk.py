@@ -302,3 +302,47 @@ def test_a_gap_of_compaction_does_not_end_the_log(tmp_path: Path, compact: bool,
     known = RecoveryCheckpoint(cleaned_until=cleaned_until)
     again = DiskLog.open(log.path, replace(CONFIG, compact=compact), known)
     assert offsets(again) == [0, 1, *range(3, 12)]
+
+
+def test_retention_before_a_crash_does_not_make_a_producer_unknown(tmp_path: Path) -> None:
+    """Law XL1. The checkpoint of the high watermark is older than the log start: what was deleted was committed."""
+    log = DiskLog.open(tmp_path / "t-0", CONFIG)
+    log.append(idempotent(0), leader_epoch=0, now_ms=0)
+    fill(log, 20)
+    log.config = replace(CONFIG, retention_bytes=300)
+    log.retain(0)
+    assert log.log_start_offset > 0
+    log.abandon()
+    again = DiskLog.open(log.path, CONFIG, RecoveryCheckpoint(high_watermark=0))
+    with pytest.raises(AppendRefused):
+        again.append(idempotent(2), leader_epoch=0, now_ms=0)
+    assert again.append(idempotent(0), leader_epoch=0, now_ms=0).duplicate
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_an_index_that_a_loss_of_power_has_emptied_is_built_again(tmp_path: Path, suffix: str) -> None:
+    """Law A4. Without it every read of the segment would look at all batches before its offset."""
+    log = DiskLog.open(tmp_path / "t-0", CONFIG)
+    fill(log, 12)
+    log.close()
+    files = sorted(log.path.glob(f"*{suffix}"))[:-1]  # the active segment's index is in memory
+    before = [file.read_bytes() for file in files]
+    assert all(before)
+    for file in files:
+        file.write_bytes(b"")
+    again = reopened(log)
+    assert offsets(again) == list(range(12))
+    assert again.offset_at(1000) is not None
+    assert [file.read_bytes() for file in files] == before
+
+
+@pytest.mark.parametrize(("timestamp", "interval"), [(-1, 100), (1000, 10_000)])
+def test_an_index_without_entries_may_be_whole(tmp_path: Path, timestamp: int, interval: int) -> None:
+    """One of records without a time, and one of a segment that is smaller than its interval."""
+    config = replace(CONFIG, index_interval_bytes=interval)
+    log = DiskLog.open(tmp_path / "t-0", config)
+    fill(log, 12, timestamps=(timestamp,))
+    log.close()
+    again = DiskLog.open(log.path, config, RecoveryCheckpoint(clean=True))
+    for segment in again._segments:
+        assert not segment.has_lost_entries(segment.offsets, segment.times)
