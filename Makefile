@@ -12,24 +12,25 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # One environment that grows: each step installs only what it adds. The packages of the demo need no compiler; the
 # tests compile the record codecs where there is one.
+# uv takes a tenth of pip's time; pip where uv does not find the packages, as it reads no settings of pip
 CODECS := $(addprefix protocol/records/,fast.py consumed.py columns.py produced.py offset_columns.py)
 PIP := $(PY) -m pip --disable-pip-version-check install -q --no-compile -c constraints.txt
+UV := $(VENV)/bin/uv pip install -q --python $(PY) -c constraints.txt
 TESTED := $(VENV)/.test $(VENV)/.spark $(VENV)/.compiled
 
+$(VENV)/.core: export ROTA_COMPILE := 0
 $(VENV)/.core: pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) "setuptools>=80"
-	ROTA_COMPILE=0 $(PIP) --no-build-isolation -e .
+	$(PIP) uv "setuptools>=80" || $(PIP) "setuptools>=80"
+	$(UV) --no-build-isolation -e . || $(PIP) --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.core
-	$(PIP) 'rota[demo]'
+	$(UV) -r pyproject.toml --extra demo || $(PIP) 'rota[demo]'
 	@touch $@
 
-# uv takes a tenth of pip's time; pip where uv does not find the packages, as it reads no settings of pip
 $(VENV)/.test: $(VENV)/.demo
-	$(PIP) uv
-	$(VENV)/bin/uv pip install -q --python $(PY) -c constraints.txt -r pyproject.toml --extra test || $(PIP) 'rota[test]'
+	$(UV) -r pyproject.toml --extra test || $(PIP) 'rota[test]'
 	@touch $@
 
 $(VENV)/.spark: $(VENV)/.test
