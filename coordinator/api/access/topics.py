@@ -83,6 +83,7 @@ CREATE_DENIED_MESSAGE: Final = "Authorization failed."
 DENIED_MESSAGE: Final = "Topic authorization failed."
 PRODUCE_IDS_SINCE: Final = 13
 DELETE_IDS_SINCE: Final = 6
+METADATA_IDS_SINCE: Final = 12
 _O = Operation
 
 # ---- records
@@ -246,6 +247,8 @@ def _described(
     """Return the topics that the API may answer, and the errors of the others."""
     requested = request.topics or ()
     by_id = [topic for topic in requested if topic.topic_id != UUID_ZERO]
+    if by_id and access.call.version < METADATA_IDS_SINCE:
+        return list(requested), []  # the API refuses them all, whatever they name
     if by_id:
         allowed, denied = access.split(_O.DESCRIBE, TOPIC, by_id, lambda topic: access.topic_name(topic.topic_id))
         return allowed, [MetadataResponseTopic(error_code=DENIED, name=None, topic_id=t.topic_id) for t in denied]

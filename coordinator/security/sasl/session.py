@@ -6,6 +6,7 @@
 Laws
     SA1 Before a connection is OPEN it is served ApiVersions, once and at most UNKNOWN_VERSIONS_MAX times in a version
         that the broker does not know, SaslHandshake and SaslAuthenticate; anything else closes it.
+        A SaslHandshake in the place of a token is answered, and closes it as well.
     SA2 A session that has ended serves nothing but a re-authentication, by the same mechanism and as the same
         principal. While a re-authentication is under way and the session has not ended, requests are served.
 """
@@ -46,10 +47,10 @@ class NotAllowed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The answer to a token. `lifetime_ms` 0: the session does not end."""
+    """The answer to a token, without an error with an empty message, as Kafka's. `lifetime_ms` 0: no end."""
 
     code: int = ErrorCode.NONE
-    message: str | None = None
+    message: str = ""
     token: bytes = field(default=b"", repr=False)
     lifetime_ms: int = 0
 
@@ -87,7 +88,7 @@ class SaslSession:
         """SA1, SA2. Check that a request of this API may be served now. Raises NotAllowed."""
         if self.state is State.FAILED:
             raise NotAllowed("a request after a failed authentication")
-        if key == SASL_HANDSHAKE or (key == SASL_AUTHENTICATE and self.state in (State.TOKENS, State.OPEN)):
+        if key == SASL_HANDSHAKE or (key == SASL_AUTHENTICATE and self.state is State.TOKENS):
             return
         if self.has_principal:
             if self.expires_ms is not None and now_ms >= self.expires_ms:
@@ -102,7 +103,10 @@ class SaslSession:
 
     def handshake(self, mechanism: str, version: int) -> int:
         """Choose a mechanism; return the error code of the reply."""
-        if self.state is State.TOKENS or (self.has_principal and (self.expires_ms is None or not version)):
+        if self.state is State.TOKENS:
+            self._fail("a SaslHandshake where SaslAuthenticate is expected")
+            return ErrorCode.ILLEGAL_SASL_STATE
+        if self.has_principal and (self.expires_ms is None or not version):
             return ErrorCode.ILLEGAL_SASL_STATE
         if self.has_principal and mechanism != self.mechanism:
             self._fail("re-authentication with another mechanism")

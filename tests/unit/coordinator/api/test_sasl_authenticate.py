@@ -23,7 +23,7 @@ def call_of(session: SaslSession | None) -> Call:
 
 def test_the_answer_has_the_lifetime_of_the_session() -> None:
     response = sasl_authenticate(World().node, call_of(session_of()), SaslAuthenticateRequest(auth_bytes=b"\0alice\0a"))
-    assert response == SaslAuthenticateResponse(session_lifetime_ms=5000)
+    assert response == SaslAuthenticateResponse(session_lifetime_ms=5000, error_message="")
 
 
 def test_a_refusal_is_answered_after_the_delay() -> None:

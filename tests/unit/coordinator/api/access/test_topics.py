@@ -17,7 +17,7 @@ from rota.protocol.messages.describe_topic_partitions import Cursor, DescribeTop
 from rota.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from rota.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
-DENIED = 29
+DENIED, INVALID = 29, 42
 ZERO = bytes(16)
 
 
@@ -76,6 +76,16 @@ def test_metadata_of_a_refused_topic_is_the_same_whether_it_exists_or_not(versio
     assert [topic.topic_id for topic in response.topics[1:]] == [ZERO, ZERO]
     alone = world.send(3, MetadataRequest(topics=(MetadataRequestTopic(name=TOPIC),)), version)
     assert names(alone.topics) == [(TOPIC, DENIED)]
+
+
+@pytest.mark.parametrize("version", [10, 11])
+def test_metadata_by_id_is_invalid_before_version_12_whoever_asks(version: int) -> None:
+    """AT8. Its response needs names."""
+    world = AccessWorld(granted())
+    hidden = world.node.topics.get(TOPIC)
+    assert hidden is not None
+    topics = (MetadataRequestTopic(name="", topic_id=hidden.topic_id),)
+    assert names(world.send(3, MetadataRequest(topics=topics), version).topics) == [("", INVALID)]
 
 
 def test_metadata_by_id_refuses_without_the_name() -> None:

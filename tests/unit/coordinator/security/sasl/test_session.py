@@ -54,7 +54,7 @@ def test_before_authentication_only_api_versions_once_and_sasl_are_served() -> N
 
 def test_after_authentication_everything_is_served() -> None:
     session = session_of()
-    assert log_in(session) == Outcome()
+    assert log_in(session) == Outcome(message="")
     assert (session.state, session.principal) == (State.OPEN, Principal("User", "alice"))
     assert all(is_served(session, key) for key in (METADATA, VERSIONS, HANDSHAKE, AUTHENTICATE))
     assert session.handshake("PLAIN", 1) == ErrorCode.ILLEGAL_SASL_STATE
@@ -75,11 +75,23 @@ def test_a_mechanism_that_is_not_enabled_is_the_end() -> None:
     assert session.state is State.FAILED
 
 
+def test_a_handshake_in_the_place_of_a_token_is_the_end() -> None:
+    """SA1. As in Kafka the client is told before."""
+    session = session_of()
+    session.handshake("PLAIN", 1)
+    assert is_served(session, HANDSHAKE)
+    assert session.handshake("OTHER", 1) == ErrorCode.ILLEGAL_SASL_STATE
+    assert session.state is State.FAILED
+    assert not any(is_served(session, key) for key in range(100))
+
+
 def test_a_session_ends_and_is_renewed() -> None:
     session = session_of(session_ms_max=1000)
     assert log_in(session).lifetime_ms == 1000
     assert is_served(session, METADATA, 999)
+    assert is_served(session, AUTHENTICATE, 999)  # it is answered with an error
     assert not is_served(session, METADATA, 1000)
+    assert not is_served(session, AUTHENTICATE, 1000)
     assert is_served(session, HANDSHAKE, 1000)
     assert log_in(session, now_ms=1500).lifetime_ms == 1000
     assert is_served(session, METADATA, 2499)
