@@ -159,12 +159,16 @@ class Connections:
         return None
 
     def _made_room(self, connection: Connection) -> bool:
-        """N14. For a connection between brokers close another: one silent since the last sweep, else the oldest."""
+        """N14. For a connection between brokers close another.
+
+        One that has requested nothing yet, or nothing since the last sweep, else the oldest.
+        """
         others = [each for each in self._open if each.listener != connection.listener]
         if connection.listener != self.node.config.inter_broker_listener or not others:
             return False
         self.refused_count += 1
-        min(others, key=lambda each: each.active).refuse("there are too many connections, and a broker has to connect")
+        closed = min(others, key=lambda each: each.active and bool(each.client_id))
+        closed.refuse("there are too many connections, and a broker has to connect")
         return True
 
     def host_delay_ms(self, host: str) -> int:

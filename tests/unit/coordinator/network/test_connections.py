@@ -47,15 +47,19 @@ async def test_n13_connections_leave_open_files_to_the_logs(serve: Serve) -> Non
     assert await peers[-1].answers() == 1
 
 
-async def test_clients_cannot_shut_brokers_out(serve: Serve) -> None:
-    """N14. Of the clients the one that was silent since the last sweep is closed."""
+@pytest.mark.parametrize("has_spoken", [True, False])
+async def test_clients_cannot_shut_brokers_out(has_spoken: bool, serve: Serve) -> None:
+    """N14. Of the clients the one is closed that was silent since the last sweep, or always."""
     listeners = "PLAINTEXT://127.0.0.1:0,CLIENTS://127.0.0.1:0"
     protocols = "PLAINTEXT:PLAINTEXT,CLIENTS:PLAINTEXT"
     world = await serve(max_connections="2", listeners=listeners, listener_security_protocol_map=protocols)
     broker, world.port = world.port, world.bound[1].port
     first, second = await world.peer(), await world.peer()
     await world.until(lambda: len(world.connections) == 2)
-    world.connections.sweep(world.now_ms, 1_000)
+    if has_spoken:
+        second.send_request(2)
+        assert await second.answers() == 2
+        world.connections.sweep(world.now_ms, 1_000)
     first.send_request(1)
     assert await first.answers() == 1
     world.port = broker
