@@ -24,10 +24,10 @@ from rota.spark_connector.errors import OptionError
 
 RECORD: Final = "_record"
 REASON: Final = "_reason"
-CORRUPT: Final = "_corrupt"
 LISTED: Final = "_listed"
 FIRST: Final = "_first"  # the first JSON object of a value that is not one alone
 KEY: Final = token_hex(8)  # no value has it by chance, or by intent
+CORRUPT: Final = token_hex(8)  # no schema has it
 UNKNOWN_SCHEMA: Final = "the registry has no Avro schema with id "  # and the id
 FRAME_BYTES: Final = 5  # before the value, of a producer with a schema registry: a zero, and the id of the schema
 Decode = Callable[[DataFrame], DataFrame]

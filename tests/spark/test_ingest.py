@@ -94,7 +94,8 @@ def test_json_becomes_a_table_and_what_is_not_becomes_dead_letters(
     values += [order(7) + b", " + order(8), b" " + last, order(7) + b"], [" + order(8), order(7) + b"]"]
     values += [order(7, more={"x": [{}]}) + after for after in (b"]", b"]}", b"}", b"]}]", b'],"x":[1')]
     written(rota, topic, [Sent(value, b"k") for value in values])
-    job = Job(rota, topic, str(out), schema=schema_file(tmp_path), group=group, event_time="at")
+    schema = schema_file(tmp_path, "id long not null, at timestamp, name string, _corrupt string")
+    job = Job(rota, topic, str(out), schema=schema, group=group, event_time="at")
     job = replace(job, deduplicate_by=("id",), watermark="3 days")
     (line,) = run(spark, job)
     assert "22 records" in line
@@ -128,8 +129,9 @@ def test_json_becomes_a_table_and_what_is_not_becomes_dead_letters(
     assert "written 1  dead 1  duplicates 0  late 1" in line
     assert ids(spark, out) == [1, 2, 3, 5]
     assert committed(rota, group, topic) == (26, 0)  # 22, 1 and 3 records
-    with pytest.raises(OptionError, match="--deduplicate-by"):
-        start(spark, replace(job, deduplicate_by=()))
+    for others in ((), ("name",)):
+        with pytest.raises(OptionError, match="--deduplicate-by"):
+            start(spark, replace(job, deduplicate_by=others))
 
 
 def test_a_micro_batch_that_runs_again_changes_nothing_and_days_are_compacted(
