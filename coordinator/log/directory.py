@@ -178,6 +178,7 @@ class LogDirectory:
             log_start_offset=self._checkpoints.log_starts.get(key, 0),
             cleaned_until=self._checkpoints.cleaned.get(key, 0),
             high_watermark=self._checkpoints.high_watermarks.get(key),
+            lost_power=self.has_possible_data_loss,
             reread=key not in self._clean_logs,
         )
         self._clean_logs.discard(key)

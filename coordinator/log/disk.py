@@ -43,6 +43,7 @@ class RecoveryCheckpoint:
     log_start_offset: int = 0
     cleaned_until: int = 0
     high_watermark: int | None = None  # None: not known
+    lost_power: bool = False  # maybe: a later segment may have been written before the end of an earlier one
     reread: bool = False  # a write or an fsync may have failed: what the page cache holds may never reach the medium
 
 
@@ -94,7 +95,9 @@ class DiskLog(SegmentedLog):
         segments = folder.open(config.index_interval_bytes)
         epochs = folder.load_epochs()
         before = epochs.entries()
-        self.cut_bytes = _recover_segments(folder, segments, epochs, known, has_gaps=config.compact)
+        self.cut_bytes = _recover_segments(
+            folder, segments, epochs, known, has_gaps=config.compact or not known.lost_power
+        )
         if not before:
             epochs = _learned_epochs(segments)
         end = segments[-1].next_offset if segments else 0
@@ -182,7 +185,7 @@ def _recover_segments(
 ) -> int:
     """Find the end of the log; after an unclean stop check the bytes after the recovery point. Return the bytes cut.
 
-    `has_gaps`: compaction may have left gaps between segments. Where it has not, a loss of power has.
+    `has_gaps`: gaps between segments are those of compaction. Else they are records that a loss of power has taken.
     """
     if known.clean and segments:
         try:

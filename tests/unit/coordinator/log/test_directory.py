@@ -931,3 +931,21 @@ def test_a_start_that_fails_later_closes_the_folder_in_order_if_it_was_closed_so
     assert lacking.has_possible_data_loss
     lacking.undo_open()
     assert not opened(tmp_path / "data").was_clean
+
+
+@pytest.mark.parametrize(("boot_id", "end"), [("one", 12), ("two", 2)])
+def test_only_after_a_loss_of_power_a_hole_ends_a_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, boot_id: str, end: int
+) -> None:
+    """Law L2."""
+    monkeypatch.setattr(boot, "BOOT_ID", tmp_path / "boot_id")
+    (tmp_path / "boot_id").write_text("one")
+    directory = opened(tmp_path / "data")
+    fill(directory.open_log("t", 0, CONFIG), 12)
+    directory.abandon()
+    first = min((tmp_path / "data" / "t-0").glob("*.log"))
+    first.write_bytes(first.read_bytes()[: 2 * first.stat().st_size // 3])
+    (tmp_path / "boot_id").write_text(boot_id)
+    again = opened(tmp_path / "data")
+    assert again.open_log("t", 0, CONFIG).log_end_offset == end
+    again.close()
