@@ -48,7 +48,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     began = 0
     for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         line = raw.lstrip(_BLANK)
-        if not began:
+        if not any(pieces):  # a lone backslash begins no line
             if not line or line[0] in "#!":
                 continue
             began = number
@@ -57,7 +57,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
             continue
         yield began, "".join((*pieces, line))
         pieces, began = [], 0
-    if pieces:
+    if any(pieces):
         yield began, "".join(pieces)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.transport.properties_file import FileRefused, load_properties
+from rota.transport.properties_file import FileRefused, load_properties, parse_properties
 
 
 def test_the_last_value_of_a_name_counts(tmp_path: Path) -> None:
@@ -20,3 +20,7 @@ def test_a_refusal_names_the_file(tmp_path: Path) -> None:
     file.write_bytes(b"a=\xff")
     with pytest.raises(FileRefused, match="is not UTF-8"):
         load_properties(file)
+
+
+def test_a_comment_after_a_lone_backslash_is_none_of_its_line() -> None:
+    assert parse_properties("\\\n# comment\n\\\n\na=1\\\n  # no comment\n\\\n") == {"a": "1# no comment"}
