@@ -25,7 +25,7 @@ from rota.coordinator.config.listeners import Endpoint, parse_host_limits
 from rota.coordinator.network.call import Route
 from rota.coordinator.network.connection import Connection
 from rota.coordinator.network.dispatch import ApiHandler, Dispatcher
-from rota.coordinator.network.open_files import AcceptedSockets, connections_max, open_files_limit
+from rota.coordinator.network.open_files import AcceptedSockets, connections_max, console_files, open_files_limit
 from rota.coordinator.network.refused_peers import RefusedPeers
 from rota.coordinator.network.request_memory import RequestMemoryPool
 
@@ -79,7 +79,8 @@ class Connections:
         self._stalled: set[Connection] = set()
         self._stalled_ms_max = config.rota_stalled_reader_timeout_ms
         self._per_host: Counter[str] = Counter()
-        self._files_max = connections_max(open_files_limit())
+        console = console_files(is_open=config.http is not None, has_tls=config.rota_http_tls)
+        self._files_max = connections_max(open_files_limit(), console)
         self.accepted_sockets = AcceptedSockets(lambda: self._files_max - len(self._open))
         self._refused_peers = RefusedPeers()
         self._last_id = 0

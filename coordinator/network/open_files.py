@@ -3,7 +3,8 @@
 Law
     N13 Connections leave RESERVED_FILES of them, or a quarter where there are few, to the files of the logs: too many
         clients cannot take a partition offline. `rota serve` raises the limit to the highest one that it is allowed.
-        Sockets that are no connections yet count as well: handshakes of TLS, and those that are held.
+        Sockets that are no connections yet count as well: handshakes of TLS, and those that are held. The console has
+        its own part.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 RESERVED_FILES: Final = 128  # a log opens a file for the time that it reads or writes it
+CONSOLE_CONNECTIONS_MAX: Final = 128  # with TLS as many handshakes, and as many that are being closed
 MACOS_LIMIT: Final = 10_240  # OPEN_MAX: macOS says that there is no highest limit, and takes none above it
 
 
@@ -34,11 +36,16 @@ def raise_open_files_limit() -> None:
         return
 
 
-def connections_max(limit: int) -> int:
+def console_files(*, is_open: bool, has_tls: bool) -> int:
+    """Return how many open files the console may need."""
+    return is_open * CONSOLE_CONNECTIONS_MAX * (3 if has_tls else 1)
+
+
+def connections_max(limit: int, console: int = 0) -> int:
     """Return how many connections there may be with this limit on open files. RLIM_INFINITY: as many as there are."""
     if limit == resource.RLIM_INFINITY:
         return (1 << 31) - 1
-    return limit - min(RESERVED_FILES, limit // 4)
+    return limit - min(RESERVED_FILES, limit // 4) - min(console, limit // 2)
 
 
 class AcceptedSockets:

@@ -21,6 +21,7 @@ from uvicorn.server import ServerState
 
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.network.listener import open_sockets
+from rota.coordinator.network.open_files import CONSOLE_CONNECTIONS_MAX
 from rota.coordinator.network.unauthenticated import UnauthenticatedConnections
 from rota.coordinator.web.app import App
 from rota.coordinator.web.site import Site, is_loopback
@@ -31,12 +32,12 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("rota.http")
 
-CONNECTIONS_MAX: Final = 128
+CONNECTIONS_MAX: Final = CONSOLE_CONNECTIONS_MAX
 HEADER_BYTES_MAX: Final = 16 * 1024
 KEEP_ALIVE_SECONDS: Final = 30
 IDLE_CHECK_SECONDS: Final = 10.0  # a peer that sends no whole request and reads nothing for two such periods is closed
 STOP_SECONDS_MAX: Final = 2.0
-HANDSHAKES_MAX: Final = 128
+HANDSHAKES_MAX: Final = CONSOLE_CONNECTIONS_MAX
 HANDSHAKE_MS_MAX: Final = 10_000
 LOOK_MS: Final = 1_000
 BACKLOG: Final = 64

@@ -47,6 +47,16 @@ async def test_n13_connections_leave_open_files_to_the_logs(serve: Serve) -> Non
     assert await peers[-1].answers() == 1
 
 
+@pytest.mark.parametrize(("listener", "allowed"), [("", 896), ("127.0.0.1:0", 768)])
+def test_n13_the_console_has_open_files_of_its_own(listener: str, allowed: int) -> None:
+    class Node:
+        config = BrokerConfig({"rota.http.listener": listener})
+
+    with open_files(1024):
+        connections = Connections(Node(), {}, lambda call: call())
+    assert connections._files_max == allowed
+
+
 @pytest.mark.parametrize("has_spoken", [True, False])
 async def test_clients_cannot_shut_brokers_out(has_spoken: bool, serve: Serve) -> None:
     """N14. Of the clients the one is closed that was silent since the last sweep, or always."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from rota.coordinator.network.open_files import connections_max, open_files_limit, raise_open_files_limit
+from rota.coordinator.network.open_files import connections_max, console_files, open_files_limit, raise_open_files_limit
 
 
 @contextmanager
@@ -51,6 +51,13 @@ def test_macos_has_no_highest_limit_and_refuses_one_that_is_too_high(
 @pytest.mark.parametrize(("limit", "allowed"), [(1_048_576, 1_048_448), (256, 192), (40, 30), (0, 0)])
 def test_logs_keep_a_part_of_the_open_files(limit: int, allowed: int) -> None:
     assert connections_max(limit) == allowed
+
+
+@pytest.mark.parametrize(("has_tls", "limit", "allowed"), [(False, 512, 256), (False, 1024, 768), (True, 1024, 512)])
+def test_logs_keep_their_part_beside_a_console_that_is_crowded(has_tls: bool, limit: int, allowed: int) -> None:
+    console = console_files(is_open=True, has_tls=has_tls)
+    assert connections_max(limit, console) == allowed
+    assert limit - allowed - console >= 128
 
 
 def test_without_a_limit_there_are_as_many_connections_as_come() -> None:
