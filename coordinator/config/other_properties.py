@@ -223,7 +223,6 @@ log.preallocate BOOLEAN false cluster-wide
 log.roll.jitter.hours INT 0
 log.roll.jitter.ms LONG - cluster-wide
 log.segment.delete.delay.ms LONG 60000 cluster-wide
-max.connection.creation.rate INT 2147483647 cluster-wide
 metrics.num.samples INT 2
 metrics.recording.level STRING INFO
 metrics.sample.window.ms LONG 30000
@@ -237,6 +236,10 @@ socket.connection.setup.timeout.max.ms LONG 30000
 socket.connection.setup.timeout.ms LONG 10000
 socket.receive.buffer.bytes INT 102400
 socket.send.buffer.bytes INT 102400
+"""
+
+_CONNECTIONS = """
+max.connection.creation.rate INT 2147483647 cluster-wide
 """
 
 _THROTTLES = """
@@ -274,6 +277,11 @@ _PARTS = (
     ),
     (_PLUGINS, Support.REFUSED, "Rota loads no Java classes."),
     (_TIERED, Support.REFUSED, "Rota has no tiered storage."),
+    (
+        _CONNECTIONS,
+        Support.NO_EFFECT,
+        "Not limited for all addresses together; the quota connection_creation_rate limits each of them.",
+    ),
     (_TIERED_DETAILS, Support.NO_EFFECT, "A detail of tiered storage, which Rota does not have."),
     (
         _QUORUM,
