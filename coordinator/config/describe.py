@@ -14,6 +14,7 @@ from rota.coordinator.config.broker_properties import USED
 from rota.coordinator.config.client_metrics import CLIENT_METRICS
 from rota.coordinator.config.definition import Definition, Source, Type, Update
 from rota.coordinator.config.group import GROUP, broker_name_of
+from rota.coordinator.config.listener_security import PREFIX, split_override
 from rota.coordinator.config.other_properties import others
 from rota.coordinator.config.topic import TopicConfig, usable_topic
 from rota.coordinator.config.topic_properties import SYNONYMS, TOPIC
@@ -123,13 +124,18 @@ def _client_metrics_entry(configs: Mapping[str, str], definition: Definition) ->
 
 
 def describe_broker(broker: BrokerConfig) -> list[ConfigEntry]:
-    """Return every property of a broker, ordered by name."""
+    """Return every property of a broker, and those of single listeners that are set (BC11), ordered by name."""
     known = {**USED, **others()}
+    known.update((name, definition_of(name)) for name in _of_listeners(broker))
     return [
         _broker_entry(broker, known[name])
         for name in sorted(known)
         if name not in _LISTED_WHEN_SET or broker.text(name) is not None
     ]
+
+
+def _of_listeners(broker: BrokerConfig) -> Iterator[str]:
+    return (name for name in {**broker.properties, **broker.dynamic, **broker.ignored} if name.startswith(PREFIX))
 
 
 def _broker_entry(broker: BrokerConfig, definition: Definition) -> ConfigEntry:
@@ -140,7 +146,7 @@ def _broker_entry(broker: BrokerConfig, definition: Definition) -> ConfigEntry:
     value = None if definition.is_sensitive else definition.shown(given if given is not None else definition.default)
     if name in _IDS:
         value = str(broker.node_id)
-    read_only = definition.update is Update.READ_ONLY
+    read_only = definition.update is Update.READ_ONLY or name.startswith(PREFIX)  # as in Kafka, which may change them
     return ConfigEntry(
         name, value, source, read_only, definition.is_sensitive, synonyms, definition.type, definition.doc
     )
@@ -150,7 +156,9 @@ def _broker_synonyms(name: str | None, broker: BrokerConfig) -> Iterator[Synonym
     """Yield the configs under each name of the property, by source; as in Kafka none before the first of `name`."""
     if name is None:
         return
-    synonyms = _all_synonyms(_BROKER_SYNONYMS.get(name, (name,)), broker)
+    override = split_override(name)
+    names = (name,) if override is None or override[1] is not None else (name, override[2])
+    synonyms = _all_synonyms(_BROKER_SYNONYMS.get(name, names), broker)
     yield from dropwhile(lambda synonym: synonym.name != name, synonyms)
 
 
@@ -166,7 +174,7 @@ def _all_synonyms(names: Sequence[str], broker: BrokerConfig) -> Iterator[Synony
                 yield Synonym(name, None if definition_of(name).is_sensitive else configs[name], source)
     for name in names:
         default = definition_of(name).default
-        if default is not None:
+        if default is not None and not name.startswith(PREFIX):
             yield Synonym(name, default, Source.DEFAULT)
 
 

@@ -151,3 +151,23 @@ def test_bc7_the_value_of_a_group_is_shown_as_it_was_understood() -> None:
     described = describe_group({"consumer.heartbeat.interval.ms": "05000"}, BrokerConfig())
     (entry,) = (entry for entry in described if entry.name == "consumer.heartbeat.interval.ms")
     assert (entry.value, entry.synonyms[0].value) == ("5000", "5000")
+
+
+def test_bc11_what_is_set_for_one_listener_is_described_as_by_kafka() -> None:
+    listener = "listener.name.plaintext."
+    given = {"ssl.keystore.type": "PEM", f"{listener}ssl.keystore.type": "PKCS12", f"{listener}ssl.key.password": "x"}
+    described = {entry.name: entry for entry in describe_broker(BrokerConfig(given))}
+    store = described[f"{listener}ssl.keystore.type"]
+    assert (store.value, store.source) == ("PKCS12", Source.STATIC_BROKER)
+    assert (store.read_only, store.sensitive) == (True, False)
+    assert store.synonyms == (
+        Synonym(f"{listener}ssl.keystore.type", "PKCS12", Source.STATIC_BROKER),
+        Synonym("ssl.keystore.type", "PEM", Source.STATIC_BROKER),
+        Synonym("ssl.keystore.type", "JKS", Source.DEFAULT),
+    )
+    password = described[f"{listener}ssl.key.password"]
+    assert (password.value, password.sensitive) == (None, True)
+    assert [synonym.value for synonym in password.synonyms] == [None]
+    changed = BrokerConfig(given).with_dynamic({}, {f"{listener}ssl.keystore.type": "PEM"})
+    (store,) = [entry for entry in describe_broker(changed) if entry.name == f"{listener}ssl.keystore.type"]
+    assert (store.value, store.source) == ("PEM", Source.DYNAMIC_BROKER)
