@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from tests.unit.coordinator.api.data_world import World, answered, batch, fetch_request
+from tests.unit.coordinator.gated_threads import GatedThreads
 from tests.unit.coordinator.replica.test_durability import Gate, turns
 
 from rota.coordinator.api.fetch import fetch
@@ -318,10 +319,12 @@ class TestColdReads:
         return world
 
     async def response(self, world: World, **how: Any) -> list[PartitionData]:
+        threads = GatedThreads.of_this_loop()
         reply = world.serve(fetch, fetch_request(("t", 0, 0), ("t", 1, 0), ("t", 2, 0), **how), 12)
         assert isinstance(reply, DelayedReply)
         assert reply.mutes
         assert not reply.answered
+        threads.open()
         async with asyncio.timeout(10):
             while not reply.answered:
                 await asyncio.sleep(0.001)
@@ -356,11 +359,13 @@ class TestColdReads:
 
     async def test_a_fetch_that_waited_loads_its_records_in_a_thread_too(self, world: World) -> None:
         end = len(world.partition().log.read(0, 1 << 20))
+        threads = GatedThreads.of_this_loop()
         reply = world.serve(fetch, fetch_request(("t", 0, 1), max_wait_ms=500), 12)
         assert isinstance(reply, DelayedReply)
         world.partition().append(batch(bytes(1000)), world.now_ms)
         await asyncio.sleep(0)  # the tick of the answer
         assert not reply.answered
+        threads.open()
         async with asyncio.timeout(10):
             while not reply.answered:
                 await asyncio.sleep(0.001)

@@ -12,6 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.unit.coordinator.api.data_world import World, batch
 from tests.unit.coordinator.faulty_files import FaultyFiles
+from tests.unit.coordinator.gated_threads import GatedThreads
 from tests.unit.coordinator.replica.test_durability import Gate
 
 from rota.coordinator.api.list_offsets import list_offsets
@@ -233,8 +234,14 @@ class TestColdSearches:
         """The files that this thread has read."""
         return [call.path for call in system.calls if call.call == "pread" and call.thread == threading.get_ident()]
 
-    async def response(self, reply: Any) -> ListOffsetsResponse:
+    async def response(self, world: World, system: FaultyFiles, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        """The answer to a request for which this thread reads nothing."""
+        threads = GatedThreads.of_this_loop()
+        reply = world.serve(list_offsets, request, 11)
         assert isinstance(reply, DelayedReply)
+        assert not reply.answered
+        assert self.own_reads(system) == []
+        threads.open()
         async with asyncio.timeout(10):
             while not reply.answered:
                 await asyncio.sleep(0.001)
@@ -245,30 +252,23 @@ class TestColdSearches:
     async def test_a_thread_loads_the_pages_that_a_search_needs(
         self, world: World, system: FaultyFiles, time: int, offset: int
     ) -> None:
-        reply = world.serve(list_offsets, list_request(time), 11)
-        assert not reply.answered
-        assert self.own_reads(system) == []
         timestamp = 1049 if time == -3 else time
-        assert rows(await self.response(reply)) == [(ErrorCode.NONE, timestamp, offset, 0)]
+        assert rows(await self.response(world, system, list_request(time))) == [(ErrorCode.NONE, timestamp, offset, 0)]
 
     async def test_a_time_after_all_records_is_searched_for_in_a_thread_too(
         self, world: World, system: FaultyFiles
     ) -> None:
-        reply = world.serve(list_offsets, list_request(1050), 11)
-        assert self.own_reads(system) == []
-        assert rows(await self.response(reply)) == [NOTHING]
+        assert rows(await self.response(world, system, list_request(1050))) == [NOTHING]
 
     async def test_the_loop_reads_bytes_that_the_page_cache_does_not_keep(
         self, world: World, system: FaultyFiles
     ) -> None:
         system.forgets_loads = True
-        reply = world.serve(list_offsets, list_request(1020), 11)
-        assert rows(await self.response(reply)) == [(ErrorCode.NONE, 1020, 20, 0)]
+        assert rows(await self.response(world, system, list_request(1020))) == [(ErrorCode.NONE, 1020, 20, 0)]
 
     async def test_partitions_are_answered_in_the_order_of_the_request(self, world: World, system: FaultyFiles) -> None:
         topics = tuple(list_request(time, index=index).topics[0] for index, time in ((2, 1020), (0, -1), (1, -3)))
-        reply = world.serve(list_offsets, ListOffsetsRequest(replica_id=-1, topics=topics), 11)
-        response = await self.response(reply)
+        response = await self.response(world, system, ListOffsetsRequest(replica_id=-1, topics=topics))
         assert [topic.partitions[0].partition_index for topic in response.topics] == [2, 0, 1]
         assert rows(response) == [(0, 1020, 20, 0), (0, -1, 50, 0), (0, 1049, 49, 0)]
 
