@@ -19,7 +19,6 @@ from rota.coordinator.log.segment import Indexes, Segment
 from rota.coordinator.log.store import Sync
 from rota.coordinator.log.transactions import TransactionIndex
 from rota.coordinator.log.trash import Trash
-from rota.protocol.records.errors import CorruptBatch
 
 OFFSETS: Final = ".index"
 TIMES: Final = ".timeindex"
@@ -84,7 +83,7 @@ class FileIndexes:
             if segment.has_lost_entries(offsets, times, wait=wait):
                 raise BadIndex("the file is empty")
             return offsets, times
-        except (BadIndex, CorruptBatch, FileNotFoundError):
+        except (BadIndex, FileNotFoundError):
             if not segment.active:
                 self._loaded.add(segment)  # the rebuilt ones will be in memory
             return None

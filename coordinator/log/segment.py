@@ -393,15 +393,17 @@ class Segment:
     def has_lost_entries(self, offsets: OffsetIndex, times: TimeIndex, *, wait: bool = True) -> bool:
         """Return whether an index is empty that was not: a loss of power leaves a file's name without its content.
 
-        It reads the headers of the first `index_interval_bytes`. Raises CorruptBatch, and NotCached as `walk` does.
+        It reads the headers of the first `index_interval_bytes`; damage there is not its matter: a read reports it.
+        Raises NotCached as `walk` does.
         """
         if offsets and times:
             return False
-        for position, header in self.walk(wait=wait):
-            if not times and not self.active and header.count and header.max_timestamp > NO_TIMESTAMP:
-                return True
-            if position > self.index_interval_bytes:
-                return not offsets
+        with suppress(CorruptBatch):
+            for position, header in self.walk(wait=wait):
+                if not times and not self.active and header.count and header.max_timestamp > NO_TIMESTAMP:
+                    return True
+                if position > self.index_interval_bytes:
+                    return not offsets
         return False
 
     def find_end(self) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.unit.coordinator.faulty_files import FaultyFiles
+from tests.unit.coordinator.log.page_cache import folder_with_page_cache
 
 import rota.coordinator.log
 from rota.coordinator.log import files as files_module
@@ -20,6 +22,13 @@ from rota.coordinator.log.files import (
     cached_pages,
     pages,
 )
+
+
+@pytest.fixture
+def on_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder whose file system tells what the page cache has."""
+    with folder_with_page_cache(tmp_path) as folder:
+        yield folder
 
 
 def test_a_short_write_is_continued(tmp_path: Path) -> None:
@@ -85,9 +94,9 @@ def test_a_loaded_file_is_cached_and_a_missing_file_is_accepted(tmp_path: Path) 
 
 @pytest.mark.parametrize(("missing_pages", "probes"), [(0, 2), (1, LOAD_BYTES // PROBE_EVERY_BYTES + 1)])
 def test_two_probes_suffice_where_the_kernel_counts_every_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing_pages: int, probes: int
+    on_disk: Path, monkeypatch: pytest.MonkeyPatch, missing_pages: int, probes: int
 ) -> None:
-    files, path, probed, preadv = FileSystem(), tmp_path / "f", [], os.preadv
+    files, path, probed, preadv = FileSystem(), on_disk / "f", [], os.preadv
 
     def counted(fd: int, buffers: list[bytearray], at: int, flags: int = 0) -> int:
         probed.append(at)
@@ -104,9 +113,9 @@ def test_two_probes_suffice_where_the_kernel_counts_every_page(
 
 
 def test_f11_a_read_of_few_bytes_is_one_call_where_the_page_cache_has_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    on_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files, path, reads, preadv = FileSystem(), tmp_path / "f", list[int](), os.preadv
+    files, path, reads, preadv = FileSystem(), on_disk / "f", list[int](), os.preadv
 
     def counted(fd: int, buffers: list[bytearray], at: int, flags: int = 0) -> int:
         reads.append(len(buffers[0]))
@@ -144,9 +153,9 @@ def test_f11_a_read_does_not_wait_and_reads_where_the_file_system_cannot_tell(
     files.close(fd)
 
 
-def test_f11_a_part_that_is_not_in_the_page_cache_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_f11_a_part_that_is_not_in_the_page_cache_is_not_read(on_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel reads up to there; the rest is probed, and not found."""
-    files, path, preadv = FileSystem(), tmp_path / "f", os.preadv
+    files, path, preadv = FileSystem(), on_disk / "f", os.preadv
 
     def cut(fd: int, buffers: list[bytearray], at: int, flags: int = 0) -> int:
         if at + len(buffers[0]) > 4096:
