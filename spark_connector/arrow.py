@@ -18,7 +18,7 @@ import pyarrow as pa
 from rota.protocol.records.columns import BinaryColumn, Columns, Validity
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
-_ROWS_MIN: Final = 1 << 16  # constant columns are built once for at least so many rows, and sliced
+_ROWS_MIN: Final = 1 << 12  # constant columns are built once for at least so many rows, and sliced
 
 
 def record_batch(topic: str, partition: int, columns: Columns, schema: pa.Schema) -> pa.RecordBatch:
@@ -65,7 +65,7 @@ def _every_fourth(first: int, rows: int) -> pa.Array:
     return pa.array(range(first, first + 4 * rows, 4), pa.int32())
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def _constant(value: str | int, kind: pa.DataType, rows: int) -> pa.Array:
     return pa.repeat(pa.scalar(value, kind), rows)
 

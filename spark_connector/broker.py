@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from rota.client.config import ConsumerConfig
+from rota.client.consumer.reader import PartitionReader
 from rota.client.errors import TimedOut, UnknownTopic
 from rota.client.network.cluster import Cluster
 from rota.client.network.metadata import Metadata
@@ -25,7 +26,7 @@ from rota.protocol.errors import ErrorCode
 from rota.spark_connector.high_watermark import HighWatermarkWait, existing_ends
 from rota.spark_connector.offsets import Offsets
 from rota.spark_connector.options import TopicSelection
-from rota.spark_connector.task_clients import refreshed
+from rota.spark_connector.task_clients import SharedReader, refreshed
 
 T = TypeVar("T")
 COMMIT_TIMEOUT_MS: Final = 5_000  # a query waits no longer for a commit
@@ -101,6 +102,10 @@ class DriverClient:
             )
         )
 
+    def run(self, call: Callable[[PartitionReader], Coroutine[Any, Any, T]], topics: Iterable[str]) -> T:
+        """The result of a call with a reader of topics whose metadata the last call has read."""
+        return self._run(self._call(call, topics))
+
     def close(self) -> None:
         """Close connections and loop; a later call opens them again."""
         runner, cluster, self._runner, self._cluster = self._runner, self._cluster, None, None
@@ -120,6 +125,9 @@ class DriverClient:
             await cluster.start()
             self._cluster = cluster
         return self._cluster
+
+    async def _call(self, call: Callable[[PartitionReader], Coroutine[Any, Any, T]], topics: Iterable[str]) -> T:
+        return await call(SharedReader(self._config, await self._connected(), topics))
 
     async def _partitions(self, topics: TopicSelection) -> tuple[TopicPartition, ...]:
         present = await self._present_partitions(topics)

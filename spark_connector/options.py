@@ -1,4 +1,4 @@
-"""The options of Spark's Kafka source and sink, and two more of Rota: from strings to values. Pure.
+"""The options of Spark's Kafka source and sink, and more of Rota: from strings to values. Pure.
 
 Laws
     Names (in any case), meanings, defaults and precedence are those of Spark's `kafka` format, except where
@@ -50,7 +50,13 @@ COMMON: Final = (
     "group.id",
 )
 BATCH: Final = (*COMMON, *ENDING)
-STREAM: Final = (*COMMON, "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+STREAM: Final = (
+    *COMMON,
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "minRecordsPerPartition",
+)
 WRITE: Final = ("topic", "includeHeaders", "decisionTopic")
 TRANSACTIONAL_ID: Final = "kafka.transactional.id"
 SPARK_OPTIONS: Final = ("path", "checkpointLocation")  # Spark passes them to the source with the others
@@ -69,6 +75,7 @@ FORBIDDEN: Final = {
 }
 TRANSACTION_TIMEOUT_MS: Final = 900_000  # transaction.max.timeout.ms of a broker by default
 TRIGGER_DELAY_MAX_MS: Final = 900_000
+RECORDS_PER_PARTITION_MIN: Final = 5_000  # minRecordsPerPartition
 OFFSET_RETRIES: Final = 3  # fetchOffset.numRetries
 OFFSET_RETRY_INTERVAL_MS: Final = 1_000  # fetchOffset.retryIntervalMs
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -124,6 +131,7 @@ class ReadOptions:
     offsets_per_trigger_max: int | None = None
     offsets_per_trigger_min: int | None = None
     trigger_delay_max_ms: int = TRIGGER_DELAY_MAX_MS
+    min_records_per_partition: int = RECORDS_PER_PARTITION_MIN  # of a stream
     offset_retries: int = OFFSET_RETRIES  # before missing records are reported as lost
     offset_retry_interval_ms: int = OFFSET_RETRY_INTERVAL_MS
 
@@ -255,6 +263,7 @@ def _read_options(raw: _RawOptions, default_start: str, *, streaming: bool) -> R
         raise OptionError("minOffsetsPerTrigger", least, f"at most maxOffsetsPerTrigger, {most}")
     delay = raw.text("maxTriggerDelay")
     retries, interval = raw.integer("fetchOffset.numRetries", 0), raw.integer("fetchOffset.retryIntervalMs", 0)
+    small = raw.integer("minRecordsPerPartition", 0)
     latest = OffsetBound("endingOffsets", offset=LATEST)
     return ReadOptions(
         topics=_topic_selection(raw),
@@ -270,6 +279,7 @@ def _read_options(raw: _RawOptions, default_start: str, *, streaming: bool) -> R
         offsets_per_trigger_max=most,
         offsets_per_trigger_min=least,
         trigger_delay_max_ms=TRIGGER_DELAY_MAX_MS if delay is None else parse_duration_ms("maxTriggerDelay", delay),
+        min_records_per_partition=RECORDS_PER_PARTITION_MIN if small is None else small,
         offset_retries=OFFSET_RETRIES if retries is None else retries,
         offset_retry_interval_ms=OFFSET_RETRY_INTERVAL_MS if interval is None else interval,
     )

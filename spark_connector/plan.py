@@ -1,14 +1,15 @@
-"""Split offset ranges into the input partitions that Spark's tasks read. Pure.
+"""Split offset ranges into the input partitions that Spark's tasks read, and join small ones. Pure.
 
 Laws
     The splits of a range are consecutive and cover the range without gap or overlap.
+    Joined ranges are those that were planned, each once; one of minRecordsPerPartition or more stays alone.
     minPartitions is reached when there are enough records; a split has at most maxRecordsPerPartition offsets.
     A range gets splits in proportion to its length, so that tasks are of similar size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from pyspark.sql.datasource import InputPartition
@@ -25,9 +26,50 @@ class KafkaInputPartition(InputPartition):
         self.offsets, self.topic_id = offsets, topic_id
 
 
+class JoinedInputPartition(InputPartition):
+    """The offsets of several partitions that one task reads, one after the other."""
+
+    def __init__(self, parts: Sequence[KafkaInputPartition]) -> None:
+        super().__init__(None)
+        self.parts = tuple(parts)
+
+
+Planned = KafkaInputPartition | JoinedInputPartition
+
+
+def parts_of(planned: Planned) -> tuple[KafkaInputPartition, ...]:
+    """What a task reads."""
+    return planned.parts if isinstance(planned, JoinedInputPartition) else (planned,)
+
+
+def join_small(parts: Sequence[KafkaInputPartition], options: ReadOptions) -> list[Planned]:
+    """The input partitions of a micro-batch: those below minRecordsPerPartition share a task until it has so many."""
+    least = records_min(options)
+    joined: list[Planned] = [part for part in parts if part.offsets.length >= least]
+    pending: list[KafkaInputPartition] = []
+    for part in parts:
+        if part.offsets.length < least:
+            pending.append(part)
+            if sum(one.offsets.length for one in pending) >= least:
+                joined.append(JoinedInputPartition(pending))
+                pending = []
+    if pending:
+        joined.append(JoinedInputPartition(pending) if len(pending) > 1 else pending[0])
+    return joined
+
+
+def records_min(options: ReadOptions) -> int:
+    """Of a task. With minPartitions nothing is joined, and no task gets more than maxRecordsPerPartition."""
+    if options.min_partitions is not None:
+        return 0
+    if options.max_records_per_partition is None:
+        return options.min_records_per_partition
+    return min(options.min_records_per_partition, options.max_records_per_partition // 2)
+
+
 def plan_input_partitions(
     ranges: Iterable[OffsetRange], options: ReadOptions, topic_ids: Mapping[str, bytes]
-) -> list[InputPartition]:
+) -> list[KafkaInputPartition]:
     """The input partitions of these ranges, split as minPartitions and maxRecordsPerPartition say."""
     splits = split_ranges(ranges, partitions_min=options.min_partitions, records_max=options.max_records_per_partition)
     return [KafkaInputPartition(offsets, topic_ids.get(offsets.topic)) for offsets in splits]

@@ -11,7 +11,9 @@ Laws
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import groupby
 from typing import Final
 
 import pyarrow as pa
@@ -28,9 +30,9 @@ from rota.spark_connector.arrow import record_batch
 from rota.spark_connector.errors import REMEDY, DataLost
 from rota.spark_connector.high_watermark import HighWatermarkWait, is_log_continuous
 from rota.spark_connector.options import ReadOptions
-from rota.spark_connector.plan import KafkaInputPartition
+from rota.spark_connector.plan import KafkaInputPartition, Planned, parts_of
 from rota.spark_connector.schema import arrow_schema
-from rota.spark_connector.task_clients import POOL
+from rota.spark_connector.task_clients import POOL, TaskClient, TaskReader
 
 BATCH_BYTES: Final = 4 << 20  # of an Arrow batch, about
 BATCH_ROWS: Final = 65_536
@@ -39,40 +41,64 @@ RECORD_BYTES: Final = 1024  # the assumed size of a record before the first fetc
 SLACK_BYTES: Final = 64 << 10
 CARRIED_BYTES: Final = 256 << 10  # rows over more fetched bytes than this are not joined with those of the next fetch
 SOURCE_BYTES: Final = 512 << 20  # of fetched and decompressed bytes in one Arrow batch
+Response = tuple[int, FetchedRaw]  # with its fetch offset
 _log = logger("rota.spark")
 
 
-def read(partition: KafkaInputPartition, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+def read(planned: Planned, options: ReadOptions) -> Iterator[pa.RecordBatch]:
     """The rows of an input partition. Raises DataLost, HighWatermarkBehind, KafkaError."""
-    offsets, schema = partition.offsets, arrow_schema(include_headers=options.include_headers)
     with POOL.client(options.client) as client:
-        fetcher = RangeFetcher(partition, options, client.reader(offsets.topic))
-        try:
+        for topic, parts in groupby(parts_of(planned), key=lambda part: part.offsets.topic):
+            reader = client.reader(topic)
+            for part in parts:
+                yield from _read_range(part, options, client, reader)
+
+
+def _read_range(
+    partition: KafkaInputPartition, options: ReadOptions, client: TaskClient, reader: TaskReader
+) -> Iterator[pa.RecordBatch]:
+    fetcher = RangeFetcher(partition, options, reader)
+    try:
+        yield from decode(partition, options, iter(lambda: client.run(fetcher.next()), None))
+    finally:
+        client.run(fetcher.close())
+
+
+def decode(
+    partition: KafkaInputPartition, options: ReadOptions, responses: Iterable[Response]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of fetch responses that cover an input partition. Raises CorruptRecords."""
+    offsets, schema = partition.offsets, arrow_schema(include_headers=options.include_headers)
+    config = consumer_config(options)
+    columns = Columns(options.include_headers)
+    for offset, fetched in responses:
+        decoder = FetchDecoder(offset, fetched, offsets.end, config)
+        while decoder.fill(columns) or columns.source_bytes > CARRIED_BYTES:
+            yield record_batch(offsets.topic, offsets.partition, columns, schema)
             columns = Columns(options.include_headers)
-            while (fetched := client.run(fetcher.next())) is not None:
-                decoder = FetchDecoder(*fetched, offsets.end, fetcher.config)
-                while decoder.fill(columns) or columns.source_bytes > CARRIED_BYTES:
-                    yield record_batch(offsets.topic, offsets.partition, columns, schema)
-                    columns = Columns(options.include_headers)
-            if columns.count:
-                yield record_batch(offsets.topic, offsets.partition, columns, schema)
-        finally:
-            client.run(fetcher.close())
+    if columns.count:
+        yield record_batch(offsets.topic, offsets.partition, columns, schema)
 
 
 class RangeFetcher:
     """The fetch responses that cover a range, fetched one ahead."""
 
-    def __init__(self, partition: KafkaInputPartition, options: ReadOptions, reader: PartitionReader) -> None:
-        self.config = ConsumerConfig.from_properties(options.client)
+    def __init__(
+        self,
+        partition: KafkaInputPartition,
+        options: ReadOptions,
+        reader: PartitionReader,
+        record_bytes: int = RECORD_BYTES,
+    ) -> None:
+        self.config = consumer_config(options)
         self._fetch_bytes = fetch_bytes(options.client, self.config)
         self._reader = reader
         self._range, self._topic_id = partition.offsets, partition.topic_id
         self._partition = partition.offsets.topic_partition
         self._fail_on_data_loss = options.fail_on_data_loss
         self._offset = self._range.start
-        self._record_bytes = RECORD_BYTES
-        self._ahead: asyncio.Task[tuple[int, FetchedRaw] | None] | None = None
+        self._record_bytes = record_bytes
+        self._ahead: asyncio.Task[Response | None] | None = None
 
     async def close(self) -> None:
         """Cancel the fetch that is in flight."""
@@ -80,7 +106,7 @@ class RangeFetcher:
             self._ahead.cancel()
             await asyncio.gather(self._ahead, return_exceptions=True)
 
-    async def next(self) -> tuple[int, FetchedRaw] | None:
+    async def next(self) -> Response | None:
         """The next response with batches, and its fetch offset; None after the end of the range.
 
         Raises DataLost, HighWatermarkBehind, KafkaError.
@@ -90,7 +116,7 @@ class RangeFetcher:
         await asyncio.sleep(0)  # send its request before Spark's code runs
         return fetched
 
-    async def _fetch(self) -> tuple[int, FetchedRaw] | None:
+    async def _fetch(self) -> Response | None:
         wait = HighWatermarkWait(self.config)
         while self._offset < self._range.end:
             try:
@@ -201,6 +227,16 @@ class FetchDecoder:
             self._first,
             self._end,
         )
+
+
+def consumer_config(options: ReadOptions) -> ConsumerConfig:
+    """Of the settings of a query, which are checked once."""
+    return _config(tuple(options.client.items()))
+
+
+@lru_cache(maxsize=4)
+def _config(settings: tuple[tuple[str, str], ...]) -> ConsumerConfig:
+    return ConsumerConfig.from_properties(dict(settings))
 
 
 def underlying_bytes(view: memoryview) -> tuple[bytes, int]:

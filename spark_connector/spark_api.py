@@ -134,6 +134,13 @@ else:
 
         ReadMaxRows = ReadMinRows = SupportsTriggerAvailableNow = Absent
 
+try:
+    from pyspark.sql.datasource_internal import _SimpleStreamReaderWrapper
+
+    ROWS_WITH_PLAN: type[Any] | None = _SimpleStreamReaderWrapper if HAS_STREAM_LIMITS else None
+except ImportError:  # it is Spark's own
+    ROWS_WITH_PLAN = None
+
 
 def to_arrow_schema(schema: StructType) -> pa.Schema:
     """Spark's own conversion, with timestamps in UTC."""

@@ -23,11 +23,12 @@ from rota.client.types import TopicPartition
 from rota.spark_connector.batch_progress import batch_progress
 from rota.spark_connector.broker import DriverClient
 from rota.spark_connector.data_loss import Losses, detect_losses, next_end, readable_ranges, restart_offsets
+from rota.spark_connector.driver_rows import DriverRows
 from rota.spark_connector.errors import REMEDY, DataLost
 from rota.spark_connector.offset_bounds import is_reproducible, starting_offsets
 from rota.spark_connector.offsets import OffsetRange, Offsets, from_json_tree, to_json_tree
 from rota.spark_connector.options import ReadOptions
-from rota.spark_connector.plan import KafkaInputPartition, plan_input_partitions
+from rota.spark_connector.plan import JoinedInputPartition, KafkaInputPartition, join_small, plan_input_partitions
 from rota.spark_connector.progress import GroupProgress
 from rota.spark_connector.read import read
 from rota.spark_connector.shipping import Shipped
@@ -44,7 +45,7 @@ JsonTree = dict[str, dict[str, int]]
 LOSSES_SHOWN_MAX: Final = 10  # in one message
 
 
-class RotaStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class RotaStreamReader(Shipped, DriverRows, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Lives on the driver as long as the query; pickled, it reads in each task."""
 
     def __init__(self, options: ReadOptions) -> None:
@@ -109,11 +110,14 @@ class RotaStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailable
         self._report(losses)
         _log.info("Planned a micro-batch", **batch_progress(readable, latest))
         topic_ids = self._client.topic_ids({partition.topic for partition in existing})
-        return plan_input_partitions(readable, self._options, {**topic_ids, **self._topic_ids})
+        parts = plan_input_partitions(readable, self._options, {**topic_ids, **self._topic_ids})
+        planned = join_small(parts, self._options)
+        self.keep_small(planned, self._options, self._client)
+        return planned
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of one input partition as Arrow batches."""
-        assert isinstance(partition, KafkaInputPartition)
+        assert isinstance(partition, KafkaInputPartition | JoinedInputPartition)
         return read(partition, self._options)
 
     def commit(self, end: JsonTree) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
@@ -36,6 +36,14 @@ class TaskReader(PartitionReader):
         self._topics = {topic}
         self._cluster.set_topics(self._topics)
         await refreshed(self._cluster)
+
+
+class SharedReader(PartitionReader):
+    """A PartitionReader on a client that is connected and has the metadata of these topics. It is not closed."""
+
+    def __init__(self, config: ConsumerConfig, cluster: Cluster, topics: Iterable[str]) -> None:
+        super().__init__(config, isolation_level=config.isolation_level)
+        self._cluster, self._topics = cluster, set(topics)
 
 
 class TaskClient:

@@ -93,7 +93,8 @@ async def test_a_task_that_cannot_read_fails_with_the_reason(spark: SparkSession
             daemon.kill()
             planned.collect()
 
-        query = stream(spark, base).writeStream.foreachBatch(each).trigger(availableNow=True).start()
+        frame = stream(spark, base, minRecordsPerPartition=0)
+        query = frame.writeStream.foreachBatch(each).trigger(availableNow=True).start()
         words = await asyncio.to_thread(failed, query)
         await daemon.start()
     assert f"reaching a broker did not succeed within 1500 ms: no connection to broker {daemon.address}" in words, words

@@ -101,18 +101,40 @@ def test_a_batch_that_failed_is_read_again_as_it_was_also_the_first_one(
     assert sorted((*row[:3], bytes(row[3])) for row in found) == expected(topic, 24, 2)
 
 
+def test_a_small_batch_is_read_on_the_driver_once_as_tasks_read_it(spark: SparkSession, rota: str) -> None:
+    """In every column, also when the records are deleted after that."""
+    topic, base = create_topic(rota, 2), {"kafka.bootstrap.servers": rota}
+    values = [Sent(b"v%d" % at, key=b"k" if at % 2 else None, partition=at % 2) for at in range(9)]
+    written(rota, topic, [*values, Sent(None, b"gone", timestamp_ms=1_700_000_000_123, headers=(("h", b"1"),))])
+    found: list[tuple[int, list[Any]]] = []
+
+    def each(frame: DataFrame, batch: int) -> None:
+        tasks = frame.rdd.getNumPartitions()  # plans
+        if tasks == 1:
+            admin(base, lambda requests: requests.delete_records(dict.fromkeys(partitions, -1)))
+        found.extend((tasks, sorted(frame.collect(), key=str)) for _ in range(2))
+
+    partitions = [TopicPartition(topic, number) for number in (0, 1)]
+    for least in (0, 5_000):
+        frame = stream(spark, base, subscribe=topic, includeHeaders=True, minRecordsPerPartition=least)
+        ended(frame.writeStream.foreachBatch(each).trigger(availableNow=True).start())
+    rows = found[0][1]
+    assert len(rows) == 10
+    assert found == [(2, rows), (2, rows), (1, rows), (1, rows)]
+
+
 def test_a_stream_that_is_stopped_and_started_again_has_each_row_once(
     spark: SparkSession, rota: str, table: Table
 ) -> None:
     topic = create_topic(rota, 2)
     written(rota, topic, numbered(40, 2))
-    frame = stream(spark, {"kafka.bootstrap.servers": rota}, subscribe=topic, maxOffsetsPerTrigger=11)
-    query = table.start(frame, processingTime="50 milliseconds")
+    base = {"kafka.bootstrap.servers": rota, "subscribe": topic, "maxOffsetsPerTrigger": "11"}
+    query = table.start(stream(spark, base), processingTime="50 milliseconds")
     until(lambda: len(table.offsets()) >= 2 or query.exception(), "the second batch", seconds=ENDS_S)
     query.stop()
     assert query.exception() is None
     written(rota, topic, numbered(10, 2, 40))
-    query = table.start(frame, processingTime="0 seconds")
+    query = table.start(stream(spark, base, minRecordsPerPartition=0), processingTime="0 seconds")  # in tasks
     reached(query, {topic: {"0": 25, "1": 25}})
     query.stop()
     assert table.rows() == expected(topic, 50, 2)

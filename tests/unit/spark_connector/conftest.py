@@ -9,11 +9,14 @@ import pytest
 from tests.interop.kit import unique
 
 from rota.client import Admin, AdminConfig, NewTopic, Producer, ProducerConfig
+from rota.spark_connector.options import stream_options
+from rota.spark_connector.stream import RotaStreamReader
 from rota.spark_connector.task_clients import POOL
 from rota.testing import running_broker
 
 Pairs = Iterable[tuple[bytes | None, bytes | None]]
 Write = Callable[..., None]
+Opened = Callable[..., RotaStreamReader]
 
 
 @pytest.fixture(scope="session")
@@ -60,3 +63,19 @@ def write(bootstrap: str) -> Write:
         asyncio.run(send())
 
     return written
+
+
+@pytest.fixture
+def opened(base: dict[str, str]) -> Iterator[Opened]:
+    """`opened(subscribe=…)`: a reader that is stopped in the end; from the beginning unless told otherwise."""
+    readers: list[RotaStreamReader] = []
+
+    def make(**options: str) -> RotaStreamReader:
+        given = {name.replace("group_id", "group.id"): value for name, value in options.items()}
+        given = {"startingOffsets": "earliest", "fetchOffset.retryIntervalMs": "1", **given}
+        readers.append(RotaStreamReader(stream_options({**base, **given})))
+        return readers[-1]
+
+    yield make
+    for one in readers:
+        one.stop()

@@ -8,8 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.spark_connector.offsets import OffsetRange
-from rota.spark_connector.options import batch_options
-from rota.spark_connector.plan import KafkaInputPartition, plan_input_partitions, split_ranges
+from rota.spark_connector.options import batch_options, stream_options
+from rota.spark_connector.plan import (
+    JoinedInputPartition,
+    KafkaInputPartition,
+    join_small,
+    parts_of,
+    plan_input_partitions,
+    split_ranges,
+)
 
 RANGES = st.lists(st.tuples(st.integers(0, 1 << 40), st.integers(0, 10_000)), max_size=8).map(
     lambda found: [OffsetRange("t", at, start, start + length) for at, (start, length) in enumerate(found)]
@@ -54,3 +61,35 @@ def test_input_partitions_are_split_by_max_records_per_partition() -> None:
         (OffsetRange("t", 0, 7, 12), b"id"),
         (OffsetRange("u", 1, 0, 5), None),
     ]
+
+
+@given(RANGES, st.none() | st.integers(0, 30_000), st.none() | st.integers(1, 20_000))
+def test_small_ranges_share_a_task(given: list[OffsetRange], least: int | None, most: int | None) -> None:
+    chosen = {"minRecordsPerPartition": least, "maxRecordsPerPartition": most}
+    options = stream_options(
+        {
+            "kafka.bootstrap.servers": "127.0.0.1:9092",
+            "subscribe": "t",
+            **{name: str(value) for name, value in chosen.items() if value is not None},
+        }
+    )
+    parts = plan_input_partitions(given, options, {})
+    tasks = [[part.offsets for part in parts_of(task)] for task in join_small(parts, options)]
+    assert sorted(offsets for task in tasks for offsets in task) == sorted(part.offsets for part in parts), (
+        "each range once"
+    )
+    lengths = [sum(offsets.length for offsets in task) for task in tasks]
+    least = 5_000 if least is None else least
+    if most is not None:
+        assert max(lengths, default=0) <= most
+        least = min(least, most // 2)
+    assert sum(length < least for length in lengths) <= 1
+    assert all(len(task) == 1 or all(offsets.length < least for offsets in task) for task in tasks)
+
+
+def test_with_min_partitions_no_range_shares_a_task() -> None:
+    servers = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "t"}
+    ranges = [OffsetRange("t", at, 0, 3) for at in range(3)]
+    for options, tasks in ((servers, 1), ({**servers, "minPartitions": "1"}, 3)):
+        parts = plan_input_partitions(ranges, parsed := stream_options(options), {})
+        assert [isinstance(task, JoinedInputPartition) for task in join_small(parts, parsed)] == [tasks == 1] * tasks

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows
 from tests.interop.kit import unique
-from tests.unit.spark_connector.conftest import Write, create
+from tests.unit.spark_connector.conftest import Opened, Write, create
 from tests.unit.spark_connector.counting import counting
 
 from rota.client import Admin, AdminConfig, TopicPartition, UnknownTopic
@@ -19,27 +19,9 @@ from rota.spark_connector import broker
 from rota.spark_connector.broker import DriverClient
 from rota.spark_connector.errors import DataLost
 from rota.spark_connector.offsets import Offsets
-from rota.spark_connector.options import stream_options
 from rota.spark_connector.stream import RotaStreamReader
 
 ALL = ReadAllAvailable()
-Opened = Callable[..., RotaStreamReader]
-
-
-@pytest.fixture
-def opened(base: dict[str, str]) -> Iterator[Opened]:
-    """`opened(subscribe=…)`: a reader that is stopped in the end; from the beginning unless told otherwise."""
-    readers: list[RotaStreamReader] = []
-
-    def make(**options: str) -> RotaStreamReader:
-        given = {name.replace("group_id", "group.id"): value for name, value in options.items()}
-        given = {"startingOffsets": "earliest", "fetchOffset.retryIntervalMs": "1", **given}
-        readers.append(RotaStreamReader(stream_options({**base, **given})))
-        return readers[-1]
-
-    yield make
-    for one in readers:
-        one.stop()
 
 
 def admin(bootstrap: str, call: Callable[[Admin], object]) -> None:
