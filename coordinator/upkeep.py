@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -96,9 +97,13 @@ class Upkeep:
 
     def _begin(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run it in a task, unless the one of the round before still runs."""
-        if name not in self._tasks:
+        if name not in self._tasks or self._tasks[name].done():  # the end of a task is called back a turn later
             self._tasks[name] = task = asyncio.get_running_loop().create_task(work())
-            task.add_done_callback(lambda _: self._tasks.pop(name))
+            task.add_done_callback(partial(self._ended, name))
+
+    def _ended(self, name: str, task: asyncio.Task[None]) -> None:
+        if self._tasks.get(name) is task:
+            del self._tasks[name]
 
     # ---- flushes and checkpoints
 

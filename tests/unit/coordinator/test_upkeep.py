@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from tests.unit.coordinator.api.data_world import World, batch
@@ -304,6 +305,19 @@ async def test_many_rolled_segments_are_flushed_at_once() -> None:
     await world.end()
     many_unsynced()
     assert not world.upkeep._tasks
+
+
+async def test_segments_that_are_rolled_in_the_turn_in_which_a_flush_ends_are_flushed_at_once() -> None:
+    """Law A8. The end of a task is called back in the turn after it."""
+    world = Kept()
+    partition, many_unsynced = small_segments(world, 200), world.storage.many_unsynced
+    assert many_unsynced is not None
+    world.upkeep._tasks["flush"] = ended = asyncio.create_task(asyncio.sleep(0))
+    await asyncio.wait([ended])
+    ended.add_done_callback(partial(world.upkeep._ended, "flush"))  # called in the next turn
+    many_unsynced()
+    await world.until(lambda: not partition.log.has_unflushed_segments)
+    await world.end()
 
 
 async def test_nothing_rings_after_the_stop() -> None:
