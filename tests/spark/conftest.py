@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.client.conftest import bootstrap, group, pytest_generate_tests, rota  # noqa: F401 - of these tests too
 from tests.interop.kit import create_topic
 from tests.interop.security.rota_broker import SecureRota
-from tests.spark.home import unpacked
+from tests.spark.home import JVM, unpacked
 from tools import spark_jars
 from tools.peer.jars import Missing
 
@@ -77,15 +77,15 @@ def spark(java: None, official_jars: list[str], tmp_path_factory: pytest.TempPat
     events.mkdir()
     settings = {
         "spark.ui.port": "0",
-        # what Spark keeps of each query is searched for secrets: plans in every form, in plain text
+        # what Spark keeps of each query is searched for secrets, in plain text
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": str(events),
         "spark.eventLog.compress": "false",
-        "spark.sql.ui.explainMode": "extended",
+        "spark.sql.ui.explainMode": "simple",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short jobs, two cores
+        "spark.driver.extraJavaOptions": " ".join(JVM),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",

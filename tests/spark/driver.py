@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from tests.spark.home import JVM
 from tests.spark.killing import KilledSource, copy
 
 from rota.spark_connector import register
@@ -19,7 +20,7 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": " ".join(JVM),
     "spark.sql.shuffle.partitions": "2",
     "spark.log.level": "ERROR",
 }

@@ -8,6 +8,13 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
+
+from tools.peer.jars import UNVERIFIED
+
+# of a JVM with short jobs on two cores: it compiles quickly, does not verify Spark's classes, and collects no garbage
+# because classes are loaded
+JVM: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:MetaspaceSize=256m", *UNVERIFIED)
 
 
 def installed(module: str) -> Path:

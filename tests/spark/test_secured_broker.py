@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -20,6 +21,14 @@ from rota.spark_connector.pipelines import ingest
 WAYS = ("SASL_SSL", "MTLS")
 SHOWN = '"Event":"org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart"'
 UI_PAGES = ("environment/", "SQL/", "StreamingQuery/", "jobs/", "stages/")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def all_plans(spark: SparkSession) -> Iterator[None]:
+    """Spark keeps the plans of these queries in every form."""
+    spark.conf.set("spark.sql.ui.explainMode", "extended")
+    yield
+    spark.conf.set("spark.sql.ui.explainMode", "simple")
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +116,7 @@ def test_ingest_takes_the_settings_from_a_file(
 
 
 def test_what_spark_keeps_has_no_secret(spark: SparkSession, secure: SecureRota, key: str) -> None:
-    """The event log and the UI, with the plans of all queries of this session in every form."""
+    """The event log and the UI, with the plans of the queries of this file in every form."""
     row = spark.range(1).selectExpr("'v' AS value")
     for way in WAYS:  # the plan of a write has the options of the sink
         row.write.format("rota").mode("append").options(**options(secure, way, key), topic="kept").save()
