@@ -29,6 +29,7 @@ from rota.protocol.registry import APIS
 from rota.protocol.wire import DecodeError
 from rota.transport.errors import KafkaError, TimedOut, TlsFailed, Unreachable
 from rota.transport.frames import Frames, InvalidFrame
+from rota.transport.shielded import shielded
 from rota.transport.tls import tls_failure
 from rota.transport.versions import NO_FEATURES, Features, newest
 from rota.transport.writing import write_parts
@@ -135,7 +136,7 @@ class Connection(asyncio.Protocol):
         self._correlation = (self._correlation + 1) & CORRELATION_MASK
         self._write(api_codec, self._correlation, request, None)
         while self._writable is not None:
-            await asyncio.shield(self._writable)
+            await shielded(self._writable)
         if self.failure is not None:
             raise self._failed()
 
@@ -358,7 +359,7 @@ class Connection(asyncio.Protocol):
 
     async def closed(self) -> None:
         """Wait until the socket is closed."""
-        await asyncio.shield(self._lost)
+        await shielded(self._lost)
         if self._attached is not None:
             await asyncio.wait([self._attached])
 

@@ -24,6 +24,7 @@ from rota.transport.authentication import require_no_sasl
 from rota.transport.connection import Connection, copied
 from rota.transport.handshake import connect
 from rota.transport.security import PLAINTEXT, Security
+from rota.transport.shielded import shielded
 
 _log = logger("rota.client.network")
 
@@ -91,7 +92,7 @@ class BrokerConnection:
             self._attempt = self._loop.create_task(self._connect(self._opened), name=f"connect {self.broker}")
             self._attempt.add_done_callback(self._attempt_ended)
         try:
-            return await asyncio.shield(self._opened)
+            return await shielded(self._opened)
         except KafkaError as failure:
             raise copied(failure) from failure.__cause__
 

@@ -24,6 +24,7 @@ from rota.client.network.backoff import wait_ms
 from rota.client.network.metadata import Metadata, updated_from
 from rota.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from rota.transport.connection import copied
+from rota.transport.shielded import shielded
 
 SendMetadataRequest = Callable[[MetadataRequest], Awaitable[MetadataResponse]]
 AutoCreate = bool | Callable[[], Collection[str]]  # for all topics; or the names of those that a request may create
@@ -84,7 +85,7 @@ class MetadataUpdater:
             self._next = self._loop.create_future()
         self._wake.set()
         try:
-            return await asyncio.shield(self._next)
+            return await shielded(self._next)
         except KafkaError as failure:
             raise copied(failure) from failure.__cause__
 

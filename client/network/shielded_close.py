@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+from rota.transport.shielded import shielded
+
 
 async def run_shielded(work: Coroutine[Any, Any, None], name: str) -> None:
     """Run `work` as a task and wait for it. Raises what `work` raises.
@@ -19,7 +21,7 @@ async def run_shielded(work: Coroutine[Any, Any, None], name: str) -> None:
     """
     task = asyncio.get_running_loop().create_task(work, name=name)
     try:
-        await asyncio.shield(task)
+        await shielded(task)
     except asyncio.CancelledError:
         await asyncio.wait({task})
         raise

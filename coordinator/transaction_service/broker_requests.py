@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.metadata.topics import Topics
 from rota.transport.errors import KafkaError
+from rota.transport.shielded import shielded
 
 if TYPE_CHECKING:
     from rota.transport.connection import Connection
@@ -52,7 +53,7 @@ class BrokerRequests:
         if opening is None:
             opening = self._opening[broker_id] = asyncio.get_running_loop().create_task(self._connect(broker_id))
             opening.add_done_callback(lambda _: self._opening.pop(broker_id, None))
-        return await asyncio.shield(opening)
+        return await shielded(opening)
 
     async def _connect(self, broker_id: int) -> Connection:
         from rota.coordinator.security.broker_connections import connect_to_broker  # SC4: not by a broker alone

@@ -23,6 +23,7 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.registry import APIS
 from rota.transport.connection import Connection
 from rota.transport.errors import KafkaError
+from rota.transport.shielded import shielded
 
 CLIENT_ID: Final = "rota-console"
 CLIENT_HOST: Final = "/127.0.0.1"
@@ -125,7 +126,7 @@ class BrokerRequests:
         if attempt is None:
             attempt = self._attempts[broker_id] = asyncio.ensure_future(self._connect(broker_id))
             attempt.add_done_callback(partial(self._attempt_ended, broker_id))
-        return await asyncio.shield(attempt)
+        return await shielded(attempt)
 
     def _attempt_ended(self, broker_id: int, attempt: asyncio.Future[Connection]) -> None:
         self._attempts.pop(broker_id, None)

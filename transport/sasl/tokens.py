@@ -23,6 +23,7 @@ from typing import Any, Final
 from rota.protocol.dataclass import dataclass
 from rota.transport.errors import AuthenticationFailed
 from rota.transport.sasl.oauthbearer import check_token
+from rota.transport.shielded import shielded
 
 REUSED: Final = 0.8
 PROVIDER_SECONDS: Final = 10.0
@@ -75,7 +76,7 @@ class TokenCache:
     async def _result(self, call: _Call) -> Token:
         call.waiting += 1
         try:
-            return await asyncio.shield(call.task)
+            return await shielded(call.task)
         except asyncio.CancelledError as cause:
             if call.waiting == 1:
                 self._cancel(call)

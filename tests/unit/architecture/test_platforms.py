@@ -105,6 +105,11 @@ def test_no_module_needs_what_only_linux_has() -> None:
     assert found == GUARDED
 
 
+def test_pf2_nothing_waits_by_asyncio_shield() -> None:
+    """Python 3.14 reports the errors of what nobody waits for any more: `rota.transport.shielded` does not."""
+    assert [named(path) for path in sources() if "asyncio.shield(" in path.read_text()] == []
+
+
 def test_a_broker_with_a_disk_works_without_what_only_linux_has(tmp_path: Path) -> None:
     command = [sys.executable, "-c", BROKER, str(tmp_path), *sorted(of_linux_only())]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
