@@ -12,10 +12,11 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # One environment that grows: each step installs only what it adds. The packages of the demo need no compiler; the
 # tests compile the record codecs where there is one.
-# uv takes a tenth of pip's time; pip where uv does not find the packages, as it reads no settings of pip
+# uv takes a tenth of pip's time; pip where uv does not find the packages. uv reads no settings of pip: where they name an
+# index or a proxy, as in a company, it would ask another index, or wait for one for minutes
 CODECS := $(addprefix protocol/records/,fast.py consumed.py columns.py produced.py offset_columns.py)
 PIP := $(PY) -m pip --disable-pip-version-check install -q --no-compile -c constraints.txt
-UV := $(VENV)/bin/uv pip install -q --python $(PY) -c constraints.txt
+UV := ! $(PY) -m pip config list | grep -E '(index|index-url|proxy)=' >/dev/null && $(VENV)/bin/uv pip install -q --python $(PY) -c constraints.txt
 TESTED := $(VENV)/.test $(VENV)/.spark $(VENV)/.compiled
 
 $(VENV)/.core: export ROTA_COMPILE := 0

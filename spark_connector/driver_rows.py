@@ -19,10 +19,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from rota.client.consumer.reader import PartitionReader
-from rota.client.errors import KafkaError
 from rota.client.log import logger
 from rota.spark_connector.broker import DriverClient
-from rota.spark_connector.errors import DataLost
 from rota.spark_connector.options import ReadOptions
 from rota.spark_connector.plan import KafkaInputPartition, Planned, parts_of, records_min
 from rota.spark_connector.read import RECORD_BYTES, RangeFetcher, Response, decode
@@ -61,8 +59,8 @@ class DriverRows:
             return
         try:
             self._rows = self._read(parts, options, client)
-        except* (KafkaError, DataLost, TimeoutError) as errors:
-            _log.info("A small micro-batch is left to a task", reason=str(errors.exceptions[0]))
+        except* Exception as errors:  # noqa: BLE001 - whatever it is, a task raises it or reads the rows
+            _log.info("A small micro-batch is left to a task", reason=repr(errors.exceptions[0]))
 
     def _read(
         self, parts: Sequence[KafkaInputPartition], options: ReadOptions, client: DriverClient

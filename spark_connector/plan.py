@@ -47,12 +47,14 @@ def join_small(parts: Sequence[KafkaInputPartition], options: ReadOptions) -> li
     least = records_min(options)
     joined: list[Planned] = [part for part in parts if part.offsets.length >= least]
     pending: list[KafkaInputPartition] = []
+    records = 0
     for part in parts:
         if part.offsets.length < least:
             pending.append(part)
-            if sum(one.offsets.length for one in pending) >= least:
+            records += part.offsets.length
+            if records >= least:
                 joined.append(JoinedInputPartition(pending))
-                pending = []
+                pending, records = [], 0
     if pending:
         joined.append(JoinedInputPartition(pending) if len(pending) > 1 else pending[0])
     return joined

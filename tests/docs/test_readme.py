@@ -69,6 +69,16 @@ def test_make_test_runs_lint_types_and_the_tests() -> None:
         assert part in commands
 
 
+@pytest.mark.parametrize("setting", ["", "PIP_INDEX_URL", "PIP_NO_INDEX", "PIP_PROXY"])
+def test_make_uses_pip_where_its_settings_say_from_where(setting: str) -> None:
+    step = next(line for line in recipe("demo").splitlines() if "--extra demo" in line)
+    condition = step.partition(" && ")[0].replace(".venv/bin/python", sys.executable)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    given = {"PIP_CONFIG_FILE": os.devnull, **({setting: "1"} if setting else {})}
+    done = subprocess.run(["sh", "-c", condition], cwd=ROOT, env=kept | given, check=False)
+    assert (done.returncode == 0) == (not setting), "whether uv is used"
+
+
 def test_make_demo_installs_neither_spark_nor_the_packages_of_the_tests() -> None:
     commands = recipe("demo")
     assert "rota[demo]" in commands

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +14,7 @@ from pyspark.serializers import read_int, write_with_length
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming import python_streaming_source_runner as runner
 from pyspark.sql.streaming.datasource import ReadAllAvailable
+from tests.client.fault_proxy import ProxyConnection, proxy_in_thread
 from tests.unit.spark_connector.conftest import Opened, Write
 from tests.unit.spark_connector.counting import counting
 
@@ -136,3 +139,30 @@ def test_a_driver_that_reads_for_too_long_leaves_it_to_a_task(
     (part,), found = planned(reader, reader.initialOffset(), {topic: {"0": 3, "1": 0}})
     assert (isinstance(part, KafkaInputPartition), found) == (True, None)
     assert len(rows(reader.read(part))) == 3
+
+
+def test_a_corrupt_answer_is_left_to_a_task(bootstrap: str, topic: str, write: Write, opened: Opened) -> None:
+    write(topic, 0, [(None, b"v")] * 3)
+    with corrupting(bootstrap) as address:
+        reader = opened(subscribe=topic, **{"kafka.bootstrap.servers": address})
+        (part,), found = planned(reader, reader.initialOffset(), {topic: {"0": 3, "1": 0}})
+        assert found is None
+        assert len(rows(reader.read(part))) == 3
+        reader.stop()
+
+
+@contextlib.contextmanager
+def corrupting(bootstrap: str) -> Iterator[str]:
+    """The address of a proxy that changes the last byte of the first records that are fetched."""
+    changed: list[bool] = []
+
+    class Corrupting(ProxyConnection):
+        async def _send(self, slot: Any, answer: Any) -> None:
+            if type(answer).__name__ == "FetchResponse" and not changed:
+                part = answer.responses[0].partitions[0]
+                part.records = bytes(part.records[:-1]) + b"\xff"
+                changed.append(True)
+            await super()._send(slot, answer)
+
+    with proxy_in_thread(bootstrap, Corrupting) as address:
+        yield address
