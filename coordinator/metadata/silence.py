@@ -3,8 +3,9 @@
 Laws
     S18  A server that sends nothing while a request waits for its answer is left after SILENCE_S_MAX, for another one
          in the same session: no end of the connection tells that its machine failed, or its network was cut. After each
-         one that was left, the next may be silent for twice as long: a store that is always slow is not left for ever.
-         Time in which this process stood still does not count.
+         one that was left, the next may be silent for twice as long, until none was silent for so long in CALM_S: a
+         store that is always slow, perhaps in its changes alone, is not left for ever. Time in which this process stood
+         still does not count.
 """
 
 from __future__ import annotations
@@ -14,24 +15,28 @@ from collections.abc import Callable
 from typing import Final
 
 SILENCE_S_MAX: Final = 2.0  # a disk that is slow to write takes one
+CALM_S: Final = 60.0
 LATE_S: Final = 0.1  # of a timer: this process stood still
 
 
 class SilenceLimit:
     """How long the server may be silent. Pure: times come in. `begin` it whenever the time before does not count."""
 
-    __slots__ = ("_limit_s", "_since_s")
+    __slots__ = ("_limit_s", "_since_s", "_slow_s")
 
     def __init__(self) -> None:
-        self._since_s, self._limit_s = 0.0, SILENCE_S_MAX
+        self._since_s = self._slow_s = 0.0  # slow: the end of the last silence that was longer than SILENCE_S_MAX
+        self._limit_s = SILENCE_S_MAX
 
     def begin(self, now_s: float) -> None:
         """Count from now on."""
         self._since_s = now_s
 
     def received(self, now_s: float) -> None:
-        """The server has sent something."""
-        if now_s - self._since_s <= SILENCE_S_MAX:
+        """The server has sent something while a request waited."""
+        if now_s - self._since_s > SILENCE_S_MAX:
+            self._slow_s = now_s
+        elif now_s - self._slow_s >= CALM_S:
             self._limit_s = SILENCE_S_MAX
         self._since_s = now_s
 
@@ -41,7 +46,8 @@ class SilenceLimit:
 
     def exceeded(self, now_s: float) -> None:
         """The server was left."""
-        self._since_s, self._limit_s = now_s, 2 * self._limit_s
+        self._since_s = self._slow_s = now_s
+        self._limit_s *= 2
 
 
 class Silence:
@@ -64,13 +70,16 @@ class Silence:
 
     def ended(self, *, is_answered: bool) -> None:
         """A request waits no more: it was answered, or the connection was lost."""
-        self._waiting -= 1
         if is_answered:
             self.received()
+        self._waiting -= 1
 
     def received(self) -> None:
         """The server has sent something."""
-        self._limit.received(self._loop.time())
+        if self._waiting:
+            self._limit.received(self._loop.time())
+        else:
+            self._limit.begin(self._loop.time())
 
     def connected(self, is_connected: bool) -> None:
         """A connection was made, or lost: then no silence counts."""

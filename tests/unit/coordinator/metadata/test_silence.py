@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.simulation.loop import SimLoop, simulate
 
-from rota.coordinator.metadata.silence import LATE_S, SILENCE_S_MAX, Silence
+from rota.coordinator.metadata.silence import CALM_S, LATE_S, SILENCE_S_MAX, Silence
 
 Play = Callable[[Silence, SimLoop], Coroutine[Any, Any, None]]
 
@@ -73,18 +73,41 @@ def test_nothing_counts_without_a_connection() -> None:
 
 
 def test_a_store_that_is_always_slow_is_left_once() -> None:
-    """A request whose connection was lost was not answered; an answer in time makes the limit short again."""
+    """A request whose connection was lost was not answered; calm makes the limit short again."""
 
     async def play(silence: Silence, _: SimLoop) -> None:
         silence.sent()
         await asyncio.sleep(SILENCE_S_MAX)
         silence.ended(is_answered=False)
-        for seconds in (1.5 * SILENCE_S_MAX, 1.5 * SILENCE_S_MAX, 0.1, SILENCE_S_MAX):
+        for seconds in (1.5 * SILENCE_S_MAX, 0.1, 1.5 * SILENCE_S_MAX):
             silence.sent()
             await asyncio.sleep(seconds)
             silence.ended(is_answered=True)
+        await asyncio.sleep(CALM_S)
+        silence.received()  # which is no long silence: nothing waits
+        for seconds in (0.1, SILENCE_S_MAX):
+            silence.sent()
+            await asyncio.sleep(seconds)
+            silence.ended(is_answered=True)
+            await asyncio.sleep(2 * SILENCE_S_MAX)
 
-    assert silences(play) == [SILENCE_S_MAX, round(5 * SILENCE_S_MAX + 0.1, 3)]
+    assert silences(play) == [SILENCE_S_MAX, round(7 * SILENCE_S_MAX + CALM_S + 0.2, 3)]
+
+
+def test_a_store_that_is_slow_in_its_changes_alone_is_left_once() -> None:
+    """A read on the next connection is answered at once, by any server: it says nothing of changes."""
+
+    async def play(silence: Silence, _: SimLoop) -> None:
+        for _ in range(20):
+            silence.sent()
+            await asyncio.sleep(0.01)
+            silence.ended(is_answered=True)
+            silence.sent()
+            await asyncio.sleep(1.5 * SILENCE_S_MAX)
+            silence.ended(is_answered=True)
+            await asyncio.sleep(CALM_S / 10)
+
+    assert len(silences(play)) == 1
 
 
 def test_time_in_which_this_process_stood_still_does_not_count() -> None:
