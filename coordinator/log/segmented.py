@@ -623,7 +623,7 @@ class SegmentedLog:
     def _append(self, data: Buffer, found: Batches, now_ms: int, append_time_ms: int) -> Appended:
         end = found[-1][1].next_offset
         if self._is_full(len(data), end - 1, max([header.max_timestamp for _, header in found]), now_ms):
-            self._roll(now_ms, found[0][1].base_offset)
+            self._roll_before(found[0][1].base_offset, end - 1, now_ms)
         self._active.append(data, found)
         is_new_epoch = False
         for position, header in found:
@@ -702,6 +702,15 @@ class SegmentedLog:
                 self._storage.remove(empty)
         except StorageFailed as error:
             raise self._failed(error) from error
+
+    def _roll_before(self, first_offset: int, last_offset: int, now_ms: int) -> None:
+        """Begin the segment of these offsets at the log end, if its indexes can hold them.
+
+        L2. A gap that a follower copies is then within a segment: between two it would end the log after a loss of
+        power.
+        """
+        is_near = last_offset - self._end <= RELATIVE_OFFSET_MAX
+        self._roll(now_ms, self._end if is_near else first_offset)
 
     def _new_segment(self, base_offset: int, now_ms: int = -1) -> Segment:
         return self._storage.create(base_offset, self.config.index_interval_bytes, now_ms)

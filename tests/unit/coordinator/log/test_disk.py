@@ -309,6 +309,17 @@ def test_a_gap_of_compaction_does_not_end_the_log(
     assert offsets(again) == [0, 1, *range(3, 12)]
 
 
+def test_a_gap_that_a_follower_has_copied_does_not_end_the_log(tmp_path: Path) -> None:
+    """Law L2. The leader was compacted once; the follower's checkpoints know nothing of that."""
+    log = DiskLog.open(tmp_path / "t-0", CONFIG)
+    for offset in range(0, 24, 2):
+        log.append_as_follower(offset.to_bytes(8, "big") + values(1)[8:], leader_epoch=0)
+    assert log.segment_count > 1
+    log.flush()
+    log.abandon()
+    assert offsets(DiskLog.open(log.path, CONFIG, RecoveryCheckpoint(lost_power=True))) == list(range(0, 24, 2))
+
+
 def test_retention_before_a_crash_does_not_make_a_producer_unknown(tmp_path: Path) -> None:
     """Law XL1. The checkpoint of the high watermark is older than the log start: what was deleted was committed."""
     log = DiskLog.open(tmp_path / "t-0", CONFIG)
