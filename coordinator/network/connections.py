@@ -81,7 +81,7 @@ class Connections:
         self._per_host: Counter[str] = Counter()
         console = console_files(is_open=config.http is not None, has_tls=config.rota_http_tls)
         self._files_max = connections_max(open_files_limit(), console)
-        self.accepted_sockets = AcceptedSockets(lambda: self._files_max - len(self._open))
+        self.accepted_sockets = AcceptedSockets(lambda: self._files_max - len(self._open), self._made_room)
         self._refused_peers = RefusedPeers()
         self._last_id = 0
         self._on_empty: Callable[[], None] | None = None
@@ -140,7 +140,7 @@ class Connections:
             connection.abort()
         elif self._on_empty is not None:  # accepted while the listeners were being closed
             connection.finish()
-        elif (why := self._crowded(connection)) and not self._made_room(connection):
+        elif (why := self._crowded(connection)) and not self._made_room(connection.listener):
             self.refused_count += 1
             connection.refuse(why)
         elif self._per_host[host] > (allowed := self._per_host_max(host)):
@@ -159,13 +159,13 @@ class Connections:
             return f"the limit on open files allows {allowed} connections: raise `ulimit -n`"
         return None
 
-    def _made_room(self, connection: Connection) -> bool:
-        """N14. For a connection between brokers close another.
+    def _made_room(self, listener: str) -> bool:
+        """N14. For a connection of the listener between brokers close one of another listener.
 
         One that has requested nothing yet, or nothing since the last sweep, else the oldest.
         """
-        others = [each for each in self._open if each.listener != connection.listener]
-        if connection.listener != self.node.config.inter_broker_listener or not others:
+        others = [each for each in self._open if each.listener != listener]
+        if listener != self.node.config.inter_broker_listener or not others:
             return False
         self.refused_count += 1
         closed = min(others, key=lambda each: each.active and bool(each.client_id))

@@ -49,10 +49,15 @@ def connections_max(limit: int, console: int = 0) -> int:
 
 
 class AcceptedSockets:
-    """N13. The sockets that are accepted and no connections yet; `left()` is how many open files they may have."""
+    """N13. The sockets that are accepted and no connections yet; `left()` is how many open files they may have.
 
-    def __init__(self, left: Callable[[], int] = lambda: (1 << 31) - 1) -> None:
-        self._left, self._count = left, 0
+    `make_room(listener)` closes a connection for one of that listener; it returns False when there is none to close.
+    """
+
+    def __init__(
+        self, left: Callable[[], int] = lambda: (1 << 31) - 1, make_room: Callable[[str], bool] = lambda listener: False
+    ) -> None:
+        self._left, self._make_room, self._count = left, make_room, 0
 
     def __len__(self) -> int:
         return self._count
@@ -63,6 +68,12 @@ class AcceptedSockets:
             return False
         self._count += 1
         return True
+
+    def add_in_place(self, listener: str) -> bool:
+        """N14. Count one more for which a connection is closed; return False, and do not, where none is."""
+        is_closed = self._make_room(listener)
+        self._count += is_closed
+        return is_closed
 
     def remove(self) -> None:
         """One is closed, or a connection."""

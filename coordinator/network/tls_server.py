@@ -105,10 +105,11 @@ class TlsServer:
 
     def _admit(self, handshake: TlsHandshake) -> None:
         loop, accepted = asyncio.get_running_loop(), handshake.accepted
-        if not self._accepted_sockets.add():  # N13
+        if not self._accepted_sockets.add() and (  # N13
+            self._unauthenticated.drop(NO_FILES) or not self._accepted_sockets.add_in_place(self._name)
+        ):
             handshake.failed(NO_FILES)
             accepted.close()
-            self._unauthenticated.drop(NO_FILES)
             return
         delay_ms = self._delay_ms(handshake.peer[0])
         if delay_ms:  # CQ11: no handshake, which is the expensive part

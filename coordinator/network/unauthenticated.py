@@ -48,13 +48,15 @@ class UnauthenticatedConnections:
         if len(self._since_ms) > most:
             self.drop(f"{most} younger connections have not authenticated either")
 
-    def drop(self, why: str) -> None:
-        """Close the oldest of the host with the most, if there are any."""
-        if self._hosts:
-            crowded = max(self._hosts, key=lambda host: len(self._hosts[host]))
-            oldest = next(iter(self._hosts[crowded]))
-            self.discard(oldest)
-            oldest.give_up(why)
+    def drop(self, why: str) -> bool:
+        """Close the oldest of the host with the most; return whether there are any."""
+        if not self._hosts:
+            return False
+        crowded = max(self._hosts, key=lambda host: len(self._hosts[host]))
+        oldest = next(iter(self._hosts[crowded]))
+        self.discard(oldest)
+        oldest.give_up(why)
+        return True
 
     def discard(self, connection: Unauthenticated) -> None:
         """The connection has a principal, or is closed."""

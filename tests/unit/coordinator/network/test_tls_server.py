@@ -27,12 +27,12 @@ __all__ = ["certificates"]
 
 
 async def secure(serve: Serve, certificates: Certificates, **properties: str) -> World:
-    return await serve(
-        listeners="SSL://127.0.0.1:0",
-        ssl_keystore_location=str(certificates.server.keystore),
-        ssl_truststore_location=str(certificates.ca),
-        **properties,
-    )
+    own = {
+        "listeners": "SSL://127.0.0.1:0",
+        "ssl_keystore_location": str(certificates.server.keystore),
+        "ssl_truststore_location": str(certificates.ca),
+    }
+    return await serve(**(own | properties))
 
 
 async def connect(world: World, ca: Path, certificate: Path | None = None) -> Peer:
@@ -217,6 +217,29 @@ async def test_sockets_that_are_no_connections_yet_leave_open_files_to_the_logs(
         another = await connect(world, certificates.ca)
         another.send_request(2)
         assert await another.answers() == 2
+
+
+async def test_clients_cannot_shut_brokers_out_of_a_listener_with_tls(serve: Serve, certificates: Certificates) -> None:
+    """N14. The clients have all open files that the logs leave: none is left for a handshake."""
+    world = await secure(
+        serve,
+        certificates,
+        listeners="SSL://127.0.0.1:0,CLIENTS://127.0.0.1:0",
+        listener_security_protocol_map="SSL:SSL,CLIENTS:PLAINTEXT",
+        security_inter_broker_protocol="SSL",
+    )
+    world.connections._files_max = 2
+    between, world.port = world.port, world.bound[1].port
+    first, second = await world.peer(), await world.peer()
+    first.send_request(1)
+    assert await first.answers() == 1
+    await world.until(lambda: len(world.connections) == 2)
+    world.port = between
+    broker = await connect(world, certificates.ca)
+    broker.send_request(2)
+    assert (await broker.answers(), await second.ended()) == (2, True)
+    first.send_request(3)
+    assert await first.answers() == 3
 
 
 async def test_a_client_that_is_refused_does_not_hinder_the_next_one(serve: Serve, certificates: Certificates) -> None:
