@@ -7,7 +7,7 @@ Laws
     The rows are those that a task would read, by the same code. The plan is one input partition: a task reads it when
     Spark has lost the rows.
     What the driver cannot read within TIMEOUT_S, for whatever reason, the tasks read: errors and waits are theirs.
-    The driver hands over BYTES_MAX at most, and tries records that are too large once.
+    The driver hands over BYTES_MAX at most. After records that are too large it tries again some micro-batches later.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DriverRows:
     """The base of a stream's reader. `keep_small` after each plan; Spark takes the rows right after it."""
 
     _rows: list[pa.RecordBatch] | None = None
-    _record_bytes: int | None = None  # of the micro-batch that was fetched last
+    _record_bytes = 0  # of the micro-batch that was fetched last; less with each one that was too large to try
 
     @property  # type: ignore[misc]
     def __class__(self) -> type[Any]:
@@ -55,7 +55,10 @@ class DriverRows:
             return
         parts = parts_of(planned[0])
         count = sum(part.offsets.length for part in parts)
-        if count > min(RECORDS_MAX, records_min(options)) or count * (self._record_bytes or 0) > BYTES_MAX:
+        if count > min(RECORDS_MAX, records_min(options)):
+            return
+        if count * self._record_bytes > BYTES_MAX:
+            self._record_bytes -= self._record_bytes // 16
             return
         try:
             self._rows = self._read(parts, options, client)

@@ -119,6 +119,21 @@ def test_large_records_are_left_to_a_task_and_the_next_plan_does_not_fetch_them(
         reader.stop()
 
 
+def test_after_a_large_record_the_driver_reads_small_ones_again(
+    topic: str, write: Write, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver_rows, "BYTES_MAX", 20_000)
+    write(topic, 0, [(None, b"x" * 30_000)])
+    reader = opened(subscribe=topic)
+
+    def is_read(at: int) -> bool:
+        return planned(reader, {topic: {"0": at, "1": 0}}, {topic: {"0": at + 1, "1": 0}})[1] is not None
+
+    assert not is_read(0)
+    write(topic, 0, [(None, b"v")] * 20)
+    assert [is_read(at) for at in range(1, 21)] == [False] * 7 + [True] * 13
+
+
 def test_a_loss_is_an_error_of_the_task(topic: str, write: Write, opened: Opened) -> None:
     write(topic, 0, [(None, b"v")] * 3)
     reader = opened(subscribe=topic)
