@@ -67,14 +67,13 @@ def delete_records(
         return respond({})
     reply: DelayedReply[DeleteRecordsResponse] = DelayedReply(mutes=True)
 
-    def written(failures: _Failures) -> None:
-        response = respond(failures)
+    def written(response: DeleteRecordsResponse | DelayedReply[DeleteRecordsResponse]) -> None:
         if isinstance(response, DelayedReply):
             response.then(reply.answer)
         else:
             reply.answer(response)
 
-    eager_tasks.start(_write(writes)).then(written)
+    eager_tasks.start(_write(writes)).map(respond).then(written)  # G4: a mistake is the reply, too
     return reply
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from tests.unit.coordinator.api.data_world import World
 
 from rota.coordinator.api.delete_records import delete_records
+from rota.coordinator.replica.partition import Partition
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 
@@ -58,3 +60,17 @@ def test_refusals(world: World, how: dict[str, Any], code: ErrorCode) -> None:
 def test_offline(world: World) -> None:
     world.partition().fail("the disk is gone")
     assert delete(world, 1) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+
+
+async def test_g4_a_mistake_of_the_thread_is_the_reply(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sender of a reply closes the connection for it; a request without a reply would hold it for ever."""
+
+    def mistake() -> None:
+        raise RuntimeError("cannot schedule new futures after shutdown")
+
+    monkeypatch.setattr(Partition, "begin_delete_before", lambda self, offset: mistake)
+    partition = DeleteRecordsPartition(partition_index=0, offset=1)
+    request = DeleteRecordsRequest(topics=(DeleteRecordsTopic(name="t", partitions=(partition,)),), timeout_ms=1000)
+    replied = asyncio.get_running_loop().create_future()
+    world.serve(delete_records, request, 2).then(replied.set_result)
+    assert isinstance(await asyncio.wait_for(replied, 5), RuntimeError)
