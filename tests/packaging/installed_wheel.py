@@ -29,7 +29,8 @@ if __name__ == "__main__":
     if "--compiled" in sys.argv and not COMPILED:
         sys.exit("the record codecs are not compiled")
     with running_broker() as running:
-        sys.stdout.write(f"{asyncio.run(round_trip(running.bootstrap_servers))!r}\n")  # whole: the broker logs there, too
+        value = asyncio.run(round_trip(running.bootstrap_servers))
+        sys.stdout.write(f"{value!r}\n")  # in one piece: the broker logs there, too
         sys.stdout.flush()
         command = ["topics", "list", "--bootstrap-server", running.bootstrap_servers]
         subprocess.run([sys.executable, "-m", "rota.cli", *command], check=True)
