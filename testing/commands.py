@@ -193,14 +193,14 @@ class Commands:
 
     async def expire_member(self, group: str, member: str) -> None:
         """Remove a member as if its session had timed out. `member` is a member id, client id or instance id."""
-        hosted, _, machine = self._machine(group)
+        hosted, shard, machine = self._machine(group)
         matching = [each for each in _members(machine) if member in (each.member_id, each.client_id, each.instance_id)]
         if len(matching) != 1:
             ids = ", ".join(each.member_id for each in _members(machine))
             raise CommandRefused(f"expire_member: {len(matching)} members are {member!r}; group {group} has [{ids}]")
         if isinstance(matching[0], Member):
             matching[0].is_new = False
-        end_session(hosted, machine, matching[0].member_id)
+        end_session(hosted, shard, machine, matching[0].member_id)
 
     def _events(self, group: str) -> tuple[GroupEvent, ...]:
         hosted = self._host.coordinator(group)

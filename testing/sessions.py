@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rota.coordinator.consumer_group.machine import HostedGroup
 from rota.coordinator.consumer_group.steps import SESSION
 from rota.coordinator.group.events import MemberId
+from rota.coordinator.group_coordinator import GroupShard
 from rota.coordinator.runtime.contract import TimerFired
 from rota.protocol.errors import ErrorCode
 from rota.testing.hosted_broker import HostedBroker
@@ -38,12 +39,11 @@ def end_overdue(ends: Iterable[SessionEnd]) -> None:
         if not end.hosted.is_running or end.deadline_ms > end.hosted.broker.now_ms():
             continue
         shard = end.hosted.broker.groups.ready(end.group_id)
-        group = None if isinstance(shard, ErrorCode) else shard.machines.get(end.group_id)
-        if group is not None:
-            end_session(end.hosted, group, end.member_id)
+        if not isinstance(shard, ErrorCode) and (group := shard.machines.get(end.group_id)) is not None:
+            end_session(end.hosted, shard, group, end.member_id)
 
 
-def end_session(hosted: HostedBroker, group: HostedGroup, member_id: str) -> None:
+def end_session(hosted: HostedBroker, shard: GroupShard, group: HostedGroup, member_id: str) -> None:
     """End a member's session now. A member that is not there, or whose request waits, stays as it is."""
     if group.consumer is not None:
         if member_id not in group.consumer.deadlines:
@@ -55,10 +55,7 @@ def end_session(hosted: HostedBroker, group: HostedGroup, member_id: str) -> Non
             return
         member.deadline_ms, timer = 0, member.timer
     broker = hosted.broker
-    effects = group.step(TimerFired(timer), broker.now_ms(), broker.wall_ms())
-    shard = broker.groups.ready(group.group_id)
-    assert not isinstance(shard, ErrorCode), group.group_id
-    shard.perform(group, effects)
+    shard.perform(group, group.step(TimerFired(timer), broker.now_ms(), broker.wall_ms()))
 
 
 def _deadlines(group: HostedGroup) -> Iterator[tuple[str, int]]:
