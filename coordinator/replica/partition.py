@@ -481,6 +481,10 @@ class Partition:
         if self._start_watches:
             self._call(self._start_watches)
 
+    def live_brokers_changed(self) -> None:
+        """RE9. A replica that holds the low watermark back may be dead now."""
+        self._call(self._start_watches)
+
     def isr_changed(self, leader_epoch: int, isr: Iterable[int], now_ms: int) -> None:
         """The ISR change that the leader of that epoch has requested is written."""
         if leader_epoch == self.state.leader_epoch:

@@ -263,7 +263,10 @@ class Partitions:
                 self._place(topic, range(before, len(topic.partitions)))
             case PartitionsChanged(topic, indexes):
                 self._place(topic, indexes)
-            case TopicDeleted() | BrokersChanged() | ControllerChanged() | ResourceConfigChanged():
+            case BrokersChanged():
+                for partition in list(self._by_id.values()):
+                    partition.live_brokers_changed()
+            case TopicDeleted() | ControllerChanged() | ResourceConfigChanged():
                 pass
             case ConfigChanged(topic):
                 self._reconfigure(topic, self._config_of(topic))

@@ -42,6 +42,15 @@ def test_a_replica_that_is_not_in_sync_is_waited_for_and_a_dead_one_is_not(world
     assert deletion(answered(reply)) == (ErrorCode.NONE, 2)
 
 
+def test_a_replica_that_dies_is_waited_for_no_longer(world: Cluster) -> None:
+    world.partition().apply(placed(isr=(0,)), NOW_MS)
+    reply = delete(world, 2)
+    world.follow(3, log_start_offset=2)
+    assert not reply.answered
+    world.register(0, 1)
+    assert deletion(answered(reply)) == (ErrorCode.NONE, 2)
+
+
 def test_it_ends_at_the_timeout_of_the_request(world: Cluster) -> None:
     reply = delete(world, 2)
     world.after(999)
