@@ -5,7 +5,7 @@ Laws
     NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
     CO4 A `lead` or `resign` of an old leader epoch changes nothing; a shard writes only in its own leader epoch.
     A1  A failure of one partition stops one shard; its load is repeated until it succeeds.
-    CO1 Loading and following run in slices of a few milliseconds.
+    CO1 Loading and following run in slices of a few milliseconds. Shards with little to load share a slice.
     F11 A shard whose records are not in the page cache waits for them; the others go on.
     Records of one loop tick are written together: every shard with new records is flushed once at the end of the tick.
     CO9 Records that no reply waits for are written with the next that one waits for, or a few turns later, and before
@@ -42,6 +42,8 @@ log = structlog.get_logger("rota.coordinator")
 
 _READY: Final = ShardState.READY  # bound once: every request reads it
 LOADED_MACHINES_MAX: Final = 64  # of one slice, when a shard becomes ready
+SHARED_WORK_MAX: Final = 0.5  # of a slice; with less work than that it goes on with the next shard
+STEP_WORK: Final = 1 / 128  # of a step that has nothing to read or apply
 POSTPONED_CALLS: Final = 16  # of the tick queue until records are written that no reply waits for, two in a turn
 EXPECTED_FAILURES: Final = (StorageFailed, CorruptBatch, DecodeError)  # other exceptions are bugs
 NO_OFFSET: Final = -1
@@ -128,7 +130,7 @@ class CoordinatorRuntime(Generic[M]):
         self._partition, self._commit_timeout_ms = partition, commit_timeout_ms
         self._timers, self._tick_queue = timers, tick_queue
         self._unflushed: list[Shard[M]] = []
-        self._loading: dict[int, Iterator[None]] = {}  # slices of work, by shard
+        self._loading: dict[int, Iterator[float]] = {}  # steps of work, by shard
         self._standbys: dict[int, Replay[M]] = {}
         self._behind: dict[int, None] = {}  # standbys whose log has grown, in that order
         self._is_load_scheduled = False
@@ -309,19 +311,20 @@ class CoordinatorRuntime(Generic[M]):
             shard.abandon(ErrorCode.NOT_COORDINATOR)
             replay = Replay(self.hosting, shard.machines, shard.transactions)
         shard.state = ShardState.CATCHING_UP
-        self._loading[shard.index] = self._load_slices(shard, replay, end)
+        self._loading[shard.index] = self._load_steps(shard, replay, end)
         self._schedule_load()
 
-    def _load_slices(self, shard: Shard[M], replay: Replay[M], end: int) -> Iterator[None]:
+    def _load_steps(self, shard: Shard[M], replay: Replay[M], end: int) -> Iterator[float]:
+        """Load; after each step yield its share of a slice."""
         log_of_shard, before, began_ms = self._partition(shard.index).log, replay.records_read, self.now_ms()
         while not replay.is_at(end):
             self._advance(shard.index, replay, log_of_shard, end)
-            yield
+            yield replay.work
         machines = iter(list(shard.machines.values()))
         while portion := list(islice(machines, LOADED_MACHINES_MAX)):
             for machine in portion:
                 shard.perform(machine, machine.loaded(self.now_ms(), self.wall_ms()))
-            yield
+            yield len(portion) / LOADED_MACHINES_MAX
         del self._loading[shard.index]
         self.loads_count += 1
         self.loads_total_ms += self.now_ms() - began_ms
@@ -334,16 +337,17 @@ class CoordinatorRuntime(Generic[M]):
             fields = {"records": replay.records_read, "read_as_standby": before}
             log.info("Loaded shard", shard=shard.index, groups=len(shard.machines), **fields)
 
-    def _follow_slice(self, shard: Shard[M]) -> None:
+    def _follow_step(self, shard: Shard[M]) -> float:
         replay, partition = self._standbys[shard.index], self._partition(shard.index)
         log_end = partition.log.log_end_offset
         if replay.offset > log_end:  # truncated
             self.follow(shard.index)
         elif self._advance(shard.index, replay, partition.log, min(partition.high_watermark, log_end)):
             del self._behind[shard.index]
+        return replay.work
 
     def _advance(self, index: int, replay: Replay[M], log_of_shard: Readable, end: int) -> bool:
-        """Do one slice of a replay; return whether it is at `end`. It goes on later if its records are on the disk."""
+        """Do one step of a replay; return whether it is at `end`. It goes on later if its records are on the disk."""
         try:
             return replay.advance(log_of_shard, end)
         except NotCached as cold:
@@ -358,17 +362,17 @@ class CoordinatorRuntime(Generic[M]):
 
     def load_slice(self) -> bool:
         """Do one slice of loading, or else of following; return True when no work is left that can go on now."""
-        index = self._next_work()
-        if index is None:
-            return True
+        work = 0.0
+        while work < SHARED_WORK_MAX and (index := self._next_work()) is not None:
+            work += STEP_WORK + self._load_step(index)
+        return self._next_work() is None
+
+    def _load_step(self, index: int) -> float:
         try:
-            if index in self._loading:
-                next(self._loading[index], None)
-            else:
-                self._follow_slice(self.shards[index])
+            return next(self._loading[index], 0) if index in self._loading else self._follow_step(self.shards[index])
         except Exception as cause:  # noqa: BLE001  # any exception: the other shards must not wait for this one's log
             self.storage_failed(self.shards[index], cause)
-        return self._next_work() is None
+            return 1.0
 
     def _next_work(self) -> int | None:
         """Return the shard to load or to follow next; one that waits for the disk is left out."""

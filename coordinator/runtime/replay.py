@@ -76,6 +76,7 @@ class Replay(Generic[M]):
         "offset",
         "records_read",
         "transactions",
+        "work",
     )
 
     def __init__(
@@ -90,6 +91,7 @@ class Replay(Generic[M]):
         self._newest: dict[Key, bytes | None] = {}  # read, not applied: the last value of each key
         self._applying: Iterator[tuple[Key, bytes | None]] | None = None
         self._has_transactions = False  # some entries are of transactions
+        self.work = 0.0  # of the last `advance`: its share of what it may do at most
 
     def is_at(self, end: int) -> bool:
         """Return whether all records before offset `end` are applied."""
@@ -101,6 +103,7 @@ class Replay(Generic[M]):
         Raises StorageFailed, CorruptBatch and DecodeError, and NotCached if the next records have to be loaded first;
         where the page cache does not keep what is loaded, the read waits for the disk after LOADS_MAX loads.
         """
+        self.work = 0.0
         if self.offset < end:
             self._read(log, end)
         elif self._newest or self._applying is not None:
@@ -114,6 +117,7 @@ class Replay(Generic[M]):
         except NotCached:
             self._loads += 1
             raise
+        self.work = len(data) / SLICE_BYTES
         batches = self._loads = 0
         for position, header in headers(data, cut=True):
             batches += 1
@@ -156,6 +160,8 @@ class Replay(Generic[M]):
         entries, is_last = take_entries(self._applying, APPLY_RECORDS_MAX, APPLY_BYTES_MAX)
         if is_last:
             self._applying = None
+        value_bytes = sum(len(value) for _, value in entries if value is not None)
+        self.work = max(len(entries) / APPLY_RECORDS_MAX, value_bytes / APPLY_BYTES_MAX)
         if not self._has_transactions:
             self._apply_plain(entries)
             return

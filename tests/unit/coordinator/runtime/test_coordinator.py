@@ -455,6 +455,20 @@ def test_loading_does_little_work_in_one_tick() -> None:
     assert ticks >= 1_000 // APPLY_RECORDS_MAX + 1_000 // LOADED_MACHINES_MAX
 
 
+def test_shards_with_few_records_are_loaded_in_few_ticks() -> None:
+    """A broker that takes over many shards on a busy machine has few ticks; clients give up a commit after 0.3 s."""
+    toy = ToyWorld(shards=20).lead()
+    for number in range(10):
+        toy.put(f"c{number}", 0, number)
+    toy.settle()
+    again = ToyWorld(toy.partitions)
+    for shard in again.runtime.shards:
+        again.runtime.lead(shard.index, 1)
+    for _ in range(3):
+        again.tick()
+    assert all(shard.state is ShardState.READY for shard in again.runtime.shards)
+
+
 def test_a_large_record_ends_its_slice() -> None:
     toy = ToyWorld()
     large = b"0" * (APPLY_BYTES_MAX // 2)
