@@ -8,7 +8,8 @@ It runs on the broker's own event loop: a broker whose loop stands still answers
 Laws
     FD15 The name of a broker that does not answer is resolved again: its IP address may have changed without a new
          registration. A name that does not resolve, or hangs, whatever it is, concerns no other broker.
-    FD17 A datagram that the system refuses to send, for a firewall or a network that is down, costs no other one.
+    FD17 A datagram that the system refuses to send, for a firewall or a network that is down, costs no other one; nor
+         does an address to which this socket cannot send at all.
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ from rota.coordinator.membership.contract import (
     Suspected,
     SwimSettings,
 )
+from rota.coordinator.membership.names import resolve
 from rota.coordinator.membership.swim import Swim
 
 UNSENT_MAX: Final = 1000  # datagrams that wait for the socket; the oldest are dropped
 RESOLVE_RETRY_S: Final = 1.0  # between two attempts to resolve the names of brokers
-RESOLVING_MAX: Final = 3  # at the same time: uvloop has 4 threads for names, and connections need them, too
+RESOLVING_MAX: Final = 32  # threads that resolve names: one that hangs keeps one of them
 ANY_HOST: Final = "0.0.0.0"
+PORT_MAX: Final = 0xFFFF
 
 OnChange = Callable[[Change], None]
 Registrations = Mapping[int, tuple[int, Address]]
@@ -180,11 +183,14 @@ class SwimService:
                 self._perform(self.swim.received(datagram, _address(source), self._now_ms()))
 
     async def _transmit(self, stream: asyncio_dgram.DatagramServer) -> None:
+        family = stream.socket.family
         while True:
             await self._has_unsent.wait()
             self._has_unsent.clear()
             while self._unsent:
                 send = self._unsent.popleft()
+                if not _is_of(family, send.address):
+                    continue
                 while not _is_free_of_errors(stream):
                     continue  # an earlier datagram could not be sent: this one is not lost with it (FD17)
                 await stream.send(send.datagram, send.address)
@@ -222,8 +228,8 @@ class SwimService:
         host, port = address
         try:
             async with self._resolve_slots:
-                found = await asyncio.get_running_loop().getaddrinfo(host, port, family=family, type=socket.SOCK_DGRAM)
-            self._is_at(broker_id, epoch, (str(found[0][4][0]), port))
+                found = await resolve(host, port, family)
+            self._is_at(broker_id, epoch, (found, port))
         except (OSError, UnicodeError):  # the latter for what can be no name
             return
         finally:
@@ -233,6 +239,16 @@ class SwimService:
         if self._resolved.get((broker_id, epoch)) != address:
             self._resolved[broker_id, epoch] = address
             self._apply_registrations()
+
+
+def _is_of(family: int, address: Address) -> bool:
+    """Whether the address is one of that family. For another one, or a wrong port, asyncio closes the socket (FD17)."""
+    host, port = address
+    try:
+        version = ipaddress.ip_address(host).version
+    except ValueError:
+        return False
+    return version == (6 if family == socket.AF_INET6 else 4) and 0 < port <= PORT_MAX
 
 
 def _is_free_of_errors(stream: asyncio_dgram.DatagramServer) -> bool:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from rota.coordinator.config.listeners import Endpoint
 from rota.protocol.dataclass import dataclass
+
+_PORT: Final = re.compile(r"[0-9]{1,5}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +37,8 @@ class BrokerRegistration:
 
 
 def swim_addresses(brokers: Mapping[int, BrokerRegistration]) -> Iterator[tuple[int, tuple[int, tuple[str, int]]]]:
-    """Iterate over (broker id, (epoch, (host, port))) of the brokers that have a failure detector."""
+    """Iterate over (broker id, (epoch, (host, port))) of the brokers that have a failure detector with an address."""
     for broker_id, broker in brokers.items():
         host, _, port = broker.swim.rpartition(":")
-        if host and port.isdecimal():
+        if host and _PORT.fullmatch(port) and 0 < int(port) <= 0xFFFF:
             yield broker_id, (broker.epoch, (host, int(port)))

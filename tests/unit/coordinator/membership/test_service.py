@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
 import pytest
+import uvloop
 from tests.unit.coordinator.membership.test_datagrams import SECRET
 
 from rota.coordinator.membership.contract import Address, Alive, Change, Dead, Send, Suspected, SwimSettings
@@ -147,13 +149,13 @@ async def test_a_name_that_does_not_resolve_keeps_no_other_broker_waiting(monkey
     monkeypatch.setattr("rota.coordinator.membership.service.RESOLVE_RETRY_S", 0.01)
     probed: list[str] = []
 
-    async def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
+    def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
         probed.append(host)
         if host == "gone.invalid" and len(probed) < 5:
             raise socket.gaierror(socket.EAI_NONAME, "unknown")
         return [(socket.AF_INET, socket.SOCK_DGRAM, 17, "", ("127.0.0.1", port))]
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo, raising=False)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     broker = Broker(1)
     async with broker.service:
         broker.service.members_changed(
@@ -168,10 +170,10 @@ async def test_the_name_of_a_broker_that_is_silent_is_resolved_again(monkeypatch
     monkeypatch.setattr("rota.coordinator.membership.service.RESOLVE_RETRY_S", 0.01)
     first, second, hosts = Broker(1), Broker(2), {"first": "127.0.0.1", "second": "127.0.0.1"}
 
-    async def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
+    def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_DGRAM, 17, "", (hosts[host], port))]
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo, raising=False)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     async with first.service, second.service:
         registrations = {1: (101, ("first", first.service.address[1])), 2: (102, ("second", second.service.address[1]))}
         for broker in (first, second):
@@ -195,50 +197,50 @@ async def test_a_name_that_is_none_keeps_no_other_broker_waiting() -> None:
         await until(lambda: set(broker.service.swim.members) == {4})
 
 
-async def test_a_name_that_hangs_keeps_no_other_broker_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_names_that_hang_keep_no_other_broker_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """FD15. A server of names that does not answer takes ten seconds; each name is requested for once at a time."""
     monkeypatch.setattr("rota.coordinator.membership.service.RESOLVE_RETRY_S", 0.01)
-    requested, answer = list[str](), asyncio.Event()
+    requested, answer = list[str](), threading.Event()
 
-    async def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
+    def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
         requested.append(host)
-        if host == "hangs":
-            await answer.wait()
+        if host.startswith("hangs"):
+            answer.wait(DEADLINE_S)
         if host == "gone" and requested.count("gone") < 5:
             raise socket.gaierror(socket.EAI_NONAME, "unknown")
         return [(socket.AF_INET, socket.SOCK_DGRAM, 17, "", ("127.0.0.1", port))]
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo, raising=False)
-    broker = Broker(1)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    broker, hanging = Broker(1), range(10, 22)
     async with broker.service:
-        names = {2: (102, ("hangs", 9)), 3: (103, ("there", 9)), 4: (104, ("gone", 9))}
+        names: dict[int, tuple[int, Address]] = {other: (100 + other, (f"hangs{other}", 9)) for other in hanging}
+        names |= {3: (103, ("there", 9)), 4: (104, ("gone", 9))}
         broker.service.members_changed({1: (101, broker.service.address)} | names)
         await until(lambda: set(broker.service.swim.members) == {3, 4})
-        assert requested.count("hangs") == 1
+        assert {requested.count(f"hangs{other}") for other in hanging} == {1}
         answer.set()
-        await until(lambda: set(broker.service.swim.members) == {2, 3, 4})
+        await until(lambda: set(broker.service.swim.members) == set(names))
 
 
-async def test_names_are_resolved_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """FD15. The threads that resolve names are those of connections, too."""
-    requested, most, now = list[str](), 0, 0
+async def test_the_threads_that_resolve_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FD15. All brokers of a large cluster have names, and no server of names answers."""
+    requested, answer = list[str](), threading.Event()
 
-    async def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
-        nonlocal most, now
+    def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
         requested.append(host)
-        now += 1
-        most = max(most, now)
-        await asyncio.sleep(0)
-        now -= 1
+        answer.wait(DEADLINE_S)
         return [(socket.AF_INET, socket.SOCK_DGRAM, 17, "", ("127.0.0.1", port))]
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo, raising=False)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     broker = Broker(1)
     async with broker.service:
-        names: dict[int, tuple[int, Address]] = {other: (100 + other, (f"b{other}", 9)) for other in range(2, 10)}
+        others = range(2, 2 + 2 * RESOLVING_MAX)
+        names: dict[int, tuple[int, Address]] = {other: (100 + other, (f"b{other}", 9)) for other in others}
         broker.service.members_changed({1: (101, broker.service.address)} | names)
+        await until(lambda: len(broker.service._resolving) == len(names) and len(requested) >= RESOLVING_MAX)
+        assert len(requested) == RESOLVING_MAX
+        answer.set()
         await until(lambda: set(broker.service.swim.members) == set(names))
-    assert most == RESOLVING_MAX
     assert len(requested) == len(names)
 
 
@@ -256,6 +258,24 @@ async def test_a_datagram_that_the_system_refuses_costs_no_other_one() -> None:
             async with asyncio.timeout(DEADLINE_S):
                 received = [await asyncio.get_running_loop().sock_recv(receiver, 100) for _ in range(10)]
     assert received == [b"%d" % number for number in range(10)]
+
+
+async def sends_after_a_wrong_address(wrong: Address) -> bytes:
+    sender = Broker(1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        receiver.setblocking(False)
+        async with sender.service:
+            sender.service._perform([Send(wrong, b"wrong"), Send(receiver.getsockname(), b"right")])
+            async with asyncio.timeout(DEADLINE_S):
+                return await asyncio.get_running_loop().sock_recv(receiver, 100)
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+@pytest.mark.parametrize("wrong", [("127.0.0.1", 70_000), ("127.0.0.1", 0), ("::1", 9), ("no-number", 9)])
+def test_an_address_that_is_none_costs_no_datagram_to_another_one(run: Any, wrong: Address) -> None:
+    """FD17. For a wrong port asyncio's transport closes its socket, for another family uvloop's raises."""
+    assert run(sends_after_a_wrong_address(wrong)) == b"right"
 
 
 async def test_a_port_that_is_taken_is_an_error_at_the_start() -> None:
