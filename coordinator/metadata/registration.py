@@ -6,7 +6,8 @@ of Rota's: `directory_id`, the id of the broker's log folder, and `swim`, its UD
 Laws
     RG1 At most one broker of an id is registered. A registration of an earlier session is replaced only by a broker on
         the same log folder, which proves that the other one has ended, because the folder is locked.
-    RG2 The last registration of a broker is known while it is down, to each broker, also to one that starts then.
+    RG2 The last registration of a broker is known while it is down, to each broker, also to one that starts then. One
+        that is damaged hides no other broker.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
+import structlog
+
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata import eager_tasks, znodes
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.store import BadVersion, NodeExists, NoNode, Stat, Store, StoreFailed, Watch
 from rota.protocol.dataclass import dataclass
+
+log = structlog.get_logger("rota.registration")
 
 
 class AlreadyRegistered(StoreFailed):
@@ -64,7 +69,10 @@ async def remember(store: Store, broker_id: int, registration: Registration, *, 
 
 
 async def last_registrations(store: Store, broker_ids: Iterable[int]) -> list[BrokerRegistration]:
-    """RG2. Return what these brokers said of themselves; nothing of one that has never done so. Raises StoreFailed."""
+    """RG2. Return what these brokers said of themselves; nothing of one that has never done so, or that is damaged.
+
+    Raises StoreFailed.
+    """
     found = await eager_tasks.gather(_last_registration(store, broker_id) for broker_id in broker_ids)
     return [registration for registration in found if registration is not None]
 
@@ -73,10 +81,13 @@ async def _last_registration(store: Store, broker_id: int) -> BrokerRegistration
     path = znodes.last_registration_path(broker_id)
     try:
         data, _ = await store.get(path)
+        with znodes.reading(path):
+            return znodes.read_broker(broker_id, data, -1)
     except NoNode:
         return None
-    with znodes.reading(path):
-        return znodes.read_broker(broker_id, data, -1)
+    except znodes.UnreadableNode as why:
+        log.warning("Last registration of a broker cannot be read", broker=broker_id, reason=str(why))
+        return None
 
 
 async def end_earlier(store: Store, broker_id: int, directory_id: str, *, wait_seconds: float) -> Stat | None:

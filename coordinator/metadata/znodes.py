@@ -209,10 +209,16 @@ def read_broker(broker_id: int, data: bytes, epoch: int) -> BrokerRegistration:
         broker_id=broker_id,
         epoch=epoch,
         endpoints=tuple(parse_endpoint(text) for text in node["endpoints"]),
-        rack=node.get("rack"),
-        directory_id=node.get("directory_id", ""),
-        swim=node.get("swim", ""),
+        rack=None if node.get("rack") is None else _text(node["rack"]),
+        directory_id=_text(node.get("directory_id", "")),
+        swim=_text(node.get("swim", "")),
     )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
 
 
 def controller_node(broker_id: int, wall_ms: int) -> bytes:

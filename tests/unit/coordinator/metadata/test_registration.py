@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata.eager_tasks import run_eagerly
@@ -18,7 +19,6 @@ from rota.coordinator.metadata.registration import (
     remember,
 )
 from rota.coordinator.metadata.shared_tree import SharedTree
-from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.metadata.tree_session import TreeSession
 
@@ -133,6 +133,15 @@ def test_the_last_registration_of_a_broker_outlives_it() -> None:
     assert (known.broker_id, known.endpoints, known.rack) == (1, HERE, "r2")
     _, stat = run_eagerly(store.get("/rota/brokers/1"))
     assert not stat.is_ephemeral
+
+
+def test_a_last_registration_that_is_damaged_hides_no_other_one() -> None:
+    """Law RG2."""
+    store = laid_out()
+    for broker_id in (1, 2):
+        run_eagerly(remember(store, broker_id, Registration(HERE), wall_ms=5))
     run_eagerly(store.set("/rota/brokers/1", b"{"))
-    with pytest.raises(StoreFailed, match="/rota/brokers/1 cannot be read"):
-        run_eagerly(last_registrations(store, (1,)))
+    with capture_logs() as lines:
+        (known,) = run_eagerly(last_registrations(store, (1, 2)))
+    assert known.broker_id == 2
+    assert [(line["broker"], "/rota/brokers/1 cannot be read" in line["reason"]) for line in lines] == [(1, True)]

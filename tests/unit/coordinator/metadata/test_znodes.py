@@ -63,6 +63,14 @@ def test_a_registration_is_read_with_or_without_rota_fields() -> None:
     assert znodes.read_controller(znodes.json_bytes({"version": 2, "brokerid": 4})) == 4
 
 
+@pytest.mark.parametrize("field", ["rack", "directory_id", "swim"])
+def test_rg2_a_registration_with_a_field_that_is_no_text_is_damaged(field: str) -> None:
+    """No response could be encoded with such a rack."""
+    node = znodes.json_bytes({"endpoints": ["A://h:9"], field: 5})
+    with pytest.raises(znodes.UnreadableNode), znodes.reading("/brokers/ids/3"):
+        znodes.read_broker(3, node, 17)
+
+
 def test_nodes_have_kafkas_fields() -> None:
     state = PartitionState(index=0, leader=2, replicas=(2, 1), isr=(2,), leader_epoch=4, controller_epoch=3)
     topic = Topic(name="t", topic_id=bytes(15) + b"\1", partitions=(state,))
