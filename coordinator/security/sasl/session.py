@@ -8,7 +8,8 @@ Laws
         that the broker does not know, SaslHandshake and SaslAuthenticate; anything else closes it.
         A SaslHandshake in the place of a token is answered, and closes it as well.
     SA2 A session that has ended serves nothing but a re-authentication, by the same mechanism and as the same
-        principal. While a re-authentication is under way and the session has not ended, requests are served.
+        principal. While a re-authentication is under way and the session has not ended, requests are served. One that
+        begins within REAUTHENTICATION_MS after the last is refused, as in Kafka (KIP-368).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ SASL_HANDSHAKE: Final = 17
 API_VERSIONS: Final = 18
 SASL_AUTHENTICATE: Final = 36
 UNKNOWN_VERSIONS_MAX: Final = 3  # of ApiVersions; a client falls back to 0, or to what the answer names
+REAUTHENTICATION_MS: Final = 1_000  # at least, between the beginnings of two; a password may cost much to check
 MESSAGE_CHARS_MAX: Final = 1_000  # of the text of a refusal, which may have a name that the client chose
 ILLEGAL: Final = "SaslAuthenticate request received after successful authentication"
 
@@ -67,6 +69,7 @@ class SaslSession:
         self._exchanges, self._session_ms_max = exchanges, session_ms_max or {}
         self._exchange: Exchange | None = None
         self._unknown_versions = 0
+        self._reauthenticates_ms = 0  # not before
         self.mechanism = ""  # that of the last SaslHandshake
         self.state = State.VERSIONS
         self.principal = ANONYMOUS
@@ -88,7 +91,8 @@ class SaslSession:
         """SA1, SA2. Check that a request of this API may be served now. Raises NotAllowed."""
         if self.state is State.FAILED:
             raise NotAllowed("a request after a failed authentication")
-        if key == SASL_HANDSHAKE or (key == SASL_AUTHENTICATE and self.state is State.TOKENS):
+        is_early = self.has_principal and now_ms < self._reauthenticates_ms
+        if (key == SASL_HANDSHAKE and not is_early) or (key == SASL_AUTHENTICATE and self.state is State.TOKENS):
             return
         if self.has_principal:
             if self.expires_ms is not None and now_ms >= self.expires_ms:
@@ -101,13 +105,15 @@ class SaslSession:
         else:
             raise NotAllowed(f"a request of API {key} before authentication, where {self.state.value} is expected")
 
-    def handshake(self, mechanism: str, version: int) -> int:
+    def handshake(self, mechanism: str, version: int, now_ms: int) -> int:
         """Choose a mechanism; return the error code of the reply."""
         if self.state is State.TOKENS:
             self._fail("a SaslHandshake where SaslAuthenticate is expected")
             return ErrorCode.ILLEGAL_SASL_STATE
-        if self.has_principal and (self.expires_ms is None or not version):
-            return ErrorCode.ILLEGAL_SASL_STATE
+        if self.has_principal:
+            if self.expires_ms is None or not version or now_ms < self._reauthenticates_ms:
+                return ErrorCode.ILLEGAL_SASL_STATE
+            self._reauthenticates_ms = now_ms + REAUTHENTICATION_MS
         if self.has_principal and mechanism != self.mechanism:
             self._fail("re-authentication with another mechanism")
             raise NotAllowed(self.failure)

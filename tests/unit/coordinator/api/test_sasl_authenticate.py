@@ -13,7 +13,7 @@ from rota.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, Sa
 
 def session_of() -> SaslSession:
     session = SaslSession({"PLAIN": lambda: PlainExchange({"alice": "a"})}, {"PLAIN": 5000})
-    session.handshake("PLAIN", 1)
+    session.handshake("PLAIN", 1, 0)
     return session
 
 

@@ -14,6 +14,7 @@ from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.network.sasl_connection import FRAME_BYTES_MAX
 from rota.coordinator.security.sasl.session import UNKNOWN_VERSIONS_MAX
 from rota.protocol.compiler import codec
+from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from rota.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
@@ -203,11 +204,19 @@ async def test_another_principal_at_re_authentication_is_refused(connect: Connec
     await peer.handshake()
     assert (await peer.authenticate()).session_lifetime_ms == 60000
     assert (await peer.handshake()).error_code == 0
-    assert (await peer.authenticate()).session_lifetime_ms == 60000
-    await peer.handshake()
     response = await peer.authenticate(b"\0bob\0planted")
     assert response.error_message == "Cannot change principals during re-authentication from User.alice: User.bob"
     assert await peer.ended()
+
+
+async def test_a_second_re_authentication_within_a_second_is_refused(connect: Connect) -> None:
+    peer = await connect(connections_max_reauth_ms="60000")
+    for _ in range(2):
+        assert (await peer.handshake()).error_code == 0
+        assert (await peer.authenticate()).session_lifetime_ms == 60000
+    assert (await peer.handshake()).error_code == ErrorCode.ILLEGAL_SASL_STATE
+    peer.send(struct.pack(">hhih", LIST_GROUPS, 0, 7, -1))
+    assert (await peer.frame())[4:6] == b"\0\0"
 
 
 async def test_an_ended_session_is_hung_up_on_at_its_next_request(connect: Connect) -> None:

@@ -33,20 +33,20 @@ def authentication_of(jaas: str, **properties: str) -> Authentication:
 def test_a_session_has_the_mechanisms_and_users_of_its_listener() -> None:
     session = authentication_of(ALICE).session("SASL_PLAINTEXT")
     assert session.mechanisms == ("SCRAM-SHA-512", "PLAIN")
-    session.handshake("PLAIN", 1)
+    session.handshake("PLAIN", 1, 0)
     assert session.authenticate(b"\0alice\0planted", 0).code == 0
 
 
 def test_a_session_lasts_as_long_as_its_listener_says() -> None:
     session = authentication_of(ALICE, connections_max_reauth_ms="5000").session("SASL_PLAINTEXT")
-    session.handshake("PLAIN", 1)
+    session.handshake("PLAIN", 1, 0)
     assert session.authenticate(b"\0alice\0planted", 0).lifetime_ms == 5000
 
 
 def test_the_lifetime_of_a_mechanism_stands_above_the_listeners() -> None:
     own = "listener.name.sasl_plaintext.plain.connections.max.reauth.ms"
     session = authentication_of(ALICE, connections_max_reauth_ms="5000", **{own: "1000"}).session("SASL_PLAINTEXT")
-    session.handshake("PLAIN", 1)
+    session.handshake("PLAIN", 1, 0)
     assert session.authenticate(b"\0alice\0planted", 0).lifetime_ms == 1000
 
 
@@ -67,7 +67,7 @@ def oauth_of(**properties: str) -> Authentication:
 
 def log_in(authentication: Authentication, token: str) -> int:
     session = authentication.session("SASL_PLAINTEXT")
-    session.handshake("OAUTHBEARER", 1)
+    session.handshake("OAUTHBEARER", 1, 0)
     session.authenticate(message(token), 0)
     return session.authenticate(b"\x01", 0).code
 

@@ -99,7 +99,7 @@ def test_an_authorization_id_is_that_of_the_token() -> None:
 def test_the_text_of_a_refusal_fits_into_a_response() -> None:
     """Versions 0 and 1 have 16 bits for its length."""
     machine = session(0)
-    machine.handshake("OAUTHBEARER", 1)
+    machine.handshake("OAUTHBEARER", 1, 0)
     outcome = machine.authenticate(message(token(), f"n,a={'b' * 40_000},"), 0)
     response = SaslAuthenticateResponse(error_code=outcome.code, error_message=outcome.message, auth_bytes=b"")
     assert outcome.code == ErrorCode.SASL_AUTHENTICATION_FAILED
@@ -107,7 +107,7 @@ def test_the_text_of_a_refusal_fits_into_a_response() -> None:
         assert len(codec(SaslAuthenticateResponse, version).encode(response)) < 5_000
     named = session(60_000)
     for user in ("alice", "\U0001f600" * 9_000):  # another principal at a re-authentication
-        named.handshake("OAUTHBEARER", 1)
+        named.handshake("OAUTHBEARER", 1, 0)
         outcome = named.authenticate(message(token(sub=user)), 0)
     assert len((outcome.message or "").encode()) < 5_000
 
@@ -124,10 +124,10 @@ def session(session_ms_max: int) -> SaslSession:
 @pytest.mark.parametrize(("session_ms_max", "lifetime_ms"), [(0, 60_000), (90_000, 60_000), (5_000, 5_000)])
 def test_a_session_ends_with_its_token_or_before(session_ms_max: int, lifetime_ms: int) -> None:
     machine = session(session_ms_max)
-    machine.handshake("OAUTHBEARER", 1)
+    machine.handshake("OAUTHBEARER", 1, 0)
     assert machine.authenticate(message(token()), 1000).lifetime_ms == lifetime_ms
     assert machine.expires_ms == 1000 + lifetime_ms
-    assert machine.handshake("OAUTHBEARER", 1) == ErrorCode.NONE  # a re-authentication
+    assert machine.handshake("OAUTHBEARER", 1, 0) == ErrorCode.NONE  # a re-authentication
     refused = machine.authenticate(message(token(sub="bob")), 2000)
     assert refused.code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert refused.message == "Cannot change principals during re-authentication from User.alice: User.bob"
@@ -135,7 +135,7 @@ def test_a_session_ends_with_its_token_or_before(session_ms_max: int, lifetime_m
 
 def test_the_reason_of_a_refusal_is_for_the_log() -> None:
     machine = session(0)
-    machine.handshake("OAUTHBEARER", 1)
+    machine.handshake("OAUTHBEARER", 1, 0)
     assert machine.authenticate(message(token(exp=NOW - 1)), 0).token == REFUSED
     outcome = machine.authenticate(b"\x01", 0)
     assert outcome.message is not None
@@ -146,7 +146,7 @@ def test_the_reason_of_a_refusal_is_for_the_log() -> None:
 @given(st.lists(st.binary(max_size=80) | st.sampled_from([message(token()), message("x"), b"\x01"]), max_size=6))
 def test_no_bytes_but_a_valid_token_open_a_session(messages: list[bytes]) -> None:
     machine = session(0)
-    machine.handshake("OAUTHBEARER", 1)
+    machine.handshake("OAUTHBEARER", 1, 0)
     refused = False
     for each in messages:
         was_tokens = machine.state is State.TOKENS

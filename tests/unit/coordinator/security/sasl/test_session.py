@@ -27,7 +27,7 @@ def session_of(session_ms_max: int = 0) -> SaslSession:
 
 
 def log_in(session: SaslSession, token: bytes = ALICE, now_ms: int = 0) -> Outcome:
-    assert session.handshake("PLAIN", 1) == ErrorCode.NONE
+    assert session.handshake("PLAIN", 1, now_ms) == ErrorCode.NONE
     return session.authenticate(token, now_ms)
 
 
@@ -46,7 +46,7 @@ def test_before_authentication_only_api_versions_once_and_sasl_are_served() -> N
     assert is_served(session, VERSIONS)
     assert not is_served(session, VERSIONS)
     assert not is_served(session, AUTHENTICATE)
-    assert session.handshake("PLAIN", 1) == ErrorCode.NONE
+    assert session.handshake("PLAIN", 1, 0) == ErrorCode.NONE
     assert is_served(session, AUTHENTICATE)
     assert not is_served(session, METADATA)
     assert session.principal is ANONYMOUS
@@ -57,7 +57,7 @@ def test_after_authentication_everything_is_served() -> None:
     assert log_in(session) == Outcome(message="")
     assert (session.state, session.principal) == (State.OPEN, Principal("User", "alice"))
     assert all(is_served(session, key) for key in (METADATA, VERSIONS, HANDSHAKE, AUTHENTICATE))
-    assert session.handshake("PLAIN", 1) == ErrorCode.ILLEGAL_SASL_STATE
+    assert session.handshake("PLAIN", 1, 0) == ErrorCode.ILLEGAL_SASL_STATE
     assert session.authenticate(ALICE, 0).code == ErrorCode.ILLEGAL_SASL_STATE
     assert is_served(session, METADATA)
 
@@ -71,16 +71,16 @@ def test_a_refusal_is_the_end() -> None:
 
 def test_a_mechanism_that_is_not_enabled_is_the_end() -> None:
     session = session_of()
-    assert session.handshake("GSSAPI", 1) == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert session.handshake("GSSAPI", 1, 0) == ErrorCode.UNSUPPORTED_SASL_MECHANISM
     assert session.state is State.FAILED
 
 
 def test_a_handshake_in_the_place_of_a_token_is_the_end() -> None:
     """SA1. As in Kafka the client is told before."""
     session = session_of()
-    session.handshake("PLAIN", 1)
+    session.handshake("PLAIN", 1, 0)
     assert is_served(session, HANDSHAKE)
-    assert session.handshake("OTHER", 1) == ErrorCode.ILLEGAL_SASL_STATE
+    assert session.handshake("OTHER", 1, 0) == ErrorCode.ILLEGAL_SASL_STATE
     assert session.state is State.FAILED
     assert not any(is_served(session, key) for key in range(100))
 
@@ -98,10 +98,25 @@ def test_a_session_ends_and_is_renewed() -> None:
     assert not is_served(session, METADATA, 2500)
 
 
+def test_sa2_two_re_authentications_begin_at_least_a_second_apart() -> None:
+    session = session_of(session_ms_max=1500)
+    log_in(session)
+    log_in(session, now_ms=1)  # the login itself does not count
+    assert session.handshake("PLAIN", 1, 1000) == ErrorCode.ILLEGAL_SASL_STATE
+    assert is_served(session, METADATA, 1000), "the session goes on"
+    log_in(session, now_ms=1001)
+    ending = session_of(session_ms_max=500)
+    log_in(ending)
+    log_in(ending, now_ms=100)
+    assert is_served(ending, HANDSHAKE, 599)  # it is answered with an error
+    assert not is_served(ending, HANDSHAKE, 600)
+    assert is_served(ending, HANDSHAKE, 1100)
+
+
 def test_requests_are_served_during_a_re_authentication_as_long_as_the_session_lasts() -> None:
     session = session_of(session_ms_max=1000)
     log_in(session)
-    session.handshake("PLAIN", 1)
+    session.handshake("PLAIN", 1, 0)
     assert is_served(session, METADATA, 999)
     assert not is_served(session, METADATA, 1000)
 
@@ -120,16 +135,16 @@ def test_another_mechanism_is_hung_up_on() -> None:
     session = session_of(session_ms_max=1000)
     log_in(session)
     with pytest.raises(NotAllowed, match="another mechanism"):
-        session.handshake("OTHER", 1)
+        session.handshake("OTHER", 1, 0)
 
 
 def test_handshake_0_is_followed_by_bare_tokens_at_login_only() -> None:
     session = session_of(session_ms_max=1000)
-    session.handshake("PLAIN", 0)
+    session.handshake("PLAIN", 0, 0)
     assert session.expects_bare_token
     session.authenticate(ALICE, 0)
     assert not session.expects_bare_token
-    assert session.handshake("PLAIN", 0) == ErrorCode.ILLEGAL_SASL_STATE
+    assert session.handshake("PLAIN", 0, 0) == ErrorCode.ILLEGAL_SASL_STATE
 
 
 STEPS = st.one_of(
@@ -151,7 +166,7 @@ def test_no_conversation_is_served_without_a_password(steps: list[Any], session_
                     assert logged_in_ms is not None
                     assert not session_ms_max or now_ms < logged_in_ms + session_ms_max
             elif kind == "handshake":
-                session.handshake(first, second)
+                session.handshake(first, second, now_ms)
             elif session.authenticate(first, now_ms).code == ErrorCode.NONE:
                 assert first in (ALICE, BOB)
                 logged_in_ms = now_ms
