@@ -3,7 +3,7 @@
 v0 flexible (KIP-595) · v1 time of the last fetch and catch-up (KIP-836) · v2 messages, addresses (KIP-853)
 
 A single broker keeps its own metadata: the quorum has one voter, which is always caught up. Offsets are the change
-numbers of the metadata store.
+numbers of the metadata store. Its address is that of the listener that the request came by.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from rota.protocol.messages.describe_quorum import (
 from rota.protocol.messages.describe_quorum import Node as Voter
 
 METADATA: Final = "__cluster_metadata"
-LISTENER: Final = "PLAINTEXT"
 
 
 def describe_quorum(node: Node, call: Call, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """Return this broker as the only voter, with its log end offset."""
-    listener = Listener(name=LISTENER, host=call.reached_host, port=call.reached_port)
+    listener = Listener(name=call.listener, host=call.reached_host, port=call.reached_port)
     this_broker = Voter(node_id=node.config.node_id, listeners=(listener,))
     has_metadata_topic = any(topic.topic_name == METADATA for topic in request.topics)
     topics = tuple(

@@ -16,7 +16,7 @@ from rota.coordinator.api.node import Call, Node
 from rota.coordinator.log.contract import DamagedLog, Load, NotCached, StorageFailed, TimedOffset
 from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.replica.cold_reads import load_and_read
-from rota.coordinator.replica.leader_epochs import fence_leader
+from rota.coordinator.replica.leader_epochs import fence, fence_leader
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.partition_lookup import PartitionLookup
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -37,7 +37,7 @@ EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
 OFFSET_NOT_AVAILABLE_SINCE: Final = 5
-CONSUMER: Final = -1  # replica id
+CONSUMER, DEBUGGING_CONSUMER = -1, -2  # replica ids; followers answer the second one, too
 READ_COMMITTED: Final = 1
 NO_TIMESTAMP: Final = -1
 NOTHING: Final = TimedOffset(-1, NO_TIMESTAMP)
@@ -135,7 +135,8 @@ class _Search:
         if partition is None:
             return _refused(index, self._partition_lookup.missing((name, index)))
         try:
-            error = fence_leader(partition, request.current_leader_epoch)
+            check = fence if self._replica_id == DEBUGGING_CONSUMER else fence_leader
+            error = check(partition, request.current_leader_epoch)
             found = NOTHING if error is not ErrorCode.NONE else self._find(partition, timestamp, wait)
         except DamagedLog:
             return _refused(index, ErrorCode.CORRUPT_MESSAGE)

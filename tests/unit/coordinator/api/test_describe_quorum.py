@@ -3,6 +3,7 @@ from __future__ import annotations
 from tests.unit.coordinator.api.data_world import World
 
 from rota.coordinator.api.describe_quorum import describe_quorum
+from rota.coordinator.api.node import Call
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -29,6 +30,13 @@ def test_a_lone_broker_is_a_quorum_of_one() -> None:
     assert [(node.node_id, node.listeners[0].host, node.listeners[0].port) for node in reply.nodes] == [
         (3, "127.0.0.1", 9092)
     ]
+
+
+def test_the_address_is_that_of_the_listener_of_the_request() -> None:
+    call = Call(2, "test", "/127.0.0.1", "broker.example", 9094, listener="OUTSIDE")
+    request = DescribeQuorumRequest(topics=(QuorumTopic(topic_name="__cluster_metadata"),))
+    (node,) = describe_quorum(World().node, call, request).nodes
+    assert [(each.name, each.host, each.port) for each in node.listeners] == [("OUTSIDE", "broker.example", 9094)]
 
 
 def test_its_end_moves_with_the_metadata() -> None:

@@ -29,9 +29,15 @@ from rota.protocol.messages.offset_for_leader_epoch import (
 
 
 def lists(world: World) -> Any:
-    partition = ListOffsetsPartition(partition_index=0, timestamp=-1)
-    request = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=(partition,)),))
-    return world.serve(list_offsets, request, 7).topics[0].partitions[0].error_code
+    return listed(world).error_code
+
+
+def listed(world: World, replica_id: int = -1, leader_epoch: int = -1) -> Any:
+    partition = ListOffsetsPartition(partition_index=0, current_leader_epoch=leader_epoch, timestamp=-1)
+    topic = ListOffsetsTopic(name="t", partitions=(partition,))
+    return (
+        world.serve(list_offsets, ListOffsetsRequest(replica_id=replica_id, topics=(topic,)), 7).topics[0].partitions[0]
+    )
 
 
 def looks_for_an_epoch(world: World) -> Any:
@@ -71,6 +77,17 @@ def test_only_the_leader_answers(send_request: Any) -> None:
     world = Cluster(leader=1)
     assert send_request(world) == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert world.partition().log.log_end_offset == 0
+
+
+def test_lo3_a_follower_tells_a_debugging_consumer_the_end_of_its_log() -> None:
+    world = Cluster()
+    world.produce(b"a", b"b")
+    world.partition().apply(placed(leader=1, leader_epoch=EPOCH + 1), NOW_MS)
+    found = listed(world, replica_id=-2, leader_epoch=EPOCH + 1)
+    assert (found.error_code, found.offset, found.leader_epoch) == (ErrorCode.NONE, 2, EPOCH + 1)
+    assert world.partition().high_watermark == 0
+    assert listed(world, replica_id=-2, leader_epoch=EPOCH).error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert listed(world, replica_id=2).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_acks_all_waits_until_every_replica_in_sync_has_the_records() -> None:
