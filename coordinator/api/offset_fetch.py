@@ -133,7 +133,7 @@ def _requested_topics(node: Node, call: Call, group_request: OffsetFetchRequestG
     for topic in group_request.topics:
         known = node.topics.by_id(topic.topic_id)
         requested.append(RequestedTopic(known.name if known else None, topic.topic_id, topic.partition_indexes))
-    return requested
+    return sorted(requested, key=lambda topic: topic.name is None)  # Kafka's response ends with the errors
 
 
 def _topic(node: Node, call: Call, topic: RequestedTopic, offsets: Offsets, is_unstable: IsUnstable | None) -> Any:

@@ -412,8 +412,15 @@ def _described(access: RequestAccess, group: OffsetFetchRequestGroup) -> tuple[O
         for topic in denied
     )
 
+    known = len([topic for topic in allowed if not by_id or access.topic_name(topic.topic_id) is not None])
+    order = {topic.topic_id: at for at, topic in reversed(tuple(enumerate(group.topics)))}
+
     def shape(answer: OffsetFetchResponseGroup) -> OffsetFetchResponseGroup:
-        return answer if answer.error_code else replace(answer, topics=(*answer.topics, *refused))
+        if answer.error_code:
+            return answer
+        errors = (*answer.topics[known:], *refused)  # of unknown topics and of denied ones
+        in_order = sorted(errors, key=lambda topic: order[topic.topic_id]) if by_id else errors
+        return replace(answer, topics=(*answer.topics[:known], *in_order))
 
     return replace(group, topics=tuple(allowed)), shape
 

@@ -76,11 +76,11 @@ def test_version_10_names_topics_by_id() -> None:
     topic = world.node.topics.get("t")
     assert topic is not None
     requested = (
-        OffsetFetchRequestTopics(topic_id=topic.topic_id, partition_indexes=(0,)),
         OffsetFetchRequestTopics(topic_id=b"x" * 16, partition_indexes=(0,)),
+        OffsetFetchRequestTopics(topic_id=topic.topic_id, partition_indexes=(0,)),
     )
     answer = world.send_request(offset_fetch, many(OffsetFetchRequestGroup(group_id="g", topics=requested)), 10)
-    known, unknown = answer.groups[0].topics
+    known, unknown = answer.groups[0].topics  # as in Kafka the unknown ones come last
     assert (known.topic_id, known.partitions[0].committed_offset) == (topic.topic_id, 7)
     assert (unknown.topic_id, unknown.partitions[0].error_code) == (b"x" * 16, ErrorCode.UNKNOWN_TOPIC_ID)
     everything = world.send_request(offset_fetch, many(OffsetFetchRequestGroup(group_id="g", topics=None)), 10)

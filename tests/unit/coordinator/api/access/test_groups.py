@@ -11,6 +11,7 @@ from tests.unit.coordinator.api.access.access_world import CONSUMERS, GROUP, TOP
 from tests.unit.coordinator.api.group_world import join_request
 
 from rota.coordinator.security.acl import ResourcePattern
+from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from rota.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from rota.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -95,15 +96,20 @@ def test_offsets_of_several_groups(version: int) -> None:
 
 
 def test_offsets_by_topic_id() -> None:
+    """O5. The errors are last, in the order of the request."""
     world = AccessWorld(granted(MEMBER, "TOPIC:LITERAL:t READ"))
-    ids = [world.node.topics.get(name).topic_id for name in (TOPIC, "t")]  # type: ignore[union-attr]
+    denied, granted_id = (world.node.topics.get(name).topic_id for name in (TOPIC, "t"))  # type: ignore[union-attr]
+    first, last = b"\1" * 16, b"\2" * 16
+    ids = first, denied, last, granted_id
     topics = tuple(OffsetFetchRequestTopics(topic_id=each, partition_indexes=(0,)) for each in ids)
     request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=GROUP, topics=topics),))
     (group,) = world.send(9, request, 10).groups
-    assert {topic.topic_id: topic.partitions[0].error_code for topic in group.topics} == {
-        ids[0]: TOPIC_DENIED,
-        ids[1]: 0,
-    }
+    assert [(topic.topic_id, topic.partitions[0].error_code) for topic in group.topics] == [
+        (granted_id, 0),
+        (first, ErrorCode.UNKNOWN_TOPIC_ID),
+        (denied, TOPIC_DENIED),
+        (last, ErrorCode.UNKNOWN_TOPIC_ID),
+    ]
     everything = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=GROUP, topics=None),))
     assert world.send(9, everything, 10).groups[0].topics == ()
 
