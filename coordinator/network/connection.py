@@ -546,6 +546,11 @@ class Connection(asyncio.Protocol):
         """The client id of the last request; empty before the first one."""
         return (self._client or b"")[2:].decode("utf-8", GARBLED)
 
+    @property
+    def is_closing(self) -> bool:
+        """Whether the transport is closed, which is reported one turn of the event loop later."""
+        return self._transport is not None and self._transport.is_closing()
+
     def abort(self) -> None:
         """Close at once; replies that the peer has not read are lost."""
         if self._transport is not None:

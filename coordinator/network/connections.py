@@ -140,15 +140,24 @@ class Connections:
             connection.abort()
         elif self._on_empty is not None:  # accepted while the listeners were being closed
             connection.finish()
-        elif (why := self._crowded(connection)) and not self._made_room(connection.listener):
-            self.refused_count += 1
-            connection.refuse(why)
-        elif self._per_host[host] > (allowed := self._per_host_max(host)):
-            self.refused_count += 1
-            connection.refuse(f"{allowed} connections of {host} are here already")
-        elif connection.handshake is None and (delay_ms := self.host_delay_ms(host)):
+        else:
+            self._limit(connection, host)
+
+    def _limit(self, connection: Connection, host: str) -> None:
+        """Refuse, or hold, a connection above a limit; N14: none makes room for one that is not served anyway."""
+        if self._per_host[host] > (allowed := self._per_host_max(host)):
+            self._refuse(connection, f"{allowed} connections of {host} are here already")
+            return
+        delay_ms = self.host_delay_ms(host) if connection.handshake is None else 0
+        if (why := self._crowded(connection)) and (delay_ms or not self._made_room(connection.listener)):
+            self._refuse(connection, why)
+        elif delay_ms:
             self.refused_count += 1
             connection.hold_and_close(delay_ms, TOO_MANY_NEW)
+
+    def _refuse(self, connection: Connection, why: str) -> None:
+        self.refused_count += 1
+        connection.refuse(why)
 
     def _crowded(self, connection: Connection) -> str | None:
         """Return why there are too many connections; None when there are not."""
@@ -164,12 +173,11 @@ class Connections:
 
         One that has requested nothing yet, or nothing since the last sweep, else the oldest.
         """
-        others = [each for each in self._open if each.listener != listener]
+        others = [each for each in self._open if each.listener != listener and not each.is_closing]
         if listener != self.node.config.inter_broker_listener or not others:
             return False
-        self.refused_count += 1
         closed = min(others, key=lambda each: each.active and bool(each.client_id))
-        closed.refuse("there are too many connections, and a broker has to connect")
+        self._refuse(closed, "there are too many connections, and a broker has to connect")
         return True
 
     def host_delay_ms(self, host: str) -> int:

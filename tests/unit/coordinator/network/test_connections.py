@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+
 import pytest
 from structlog.testing import capture_logs
 from tests.unit.coordinator.network.conftest import BIG_BYTES, LIST_GROUPS, Serve, request
@@ -81,6 +84,51 @@ async def test_clients_cannot_shut_brokers_out(has_spoken: bool, serve: Serve) -
     assert (await fourth.answers(), await first.ended()) == (4, True)
     assert await (await world.peer()).ended()  # for a third broker there is nobody else to close
     assert world.connections.refused_count == 3
+
+
+TWO_LISTENERS = {
+    "listeners": "PLAINTEXT://127.0.0.1:0,CLIENTS://127.0.0.1:0",
+    "listener_security_protocol_map": "PLAINTEXT:PLAINTEXT,CLIENTS:PLAINTEXT",
+}
+
+
+async def test_n14_each_of_several_brokers_that_connect_at_once_replaces_a_client(serve: Serve) -> None:
+    world = await serve(max_connections="2", **TWO_LISTENERS)
+    broker, world.port = world.port, world.bound[1].port
+    clients = [await world.peer(), await world.peer()]
+    await world.until(lambda: len(world.connections) == 2)
+    world.port = broker
+    sockets = [socket.create_connection(("127.0.0.1", broker)) for _ in clients]  # accepted in one turn of the loop
+    assert [await client.ended() for client in clients] == [True, True]
+    await world.until(lambda: len(world.connections) == 2)
+    assert {connection.listener for connection in world.connections} == {"PLAINTEXT"}
+    for each in sockets:
+        each.close()
+
+
+async def test_n14_a_connection_that_is_refused_anyway_replaces_nobody(serve: Serve) -> None:
+    world = await serve(max_connections="1", max_connections_per_ip_overrides="127.0.0.2:0", **TWO_LISTENERS)
+    broker, world.port = world.port, world.bound[1].port
+    client = await world.peer()
+    client.send_request(1)
+    assert await client.answers() == 1
+    _, writer = await asyncio.open_connection("127.0.0.1", broker, local_addr=("127.0.0.2", 0))
+    await world.until(lambda: world.connections.refused_count == 1)
+    client.send_request(2)
+    assert await client.answers() == 2
+    writer.close()
+
+
+async def test_n14_a_connection_above_the_rate_of_its_address_replaces_nobody(serve: Serve) -> None:
+    world = await serve(max_connections="1", **TWO_LISTENERS)
+    broker, world.port = world.port, world.bound[1].port
+    client = await world.peer()
+    client.send_request(1)
+    assert await client.answers() == 1
+    world.port, world.connections.delay_ms = broker, {"127.0.0.1": 700}.__getitem__
+    assert await (await world.peer()).ended()
+    client.send_request(2)
+    assert await client.answers() == 2
 
 
 async def test_the_time_of_the_last_connection_is_known(serve: Serve) -> None:
