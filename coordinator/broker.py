@@ -355,6 +355,7 @@ class Broker:
         apis: Mapping[int, Route] = routes(checks_access=self.authorizer is not None)
         traced = apis if self.tracing is None else self.tracing.routes(apis)
         connections = Connections(self.node, traced, self.tick_queue, self.metadata.reachable)
+        connections.log_files = lambda: self.partitions.count * self.storage.files_per_log
         ClientThrottle(
             self.topics,
             partial(_install_throttle, self.node, connections),

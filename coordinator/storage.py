@@ -68,6 +68,8 @@ class Disk:
         """Whether the broker before stopped in order, so that no log lost its tail."""
         return self._opened.was_clean
 
+    files_per_log = 1  # kept open: that of its active segment
+
     @property
     def ignores_case(self) -> bool:
         """A11. Whether topics whose names differ only in case would share their folders."""
@@ -156,6 +158,7 @@ class Memory:
     directory_id = ""
     was_clean = True
     ignores_case = False
+    files_per_log = 0
     has_possible_data_loss = True
     high_watermarks: Callable[[], Mapping[TopicPartition, int]] | None = None
 

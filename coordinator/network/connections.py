@@ -79,8 +79,9 @@ class Connections:
         self._stalled: set[Connection] = set()
         self._stalled_ms_max = config.rota_stalled_reader_timeout_ms
         self._per_host: Counter[str] = Counter()
-        console = console_files(is_open=config.http is not None, has_tls=config.rota_http_tls)
-        self._files_max = connections_max(open_files_limit(), console)
+        self._files_limit = open_files_limit()
+        self._console_files = console_files(is_open=config.http is not None, has_tls=config.rota_http_tls)
+        self.log_files: Callable[[], int] = lambda: 0  # how many files the logs keep open
         self.accepted_sockets = AcceptedSockets(lambda: self._files_max - len(self._open), self._made_room)
         self._refused_peers = RefusedPeers()
         self._last_id = 0
@@ -158,6 +159,11 @@ class Connections:
     def _refuse(self, connection: Connection, why: str) -> None:
         self.refused_count += 1
         connection.refuse(why)
+
+    @property
+    def _files_max(self) -> int:
+        """N13. How many connections the limit on open files allows now."""
+        return connections_max(self._files_limit, self._console_files, self.log_files())
 
     def _crowded(self, connection: Connection) -> str | None:
         """Return why there are too many connections; None when there are not."""

@@ -1,8 +1,10 @@
 """The limit on open files of this process (`ulimit -n`), which connections and the files of logs share.
 
 Law
-    N13 Connections leave RESERVED_FILES of them, or a quarter where there are few, to the files of the logs: too many
-        clients cannot take a partition offline. `rota serve` raises the limit to the highest one that it is allowed.
+    N13 Connections leave RESERVED_FILES of them, or a quarter where there are few, to the files of the logs, and one
+        for each log, which keeps the file that it writes open: too many clients cannot take a partition offline. A
+        quarter of the limit is theirs, however many logs there are. `rota serve` raises the limit to the highest one
+        that it is allowed.
         Sockets that are no connections yet count as well: handshakes of TLS, and those that are held. The console has
         its own part.
 """
@@ -13,7 +15,7 @@ import resource
 from collections.abc import Callable
 from typing import Final
 
-RESERVED_FILES: Final = 128  # a log opens a file for the time that it reads or writes it
+RESERVED_FILES: Final = 128  # for reads, syncs and rolled segments (64 each at most), and what else is open
 CONSOLE_CONNECTIONS_MAX: Final = 128  # with TLS as many handshakes, and as many that are being closed
 MACOS_LIMIT: Final = 10_240  # OPEN_MAX: macOS says that there is no highest limit, and takes none above it
 
@@ -41,11 +43,12 @@ def console_files(*, is_open: bool, has_tls: bool) -> int:
     return is_open * CONSOLE_CONNECTIONS_MAX * (3 if has_tls else 1)
 
 
-def connections_max(limit: int, console: int = 0) -> int:
+def connections_max(limit: int, console: int = 0, logs: int = 0) -> int:
     """Return how many connections there may be with this limit on open files. RLIM_INFINITY: as many as there are."""
     if limit == resource.RLIM_INFINITY:
         return (1 << 31) - 1
-    return limit - min(RESERVED_FILES, limit // 4) - min(console, limit // 2)
+    left = limit - min(RESERVED_FILES, limit // 4) - min(console, limit // 2)
+    return max(left - logs, min(left, limit // 4))
 
 
 class AcceptedSockets:

@@ -143,6 +143,11 @@ class Partitions:
     def get_by_id(self, topic_id: bytes, index: int) -> Partition | None:
         return self._by_id.get((topic_id, index))
 
+    @property
+    def count(self) -> int:
+        """The number of replicas here."""
+        return len(self._by_id)
+
     def all(self) -> list[Partition]:
         return list(self._by_name.values())
 

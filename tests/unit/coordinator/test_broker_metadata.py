@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.chaos.line import Line
+from tests.unit.coordinator.network.test_open_files import open_files
 
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
@@ -56,6 +57,19 @@ async def test_a11_a_broker_on_a_file_system_that_ignores_case_refuses_names_tha
         codes = [answer.topics[0].error_code for answer in answers]
         assert codes == [ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.NONE]
         await line.close()
+
+
+async def test_n13_connections_leave_an_open_file_for_each_log(tmp_path: Path) -> None:
+    with open_files(2_000):
+        broker = broker_on(tmp_path)
+        await broker.start()
+    connections = broker.listener.connections
+    before = connections._files_max
+    line = await Line.open("{}:{}".format(*broker.address))
+    await line.send_request(create("a", "b", "c"), 7)
+    assert connections._files_max == before - 3
+    await line.close()
+    await broker.stop()
 
 
 @pytest.mark.parametrize(("code", "starts"), [(errno.EINVAL, True), (errno.ENOTSUP, True), (errno.EIO, False)])

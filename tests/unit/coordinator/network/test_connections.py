@@ -50,6 +50,19 @@ async def test_n13_connections_leave_open_files_to_the_logs(serve: Serve) -> Non
     assert await peers[-1].answers() == 1
 
 
+async def test_n13_a_log_that_is_new_takes_the_place_of_a_connection(serve: Serve) -> None:
+    with open_files(200):
+        world = await serve()
+    world.connections.log_files = lambda: 98
+    await world.peer(), await world.peer()
+    await world.until(lambda: len(world.connections) == 2)
+    world.connections.log_files = lambda: 148
+    with capture_logs() as logs:
+        peers = [await world.peer() for _ in range(49)]
+        assert await peers[-1].ended()
+    assert logs[0]["reason"] == "the limit on open files allows 50 connections: raise `ulimit -n`"
+
+
 @pytest.mark.parametrize(("listener", "allowed"), [("", 896), ("127.0.0.1:0", 768)])
 def test_n13_the_console_has_open_files_of_its_own(listener: str, allowed: int) -> None:
     class Node:

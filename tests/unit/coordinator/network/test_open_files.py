@@ -60,5 +60,11 @@ def test_logs_keep_their_part_beside_a_console_that_is_crowded(has_tls: bool, li
     assert limit - allowed - console >= 128
 
 
+@pytest.mark.parametrize(("limit", "logs", "allowed"), [(1024, 300, 596), (1024, 1000, 256), (200, 100, 50)])
+def test_n13_each_log_keeps_a_file_open(limit: int, logs: int, allowed: int) -> None:
+    assert connections_max(limit, logs=logs) == allowed
+    assert connections_max(resource.RLIM_INFINITY, logs=logs) == connections_max(resource.RLIM_INFINITY)
+
+
 def test_without_a_limit_there_are_as_many_connections_as_come() -> None:
     assert connections_max(resource.RLIM_INFINITY) == 2_147_483_647
