@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rota.coordinator.metadata.topic import Refusal
+from rota.coordinator.metadata.topic import INTERNAL, Refusal
 from rota.protocol.errors import ErrorCode
 
 NAME_CHARS_MAX = 249  # a file name of 255 less "-" and a partition number of five digits
@@ -43,6 +43,11 @@ def refuse_collision(name: str, existing: Iterable[str]) -> Refusal | None:
         if other != name:
             return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
     return None
+
+
+def colliding_internal_topics(name: str) -> list[str]:
+    """T13. Return the internal topics with the collision key of `name`: they may be created later."""
+    return [internal for internal in sorted(INTERNAL) if collision_key(internal) == collision_key(name)]
 
 
 def refuse_other_case(name: str, existing: Iterable[str]) -> Refusal | None:

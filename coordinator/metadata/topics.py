@@ -34,12 +34,19 @@ from rota.coordinator.metadata.resource_configs import ResourceConfigs, read_con
 from rota.coordinator.metadata.store import BadNode, BadVersion, NodeExists, NoNode, Set, Store, Watch
 from rota.coordinator.metadata.topic import (
     CONSUMER_OFFSETS,
+    INTERNAL,
     TRANSACTION_STATE,
     PartitionState,
     Refusal,
     Topic,
 )
-from rota.coordinator.metadata.topic_names import collision_key, refuse_collision, refuse_name, refuse_other_case
+from rota.coordinator.metadata.topic_names import (
+    colliding_internal_topics,
+    collision_key,
+    refuse_collision,
+    refuse_name,
+    refuse_other_case,
+)
 from rota.coordinator.metadata.topic_refusals import (
     cannot_replicate,
     is_changing,
@@ -376,10 +383,11 @@ class Topics(Image):
     # ---- inside
 
     def _lock(self, name: str) -> asyncio.Lock:
-        """T7, T4. One lock for all names that collide; it is removed when no task holds it."""
-        lock = self._locks.get(collision_key(name))
+        """T7, T4, A11. One lock for all names that may collide; it is removed when no task holds it."""
+        key = collision_key(name).lower()
+        lock = self._locks.get(key)
         if lock is None:
-            lock = self._locks[collision_key(name)] = asyncio.Lock()
+            lock = self._locks[key] = asyncio.Lock()
         return lock
 
     def _refuse_new(self, name: str) -> Refusal | None:
@@ -388,5 +396,5 @@ class Topics(Image):
             return refusal
         if name in self._by_name:
             return topic_exists(name)
-        other_case = refuse_other_case(name, self._by_name) if self.ignores_case else None
-        return other_case or refuse_collision(name, self.colliding_names(name))
+        other_case = refuse_other_case(name, (*self._by_name, *INTERNAL)) if self.ignores_case else None
+        return other_case or refuse_collision(name, (*self.colliding_names(name), *colliding_internal_topics(name)))

@@ -26,6 +26,7 @@ from rota.coordinator.metadata.commits import OPS_PER_COMMIT_MAX
 from rota.coordinator.metadata.eager_tasks import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.store import ANY_VERSION, Op, Stat, Watch
+from rota.coordinator.metadata.topic import INTERNAL
 from rota.coordinator.metadata.topic_reader import READ_PER_SLICE
 from rota.coordinator.metadata.topics import OPENED_PER_SLICE, PartitionState, Refusal, Topic, Topics
 from rota.protocol.errors import ErrorCode
@@ -301,6 +302,30 @@ async def test_of_concurrent_colliding_names_one_is_created(tmp_path: Path) -> N
         "other",
     ]
     await topics.store.close()
+
+
+async def test_a11_of_concurrent_names_that_differ_only_in_case_one_is_created(tmp_path: Path) -> None:
+    topics = await topics_on_disk(tmp_path / "journal")
+    topics.ignores_case = True
+    outcomes = await asyncio.gather(*(topics.create(name) for name in ("Orders", "orders", "ORDERS")))
+    assert [outcome.code if isinstance(outcome, Refusal) else outcome.name for outcome in outcomes] == [
+        "Orders",
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+    ]
+    await topics.store.close()
+
+
+@pytest.mark.parametrize("ignores_case", [False, True])
+def test_t13_no_topic_takes_the_place_of_an_internal_one(topics: Topics, *, ignores_case: bool) -> None:
+    """Neither by the names of metrics nor by that of a folder: groups would never have a coordinator."""
+    topics.ignores_case = ignores_case
+    names = ("__consumer.offsets", "__transaction.state", "__rota.group.timeline", "__Consumer_Offsets")
+    outcomes = [run_eagerly(topics.create(name)) for name in names]
+    refused = [isinstance(outcome, Refusal) for outcome in outcomes]
+    assert refused == [True, True, True, ignores_case]
+    for name in INTERNAL:
+        made(run_eagerly(topics.create(name)))
 
 
 async def test_after_a_crash_the_new_epochs_of_all_topics_share_a_write(
