@@ -22,7 +22,8 @@ from rota.protocol.dataclass import dataclass
 PROBE_EVERY_BYTES: Final = 64 * 1024  # smaller than the kernel's read-ahead, which fills the page cache in such runs
 LOAD_BYTES: Final = 1 << 20  # read at once to bring a range into the page cache
 COPIED_BYTES_MAX: Final = 32 * 1024  # of a read that is not probed first
-_UNSUPPORTED: Final = (errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)  # the file system does not know such a call
+# the file system does not know such a call; macOS has two numbers for ENOTSUP
+_UNSUPPORTED: Final = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 _NOWAIT: Final = getattr(os, "RWF_NOWAIT", None)
 _READ: Final = os.O_RDONLY | os.O_CLOEXEC
 _CACHESTAT: Final = 451  # the number of the system call, Linux 6.5 and later; no wrapper in Python or older C libraries

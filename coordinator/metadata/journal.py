@@ -27,6 +27,7 @@ from rota.protocol.crc import crc32c
 FRAME_BYTES_MAX = 64 << 20
 ENTRY_END = b"\n"  # between two entries of a frame
 _HEAD = struct.Struct(">II")
+_UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)  # the file system syncs no folders
 _FIRST_BYTE = re.compile(rb"[\0-\4]")  # of the length of a frame that is no longer than FRAME_BYTES_MAX
 
 
@@ -179,7 +180,7 @@ def _sync_folder(folder: Path) -> None:
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # the file system syncs no folders
+        if error.errno not in _UNSUPPORTED:
             raise
     finally:
         os.close(handle)

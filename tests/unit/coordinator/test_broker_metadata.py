@@ -72,7 +72,9 @@ async def test_n13_connections_leave_an_open_file_for_each_log(tmp_path: Path) -
     await broker.stop()
 
 
-@pytest.mark.parametrize(("code", "starts"), [(errno.EINVAL, True), (errno.ENOTSUP, True), (errno.EIO, False)])
+@pytest.mark.parametrize(
+    ("code", "starts"), [(errno.EINVAL, True), (errno.ENOTSUP, True), (errno.ENOSYS, True), (errno.EIO, False)]
+)
 async def test_a12_a_file_system_that_syncs_no_folders_is_one_for_a_broker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, *, starts: bool
 ) -> None:
