@@ -195,7 +195,7 @@ class Topics(Image):
         brokers fetched what lets them into the ISR: one that has registered since is refused (KIP-903).
 
         False when this broker is not the leader of that epoch any more, or when the state or the topic's node, which
-        has the replicas, has changed meanwhile.
+        has the replicas, has changed meanwhile, also if that was after the write: the image has the later ISR (RE2).
         """
         topic, state = self.get(name), self.partition(name, index)
         if topic is None or state is None or (state.leader, state.leader_epoch) != (self.broker_id, leader_epoch):
@@ -209,8 +209,9 @@ class Topics(Image):
         except (BadVersion, NoNode):
             await self.refresh(name, (index,))
             return False
-        self.apply_states(topic.topic_id, [replace(after, version=state.version + 1)])
-        return True
+        written = replace(after, version=state.version + 1)
+        self.apply_states(topic.topic_id, [written])
+        return self.partition(name, index) == written
 
     def plan(
         self,

@@ -550,6 +550,41 @@ def test_a_leader_that_knows_older_replicas_does_not_put_one_back_into_the_isr()
     assert leader.partition("t", 0) == replace(state, replicas=(1,), isr=(1,))
 
 
+class LateAnswerStore(EmbeddedStore):
+    """After the next commit, and before its answer, another broker calls `foreign_change`."""
+
+    foreign_change: Callable[[], object] | None = None
+
+    async def commit(self, ops: Sequence[Op]) -> list[Stat | None]:
+        answer = await super().commit(ops)
+        change, self.foreign_change = self.foreign_change, None
+        if change is not None:
+            change()
+        return answer
+
+
+def test_re2_an_isr_that_the_controller_changes_before_the_leader_has_its_answer_is_the_controllers() -> None:
+    """The follower that the leader lets in dies at that moment: the leader would wait for it until it lags."""
+    store = LateAnswerStore()
+    leader, controller = topics_on(store, (1, 2)), topics_on(store, (1, 2))
+    made(run_eagerly(leader.create("t", replication=2)))
+    assert run_eagerly(leader.change_isr("t", 0, 0, (1,)))
+
+    def shrink() -> None:
+        run_eagerly(controller.refresh("t", (0,)))
+        state = controller.partition("t", 0)
+        assert state is not None
+        path = znodes.state_path("t", 0)
+        run_eagerly(store.set(path, znodes.state_node(replace(state, isr=(1,))), state.version))
+        run_eagerly(leader.refresh("t", (0,)))
+
+    store.foreign_change = shrink
+    assert not run_eagerly(leader.change_isr("t", 0, 0, (1, 2)))
+    state = leader.partition("t", 0)
+    assert state is not None
+    assert (state.isr, state.version) == ((1,), 3)
+
+
 def test_a_leader_writes_the_elr_with_the_isr() -> None:
     """ELR1. A follower that has lost records is not in it."""
     leader = topics_on(EmbeddedStore(), (1, 2, 3))
