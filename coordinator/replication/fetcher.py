@@ -4,8 +4,8 @@ Laws
     RF2 A partition that is followed anew, or again after a pause, is requested at once, also while a fetch waits at
         the leader: the next request of the session ends that wait.
     RF3 What fails for one partition pauses that one; what fails for the connection is reported, and tried again with
-        growing waits. Nothing ends the task but `stop`.
-    RF5 Truncations are written to the medium in a thread, those of one answer together.
+        growing waits until a fetch is answered. Nothing ends the task but `stop`.
+    RF5 Truncations are written to the medium in a thread, those of one answer together. They wait for no other answer.
     RF6 A throttled partition that lags is requested only while the follower's quota is not exceeded; others do not wait
         for it.
     RF4 The next fetch leaves when the records of the last one are appended: it acknowledges them, so that acks=all
@@ -86,7 +86,7 @@ class Fetcher:
         self._loop = asyncio.get_running_loop()
         self._followed = FetchStates(settings.backoff_ms_max)
         self._session = FollowerSession()
-        self._requests = 0
+        self._requests = self._failures = 0  # failures: since the last answer
         self._resumes: dict[Key, asyncio.TimerHandle] = {}
         self._event = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -126,27 +126,24 @@ class Fetcher:
     # ---- the connection
 
     async def _run(self) -> None:
-        failures = 0
         while True:
             while not self._followed:
                 await self._next_event()
             try:
-                connection = await self._open_connection()
-                failures = 0
-                await self._use(connection)
+                await self._use(await self._open_connection())
                 continue
             except (Unreachable, TimedOut) as error:
-                self._report(error, failures)
+                self._report(error)
                 self._on_unreachable(self.leader_id)
             except KafkaError as error:
-                self._report(error, failures)
+                self._report(error)
             except Exception as mistake:  # one mistake must not end replication
                 log.error("Fetching failed unexpectedly", leader=self.leader_id, exc_info=mistake)
-            failures += 1
-            await self._pause_before_connecting(failures)
+            self._failures += 1
+            await self._pause_before_connecting()
 
-    def _report(self, error: KafkaError, failures: int) -> None:
-        emit = log.debug if failures else log.warning
+    def _report(self, error: KafkaError) -> None:
+        emit = log.debug if self._failures else log.warning
         emit("No connection to a leader", leader=self.leader_id, reason=str(error))
 
     async def _use(self, connection: Connection) -> None:
@@ -156,8 +153,8 @@ class Fetcher:
             connection.end(FetcherStops("the fetcher closes the connection"))
             await connection.closed()
 
-    async def _pause_before_connecting(self, failures: int) -> None:
-        doublings = min(failures - 1, RECONNECT_DOUBLINGS_MAX)
+    async def _pause_before_connecting(self) -> None:
+        doublings = min(self._failures - 1, RECONNECT_DOUBLINGS_MAX)
         pause_ms = min(RECONNECT_MS_MIN << doublings, self._settings.backoff_ms_max)
         self._event.clear()
         with suppress(TimeoutError):
@@ -249,6 +246,7 @@ class Fetcher:
             self._followed.begin_anew()
             return
         self._session.answered(response.session_id)
+        self._failures = 0
         beyond, truncations = list[Partition](), list[StartedTruncation]()
         for topic in response.responses:
             for answer in topic.partitions:
@@ -262,10 +260,9 @@ class Fetcher:
                     beyond.append(partition)
                 else:
                     self._note(key, outcome)
+        await self._finish(truncations)
         if beyond:
-            await self._look_for_bounds(connection, beyond, truncations)
-        if truncations:
-            await self._finish(truncations)
+            await self._finish(await self._look_for_bounds(connection, beyond))
 
     def _measure(self, key: Key, partition: Partition, answer: PartitionData) -> None:
         """Count the bytes of the answer, and how far the replica lags now."""
@@ -277,7 +274,8 @@ class Fetcher:
 
     async def _finish(self, truncations: list[StartedTruncation]) -> None:
         """RF5. Nothing of the next answer is taken before these logs are cut."""
-        await finish(truncations)
+        if truncations:
+            await finish(truncations)
         for truncation in truncations:
             self._note((truncation.partition.topic_id, truncation.partition.index), Outcome.MOVED)
 
@@ -291,11 +289,12 @@ class Fetcher:
         if outcome is Outcome.MOVED or self._settings.sends_high_watermark:
             self._followed.add_to_request(key)
 
-    async def _look_for_bounds(
-        self, connection: Connection, partitions: list[Partition], truncations: list[StartedTruncation]
-    ) -> None:
-        """Ask where the leader's logs start and end, whose offsets it does not have. Raises KafkaError."""
-        number, replica_id = self._requests, self._replica().replica_id
+    async def _look_for_bounds(self, connection: Connection, partitions: list[Partition]) -> list[StartedTruncation]:
+        """Ask where the leader's logs start and end, whose offsets it does not have. Raises KafkaError.
+
+        Return what follows for the logs here.
+        """
+        number, replica_id, truncations = self._requests, self._replica().replica_id, list[StartedTruncation]()
         bounds = await leader_bounds(connection, partitions, replica_id, self._settings.timeout_ms / 1000)
         for partition, found in zip(partitions, bounds, strict=True):
             key = (partition.topic_id, partition.index)
@@ -307,6 +306,7 @@ class Fetcher:
                 of = partition.log
                 action = after_bounds(*found, of.log_start_offset, of.log_end_offset)
                 self._note(key, perform_action(partition, action, truncations))
+        return truncations
 
     # ---- pauses
 

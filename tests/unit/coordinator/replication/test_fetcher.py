@@ -12,7 +12,14 @@ from tests.unit.coordinator.replication.cluster import Cluster
 
 from rota.coordinator.replica.fetch_sessions import FetchSessions
 from rota.coordinator.replication.fetcher import Fetcher, FetchSettings
-from rota.protocol.messages.fetch import ReplicaState
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+    ReplicaState,
+)
 from rota.transport.connection import Connection
 from rota.transport.errors import KafkaError, Unreachable
 from rota.transport.handshake import connect
@@ -123,6 +130,47 @@ async def test_a_lost_connection_is_opened_again(cluster: Cluster) -> None:
     await copied(cluster)
     assert (len(leader.connections), leader.unreachable) == (2, [1])
     await fetcher.stop()
+
+
+async def test_rf3_a_connection_that_breaks_before_a_fetch_is_answered_is_a_failure_like_any_other(
+    cluster: Cluster,
+) -> None:
+    """A leader may refuse it: each attempt would follow the last one after the shortest pause, and be logged."""
+
+    class Breaking(LeaderConnections):
+        async def open(self) -> Connection:
+            connection = await super().open()
+            if len(self.connections) <= 3:
+                connection.end(Unreachable("cut"))
+            return connection
+
+    leader = Breaking(cluster)
+    fetcher = leader.fetcher()
+    with capture_logs() as logs:
+        fetcher.follow(cluster[2].partition())
+        await copied(cluster)
+    levels = [line["log_level"] for line in logs if line["event"] == "No connection to a leader"]
+    assert levels == ["warning", "debug", "debug"]
+    assert fetcher._failures == 0
+    await fetcher.stop()
+
+
+async def test_rf5_a_truncation_does_not_wait_for_the_bounds_of_another_log(cluster: Cluster) -> None:
+    leader = LeaderConnections(cluster)
+    fetcher = leader.fetcher()
+    for index in (0, 1):
+        fetcher.follow(cluster[2].partition(index))
+    await copied(cluster)
+    await fetcher.stop()  # its connection is closed: the leader does not say where its logs start
+    partition, other = (
+        PartitionData(partition_index=0, diverging_epoch=EpochEndOffset(epoch=0, end_offset=0)),
+        PartitionData(partition_index=1, error_code=ErrorCode.OFFSET_OUT_OF_RANGE),
+    )
+    topic = FetchableTopicResponse(topic_id=cluster.topic.topic_id, partitions=(partition, other))
+    with pytest.raises(KafkaError):
+        await fetcher._answered(leader.connections[0], fetcher._requests, FetchResponse(responses=(topic,)))
+    assert cluster[2].partition().log.log_end_offset == 0
+    assert cluster[2].partition().pending_cut is None
 
 
 async def test_a_session_that_the_leader_lost_is_replaced(cluster: Cluster) -> None:
