@@ -15,7 +15,7 @@ import resource
 from collections.abc import Callable
 from typing import Final
 
-RESERVED_FILES: Final = 128  # for reads, syncs and rolled segments (64 each at most), and what else is open
+RESERVED_FILES: Final = 256  # for reads, rolled segments and their syncs (64 each at most), and what else is open
 CONSOLE_CONNECTIONS_MAX: Final = 128  # with TLS as many handshakes, and as many that are being closed
 MACOS_LIMIT: Final = 10_240  # OPEN_MAX: macOS says that there is no highest limit, and takes none above it
 

@@ -63,7 +63,7 @@ async def test_n13_a_log_that_is_new_takes_the_place_of_a_connection(serve: Serv
     assert logs[0]["reason"] == "the limit on open files allows 50 connections: raise `ulimit -n`"
 
 
-@pytest.mark.parametrize(("listener", "allowed"), [("", 896), ("127.0.0.1:0", 768)])
+@pytest.mark.parametrize(("listener", "allowed"), [("", 768), ("127.0.0.1:0", 640)])
 def test_n13_the_console_has_open_files_of_its_own(listener: str, allowed: int) -> None:
     class Node:
         config = BrokerConfig({"rota.http.listener": listener})
