@@ -52,7 +52,6 @@ def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | Dela
     context = node.fetch_sessions.open(_session_request(call.version, request), now_ms)
     if context.error is not ErrorCode.NONE:
         return _response(node, context, ())
-    old_client = call.version < STORAGE_ERROR_SINCE
     replica_id = _replica_id(request)
     is_follower = replica_id > CONSUMER_MAX
     bytes_max = _bytes_max(node, call, request, is_follower=is_follower)
@@ -62,9 +61,10 @@ def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | Dela
         context.requested(),
         bytes_max,
         _reader(node, call, request, now_ms),
-        offline_error=ErrorCode.NOT_LEADER_OR_FOLLOWER if old_client else ErrorCode.KAFKA_STORAGE_ERROR,
+        offline_error=_offline_error(call.version),
         is_unchanged=context.is_unchanged,
         counts_sent=call.connection_id != NO_CONNECTION,
+        to_send=call.sends_files,
     )
     if is_follower and not _is_registered(node, request):
         return _response(node, context, _refused_all(plan))
@@ -86,6 +86,11 @@ def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | Dela
     if is_follower:
         _answer_soon(delayed, context, plan)
     return delayed.delayed_reply
+
+
+def _offline_error(version: int) -> ErrorCode:
+    """Return what a client of that version knows for a partition that is offline."""
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if version < STORAGE_ERROR_SINCE else ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def _lookup(node: Node, call: Call, *, is_follower: bool) -> PartitionLookup:

@@ -8,7 +8,7 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rota.coordinator.log.errors import AppendRefused, DamagedLog, Load, NotCached, OffsetOutOfRange, StorageFailed
 from rota.coordinator.log.producers import Producers, Verification
@@ -16,6 +16,9 @@ from rota.coordinator.log.transactions import AbortedTransaction
 from rota.protocol.dataclass import dataclass
 from rota.protocol.records.batch import Codec
 from rota.protocol.records.control import Marker
+
+if TYPE_CHECKING:
+    from rota.coordinator.log.file_part import Records
 
 __all__ = [
     "AgeRead",
@@ -205,6 +208,11 @@ class Log(Protocol):
         Raises OffsetOutOfRange, StorageFailed, and NotCached when `wait` is false and the bytes are not in the page
         cache. Raises DamagedLog when what was flushed is damaged: no recovery from the recovery point would mend it.
         """
+
+    def read_to_send(
+        self, offset: int, bytes_max: int, *, until: int | None = None, first_whole: bool = True
+    ) -> Records:
+        """As `read` that does not wait; many bytes of a file may come as a part of it, which is not read."""
 
     def aborted_transactions(self, offset: int, size_bytes: int, *, wait: bool = True) -> list[AbortedTransaction]:
         """Return the aborted transactions that have records in `size_bytes` from `offset` on; a few more, maybe.

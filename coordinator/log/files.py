@@ -99,6 +99,10 @@ class FileSystem:
     def pread(self, fd: int, count: int, position: int) -> bytes:
         return os.pread(fd, count, position)
 
+    def sendfile(self, socket_fd: int, fd: int, count: int, position: int) -> int:
+        """Send bytes of a file to a socket; return how many, 0 at the end of the file. BlockingIOError: none now."""
+        return os.sendfile(socket_fd, fd, position, count)
+
     def pread_cached(self, fd: int, count: int, position: int) -> bytes | None:
         """Read, see `pread`; None where that would wait for the disk.
 

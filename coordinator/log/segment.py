@@ -14,7 +14,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from rota.coordinator.log.errors import NotCached, StorageFailed
 from rota.coordinator.log.files import Buffer
@@ -26,6 +26,10 @@ from rota.protocol.dataclass import dataclass
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, BatchHeader, read_header
 from rota.protocol.records.errors import CorruptBatch
 
+if TYPE_CHECKING:
+    from rota.coordinator.log.file_part import FilePart
+
+PART_BYTES_MIN: Final = 512 * 1024  # of half of that a copy costs as much as the additional system calls
 RELATIVE_OFFSET_MAX: Final = 0x7FFF_FFFF
 WALK_BYTES: Final = 16 * 1024  # bytes of one read in a search for one batch
 SCAN_BYTES: Final = 1 << 20  # bytes of one read in a scan of all batches
@@ -270,6 +274,20 @@ class Segment:
             if size_bytes > len(data):
                 return self.store.read(position, size_bytes, wait=wait)
         return data
+
+    def part(self, position: int, bytes_max: int, end: int) -> FilePart | None:
+        """Return what `read` would, unread; None if it is not many bytes, or not a part of a file, or not cached.
+
+        Raises NotCached, StorageFailed.
+        """
+        count = min(bytes_max, end - position)
+        if count < PART_BYTES_MIN:
+            return None
+        if count < end - position:
+            header = read_header(self.store.read(position, BATCH_HEADER_BYTES, wait=False))
+            if header.size_bytes > count:
+                return None
+        return self.store.part(position, count)
 
     def walk(self, position: int = 0, *, wait: bool = True) -> Iterator[tuple[int, BatchHeader]]:
         """Yield (position, header) of the batch at `position` and of all after it; reads headers only.

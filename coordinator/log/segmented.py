@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from threading import Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from rota.coordinator.log.batch_validation import Batches, admit, admit_replicated, admit_sequences
 from rota.coordinator.log.compaction import Compaction, SlicedWork, cleanable
@@ -55,6 +55,9 @@ from rota.protocol.records.control import Marker, read_marker, write_marker
 from rota.protocol.records.errors import CorruptBatch
 from rota.protocol.records.fast import encode_pairs
 from rota.protocol.records.record import write_encoded
+
+if TYPE_CHECKING:
+    from rota.coordinator.log.file_part import Records
 
 PRODUCER_CHECK_MS: Final = 600_000
 SEGMENT_BYTES_MAX: Final = 0x7FFF_FFFF  # an index has positions of 31 bits
@@ -222,13 +225,23 @@ class SegmentedLog:
     def read(
         self, offset: int, bytes_max: int, *, until: int | None = None, first_whole: bool = True, wait: bool = True
     ) -> bytes:
+        return cast("bytes", self._records(offset, bytes_max, until, first_whole, wait, in_parts=False))
+
+    def read_to_send(
+        self, offset: int, bytes_max: int, *, until: int | None = None, first_whole: bool = True
+    ) -> Records:
+        return self._records(offset, bytes_max, until, first_whole, False, in_parts=True)
+
+    def _records(
+        self, offset: int, bytes_max: int, until: int | None, first_whole: bool, wait: bool, *, in_parts: bool
+    ) -> Records:
         end = self._end if until is None else min(until, self._end)
         if not self._start <= offset <= self._end:
             raise OffsetOutOfRange(offset, self._start, self._end)
         if offset >= end or (not first_whole and bytes_max < BATCH_HEADER_BYTES):
             return b""
         try:
-            return self._read(offset, bytes_max, end, first_whole, wait)
+            return self._read(offset, bytes_max, end, first_whole, wait, in_parts)
         except CorruptBatch as error:
             raise self._damaged(offset, error) from error
 
@@ -662,13 +675,15 @@ class SegmentedLog:
             self._storage.save_epochs(self.epochs)
         return last + 1
 
-    def _read(self, offset: int, bytes_max: int, end: int, first_whole: bool, wait: bool) -> bytes:
+    def _read(self, offset: int, bytes_max: int, end: int, first_whole: bool, wait: bool, in_parts: bool) -> Records:
         at = max(bisect_right(self._bases, offset) - 1, 0)
         while at < len(self._segments):
             segment = self._segments[at]
             position = segment.position_of(offset, wait=wait)
             limit = segment.size_bytes if end >= segment.next_offset else segment.position_of(end, wait=wait)
             if position < limit:
+                if in_parts and (part := segment.part(position, bytes_max, limit)) is not None:
+                    return part
                 return segment.read(position, bytes_max, limit, first_whole=first_whole, wait=wait)
             at += 1
         return b""

@@ -8,6 +8,8 @@ Laws
     A8  No method but `read_again` waits for a sync. While `UNSYNCED_FILES_MAX` sealed files wait for theirs, the logs
         roll no segment that has room.
     One thread owns a store; other threads run `Sync.run` and use a `reader`.
+
+The file is longer than 400 lines because the contract and both of its implementations are read together.
 """
 
 from __future__ import annotations
@@ -17,13 +19,17 @@ from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from rota.coordinator.log.contract import NotCached, StorageFailed
 from rota.coordinator.log.files import Buffer, FileRange, FileSystem
 from rota.coordinator.log.trash import Trash
 
+if TYPE_CHECKING:
+    from rota.coordinator.log.file_part import FilePart
+
 OPEN_FILES_MAX: Final = 64
+PARTS_MAX: Final = 16  # parts of files that are being sent
 UNSYNCED_FILES_MAX: Final = 64  # sealed files that keep their descriptor until they are synced
 READ_AHEAD_BYTES: Final = 1 << 20  # brought into the page cache for a read that needed less
 
@@ -39,6 +45,9 @@ class Store(Protocol):
 
     def read(self, position: int, count: int, *, wait: bool = True) -> bytes:
         """Up to `count` bytes; fewer at the end. Raises NotCached when `wait` is false and it would take the disk."""
+
+    def part(self, position: int, count: int) -> FilePart | None:
+        """Return these bytes, unread, if a file that the page cache has there holds them; None: read them."""
 
     def truncate(self, size_bytes: int) -> None: ...
 
@@ -94,6 +103,9 @@ class MemoryStore:
         with memoryview(self._data) as view:
             return view[position : position + count].tobytes()
 
+    def part(self, position: int, count: int) -> FilePart | None:
+        return None
+
     def truncate(self, size_bytes: int) -> None:
         self._data = self._data[:size_bytes]  # a reader in another thread keeps the old bytes
         self.synced_bytes = min(self.synced_bytes, size_bytes)
@@ -144,11 +156,12 @@ class MemorySync:
 class OpenFiles:
     """Descriptors of files that are only read, the least recently used closed first."""
 
-    __slots__ = ("_files", "_limit", "on_many_unsynced", "system", "unsynced")
+    __slots__ = ("_files", "_limit", "on_many_unsynced", "parts", "system", "unsynced")
 
     def __init__(self, limit: int = OPEN_FILES_MAX, system: FileSystem | None = None) -> None:
         self._limit, self.system = limit, FileSystem() if system is None else system
         self._files: OrderedDict[Path, int] = OrderedDict()
+        self.parts = 0  # open parts of files, see `file_part`
         self.unsynced = 0  # sealed files that wait for their sync
         self.on_many_unsynced: Callable[[], None] = do_nothing  # called when half as many wait as may
 
@@ -228,6 +241,18 @@ class FileStore:
             raise self._failed("read", error) from error
         ahead_bytes = min(max(count, READ_AHEAD_BYTES), self.size_bytes - position)
         raise NotCached(FileRange(self._files.system, self.path, ahead_bytes, position))
+
+    def part(self, position: int, count: int) -> FilePart | None:
+        files = self._files
+        if position + count > self.size_bytes or files.parts >= PARTS_MAX:
+            return None
+        from rota.coordinator.log.file_part import FilePart  # an idle broker does not need it
+
+        try:
+            fd = self._fd if self._fd >= 0 else files.get(self.path)
+            return FilePart(files, fd, count, position) if files.system.is_cached(fd, count, position) else None
+        except OSError:  # the read that follows meets it, too
+            return None
 
     def truncate(self, size_bytes: int) -> None:
         self.begin_truncate(size_bytes)()

@@ -47,6 +47,7 @@ class Call:
     counters: ApiCounters = field(default_factory=ApiCounters)  # where an API counts the errors inside its responses
     principal: Principal = ANONYMOUS  # that the connection has authenticated as
     sasl: SaslSession | None = None  # the authentication of the connection; None on a listener without SASL
+    sends_files: bool = False  # parts of files may stand for bytes in the response
     mute: Callable[[int], None] | None = None  # serve no request of the connection for so many ms; None: no connection
 
 

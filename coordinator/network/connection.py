@@ -23,16 +23,16 @@ from typing import TYPE_CHECKING, Any, cast
 from rota.coordinator.network.call import Call, ClientSoftware, CloseConnection
 from rota.coordinator.network.dispatch import HANDLERS_MAX, ApiHandler, UnknownApi, read_head, skip_tags
 from rota.coordinator.network.frames import Framer
-from rota.coordinator.network.owner import Owner, address, unacknowledged_bytes
-from rota.coordinator.network.replies import Buffer, Slot, framed, pack_lead, pack_lead_tagged
+from rota.coordinator.network.owner import Owner, address, sends_files, unacknowledged_bytes
+from rota.coordinator.network.replies import Slot, framed, pack_lead, pack_lead_tagged
 from rota.coordinator.observe.counters import ApiCounters, now_ns
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.security.principal import ANONYMOUS, Principal
 from rota.protocol.constructs import GARBLED
 from rota.protocol.wire import DecodeError
-from rota.transport.writing import write_parts
 
 if TYPE_CHECKING:
+    from rota.coordinator.network.file_sending import Piece
     from rota.coordinator.network.unauthenticated import Handshake
     from rota.coordinator.security.sasl.session import SaslSession
 
@@ -69,7 +69,7 @@ class Connection(asyncio.Protocol):
         self._handlers: dict[int, BoundHandler] = {}
         self._client: bytes | None = None  # the client id as received: its length, then its bytes
         self._software = ClientSoftware()
-        self._output: list[Buffer] = []
+        self._output: list[Piece] = []
         self._output_bytes = 0
         self._slots: deque[Slot] = deque()
         self._backlog: deque[bytes] | None = None  # an idle connection has none
@@ -267,6 +267,7 @@ class Connection(asyncio.Protocol):
             handler.counters,
             self.principal,
             self.sasl,
+            sends_files(self._transport),
             self.mute_for,
         )
         if len(self._handlers) >= HANDLERS_MAX:
@@ -300,6 +301,8 @@ class Connection(asyncio.Protocol):
         delayed_reply, slot.delayed_reply = slot.delayed_reply, None
         try:
             size = slot.fill(value)
+            if slot is not self._slots[0]:
+                slot.load()
         except Exception as why:  # noqa: BLE001  # as in _serve_frames; the caller must not fail
             self._owner.internal_error(self, why)
             self._transport.abort()
@@ -343,7 +346,7 @@ class Connection(asyncio.Protocol):
         few = len(self._slots) * 2 <= self._owner.requests_max
         return few and (not self._slots or self._slot_bytes * 2 <= self._owner.connection_bytes_max)
 
-    def _send(self, pieces: list[Buffer]) -> None:
+    def _send(self, pieces: list[Piece]) -> None:
         self._output += pieces
         self._output_bytes += len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
         if self._output_bytes > WRITE_CHUNK_BYTES:
@@ -357,12 +360,24 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             return
         if size > WRITE_CHUNK_BYTES:
-            write_parts(self._transport, out)
+            self._write_pieces(self._transport, out)
         else:
-            self._transport.write(b"".join(out))
+            self._transport.write(b"".join(cast("list[bytes]", out)))
         if self._mute_reasons & PEER_NOT_READING:
             self._written_bytes += size
             self.measure_unsent()
+
+    def _write_pieces(self, transport: asyncio.Transport, pieces: list[Piece]) -> None:
+        """F18. Abort the connection where a reply cannot be sent whole."""
+        from rota.coordinator.network.file_sending import write_pieces  # an idle broker does not need it
+
+        try:
+            write_pieces(transport, pieces)
+        except OSError as why:
+            if not isinstance(why, (ConnectionError, TimeoutError)):  # those are the peer's end
+                self._owner.protocol_error(self, f"its reply cannot be completed: {why}")
+            self._mute_reasons |= CLOSING
+            transport.abort()
 
     def measure_unsent(self) -> None:
         """Measure the bytes that the peer has not read, without those in the kernel's socket buffer."""

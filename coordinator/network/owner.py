@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import fcntl
 import ipaddress
+import socket
 import termios
 from collections.abc import Callable
 from functools import lru_cache
@@ -13,6 +14,7 @@ from typing import Any, Final, Protocol
 from rota.coordinator.network.dispatch import ApiHandler
 from rota.coordinator.network.request_memory import RequestMemoryPool
 
+CORK: Final[int | None] = getattr(socket, "TCP_CORK", None)  # Linux: what is sent in pieces leaves in full packets
 IPV6_SOURCE_BITS: Final = 64  # one subscriber has that many addresses
 
 
@@ -87,3 +89,10 @@ def unacknowledged_bytes(connected: Any) -> int:
     except (OSError, ValueError):  # not supported, or the socket is closed
         return 0
     return size[0]
+
+
+def sends_files(transport: Any) -> bool:
+    """Return whether parts of files can be sent there: over TCP in plain text, on Linux."""
+    if CORK is None or transport is None or transport.get_extra_info("ssl_object") is not None:
+        return False
+    return hasattr(transport.get_extra_info("socket"), "setsockopt")

@@ -6,12 +6,13 @@ A reply larger than WRITE_CHUNK_BYTES keeps its record batches as memoryviews, s
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rota.coordinator.network.dispatch import ApiHandler
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 
-Buffer = bytes | memoryview
+if TYPE_CHECKING:
+    from rota.coordinator.network.file_sending import Piece
 
 pack_lead = struct.Struct(">ii").pack  # length, correlation id
 pack_lead_tagged = struct.Struct(">iib").pack  # and no tagged fields
@@ -30,7 +31,7 @@ class Slot:
         self.handler, self.correlation_id, self.size, self.begun_ns = handler, correlation_id, size, begun_ns
         self.api = api
         self.delayed_reply: DelayedReply[Any] | None = None
-        self.pieces: list[Buffer] | None = None
+        self.pieces: list[Piece] | None = None
 
     def fill(self, value: Any) -> int:
         """Store the encoded reply and return its size in bytes. If `value` is an exception, raise it."""
@@ -43,11 +44,18 @@ class Slot:
         self.size += size
         return size
 
+    def load(self) -> None:
+        """Read the parts of files, as the reply has to wait for earlier ones. Raises OSError."""
+        if self.handler.bulky and self.pieces is not None:
+            from rota.coordinator.network.file_sending import in_memory
 
-def framed(handler: ApiHandler, correlation_id: int, value: Any) -> list[Buffer]:
+            self.pieces = [in_memory(piece) for piece in self.pieces]
+
+
+def framed(handler: ApiHandler, correlation_id: int, value: Any) -> list[Piece]:
     """Return an encoded response with its length and header."""
     if handler.bulky:
-        pieces = handler.parts(value)
+        pieces = cast("list[Piece]", handler.parts(value))
         return [_lead(handler, correlation_id, sum(map(len, pieces))), *pieces]
     body = handler.encode(value)
     if handler.tagged:

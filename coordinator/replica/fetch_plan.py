@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from rota.coordinator.log.contract import DamagedLog, Load, NotCached, OffsetOutOfRange, StorageFailed
 from rota.coordinator.replica.leader_epochs import NO_EPOCH, epoch_end, fence
@@ -28,12 +28,14 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import AbortedTransaction, EpochEndOffset, FetchPartition, PartitionData
 
 if TYPE_CHECKING:
+    from rota.coordinator.log.file_part import Records
     from rota.coordinator.replica.partition import Partition
     from rota.coordinator.replica.replication_throttle import ReplicationThrottle
 
 UNKNOWN: Final = -1
 _LEADER: Final = Role.LEADER  # bound once: each fetch asks for it
 NO_RECORDS: Final = b""
+NOTHING_READ: Records = NO_RECORDS
 
 PartitionResponse = tuple[Key, PartitionData]
 IsUnchanged = Callable[[Key, int, int], bool]  # (partition, high watermark, log start): was that answered before?
@@ -87,6 +89,7 @@ class FetchPlan:
         "_offline_error",
         "_partition_lookup",
         "_reader",
+        "_to_send",
         "missing",
         "of_follower",
         "partitions",
@@ -102,15 +105,17 @@ class FetchPlan:
         offline_error: ErrorCode = ErrorCode.KAFKA_STORAGE_ERROR,
         is_unchanged: IsUnchanged | None = None,
         counts_sent: bool = True,
+        to_send: bool = False,
     ) -> None:
         """`is_unchanged` omits the responses of unchanged partitions; without it there is one per partition.
 
-        `counts_sent`: the sent bytes count as read by a consumer.
+        `counts_sent`: the sent bytes count as read by a consumer. `to_send`: the records of a response may be a part of
+        a file, which has a length and is sent, see `Log.read_to_send`.
         """
         self._partition_lookup, self._bytes_max = partition_lookup, max(bytes_max, 0)
         self._reader, self._offline_error, self._is_unchanged = reader, offline_error, is_unchanged
         self._is_first_pass, self.of_follower = True, reader.is_follower
-        self._counts_sent = counts_sent and not reader.is_follower
+        self._counts_sent, self._to_send = counts_sent and not reader.is_follower, to_send
         self.partitions: list[tuple[Key, FetchPartition, Partition]] = []
         self.missing: list[PartitionResponse] = []
         self._held_back: set[Key] = set()  # by the throttle, in the last pass
@@ -192,7 +197,7 @@ class FetchPlan:
             is_fenced = of_follower or not is_leader or request.current_leader_epoch != NO_EPOCH
             if is_fenced and (error := self._forbidden(partition, request.current_leader_epoch)):
                 return self._refuse(key, error)
-            start, diverging, preferred, records = log.log_start_offset, None, UNKNOWN, NO_RECORDS
+            start, diverging, preferred, records = log.log_start_offset, None, UNKNOWN, NOTHING_READ
             if request.last_fetched_epoch != NO_EPOCH and is_leader:
                 diverging = _diverging(partition, request, start)
             if of_follower and diverging is None and self._is_first_pass:
@@ -204,7 +209,7 @@ class FetchPlan:
                 end = log.log_end_offset if of_follower else last_stable if reader.read_committed else high_watermark
                 has_more = offset != end
                 if has_more and (reader.throttle is None or not self._is_held_back(key, partition, reader.throttle)):
-                    records = partition.read(offset, bytes_max, until=end, first_whole=is_first, wait=wait)
+                    records = self._records(partition, offset, bytes_max, end, is_first, wait)
                 elif self._is_unchanged is not None and self._is_unchanged(key, high_watermark, start):
                     return None
             aborted = _aborted(partition, offset, len(records), wait) if reader.read_committed else None
@@ -220,8 +225,13 @@ class FetchPlan:
             diverging_epoch=diverging,
             aborted_transactions=aborted,
             preferred_read_replica=preferred,
-            records=records,
+            records=cast("bytes", records),  # the encoder passes a part of a file on as it is
         )
+
+    def _records(
+        self, partition: Partition, offset: int, bytes_max: int, until: int, is_first: bool, wait: bool
+    ) -> Records:
+        return partition.read(offset, bytes_max, until=until, first_whole=is_first, wait=wait, to_send=self._to_send)
 
     def _forbidden(self, partition: Partition, leader_epoch: int) -> ErrorCode:
         """F10, F12, F13. Return the error code for this reader; NONE if it may read. Raises StorageFailed."""

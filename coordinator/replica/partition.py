@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
 from functools import partial
-from typing import NewType, Protocol, assert_never
+from typing import TYPE_CHECKING, NewType, Protocol, assert_never
 
 import structlog
 
@@ -52,6 +52,9 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.records.control import Marker
 from rota.protocol.records.fast import Record
 from rota.protocol.records.record import write_batch
+
+if TYPE_CHECKING:
+    from rota.coordinator.log.file_part import Records
 
 log = structlog.get_logger("rota.partition")
 
@@ -316,16 +319,19 @@ class Partition:
         first_whole: bool = True,
         wait: bool = True,
         uncommitted: bool = False,
-    ) -> bytes:
+        to_send: bool = False,
+    ) -> Records:
         """Return batches from the one that has `offset`, up to the high watermark or to `until`; see `Log.read`.
 
         `uncommitted` reads up to the log end, as followers do. Raises OffsetOutOfRange, StorageFailed, and NotCached
         if `wait` is false. DamagedLog leaves the partition online: a recovery would not repair the damage, or would
-        truncate the log there.
+        truncate the log there. `to_send`: many bytes may come as a part of a file, see `Log.read_to_send`.
         """
         if until is None and not uncommitted:
             until = self.state.high_watermark
         try:
+            if to_send and not wait:
+                return self.log.read_to_send(offset, bytes_max, until=until, first_whole=first_whole)
             return self.log.read(offset, bytes_max, until=until, first_whole=first_whole, wait=wait)
         except StorageFailed as error:
             self._read_failed(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.group_coordinator import group_config
 from rota.coordinator.hosted_topic import SEGMENT_BYTES_MIN
 from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.log.files import FileSystem
 from rota.coordinator.metadata.changes import DEFAULT_NAME, ConfigKind
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
@@ -34,6 +36,7 @@ from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 from rota.protocol.messages.metadata import MetadataRequest
 
 COMMITS = 2_500
+MANY_BYTES = 100_000  # that a socket takes at once
 NOTE = "n" * 2_000  # so that segments fill
 
 # What a broker alone, in plain text, without compressed batches, does not need for its first answer.
@@ -130,6 +133,27 @@ async def test_on_disk_records_offsets_and_metadata_survive_a_restart(config: Co
         assert list((await records_of(line, 0)).values()) == [b"a", b"b"]
         assert await committed(line, "g", 0) == (5, "note")
         assert await producer_id(line) > first
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="records are sent from files on Linux")
+async def test_f18_a_megabyte_of_records_is_sent_from_its_file(
+    config: Config, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[int] = []
+
+    def sendfile(system: FileSystem, socket_fd: int, fd: int, count: int, position: int) -> int:
+        sent.append(os.sendfile(socket_fd, fd, position, count))
+        return sent[-1]
+
+    monkeypatch.setattr(FileSystem, "sendfile", sendfile)
+    async with Broker(config()) as broker:
+        line = await connect(broker)
+        await create_topic(line)
+        values = [bytes([number]) * 100_000 for number in range(12)]
+        for number, value in enumerate(values):
+            assert produced(await line.send_request(produce(0, batch(value)), 9)) == (ErrorCode.NONE, number)
+        assert await records_of(line, 0) == dict(enumerate(values))
+    assert max(sent) > MANY_BYTES
 
 
 async def test_it_stops_while_clients_are_connected(config: Config, connect: Connect) -> None:

@@ -14,8 +14,11 @@ from tests.unit.coordinator.gated_threads import GatedThreads
 from tests.unit.coordinator.replica.test_durability import Gate, turns
 
 from rota.coordinator.api.fetch import fetch
+from rota.coordinator.api.node import Call
+from rota.coordinator.log import segment
 from rota.coordinator.log.contract import LogConfig, NotCached, StorageFailed
 from rota.coordinator.log.disk import DiskLog
+from rota.coordinator.log.file_part import FilePart
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -462,6 +465,28 @@ class TestSessions:
         world.topic("later")
         request = fetch_request(session_id=first.session_id, session_epoch=1)
         assert [partition.error_code for partition in parts(world.serve(fetch, request, 13))] == [0]
+
+
+class TestParts:
+    """F18. Many bytes of a file are a part of it where the connection sends files."""
+
+    @pytest.fixture
+    def world(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+        monkeypatch.setattr(segment, "PART_BYTES_MIN", 100)
+        world = World(log=lambda config: DiskLog.open(tmp_path / "t-0", config))
+        world.topic()
+        for _ in range(3):
+            world.append(bytes(50))
+        return world
+
+    @pytest.mark.parametrize("sends_files", [True, False])
+    def test_a_part_is_returned_where_it_can_be_sent(self, world: World, sends_files: bool) -> None:
+        call = Call(12, "test", "/127.0.0.1", "127.0.0.1", 9092, connection_id=1, sends_files=sends_files)
+        (answer,) = parts(fetch(world.node, call, fetch_request(("t", 0, 0))))
+        records: object = answer.records
+        assert isinstance(records, FilePart) is sends_files
+        assert (records.read() if isinstance(records, FilePart) else records) == whole(world)
+        assert world.partition().bytes_out == len(whole(world)), "it counts as sent"
 
 
 class TestDamage:

@@ -1,7 +1,8 @@
 """A real server on a free port of the loopback, on both event loops, and a peer that speaks raw bytes.
 
-The only API is Heartbeat. Its group id says what becomes of the request: `now`, `later` and `mute` (parked), `never`
-(no reply), `boom` and `slip` (our own mistakes), `big` (a megabyte of reply). The reply carries its generation.
+The API is Heartbeat, and Fetch, whose replies are those of the test. Heartbeat's group id says what becomes of the
+request: `now`, `later` and `mute` (parked), `never` (no reply), `boom` and `slip` (our own mistakes), `big` (a megabyte
+of reply). The reply carries its generation.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.scheduling.timers import Timers
 from rota.protocol.compiler import codec
 from rota.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from rota.protocol.messages.fetch import FetchRequest, FetchResponse
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rota.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
-FIND_COORDINATOR, HEARTBEAT, LIST_GROUPS, API_VERSIONS = 10, 12, 16, 18
+FETCH, FIND_COORDINATOR, HEARTBEAT, LIST_GROUPS, API_VERSIONS = 1, 10, 12, 16, 18
 BIG_BYTES = 1 << 20
+FETCH_BODY = codec(FetchRequest, 12).encode(FetchRequest(max_wait_ms=0, min_bytes=0, topics=()))
 
 
 class Peer:
@@ -50,9 +53,14 @@ class Peer:
         )
         self.send(request(HEARTBEAT, 4, generation, body, **head))
 
+    def send_fetch(self, correlation_id: int = 0) -> None:
+        """One Fetch v12 of nothing: the test has the answer."""
+        self.send(request(FETCH, 12, correlation_id, FETCH_BODY))
+
     async def frame(self) -> bytes:
-        (size,) = struct.unpack(">i", await self.reader.readexactly(4))
-        return await self.reader.readexactly(size)
+        async with asyncio.timeout(20):
+            (size,) = struct.unpack(">i", await self.reader.readexactly(4))
+            return await self.reader.readexactly(size)
 
     async def answers(self) -> int:
         """The generation in the next reply, whose correlation id is the same."""
@@ -96,6 +104,7 @@ class World:
         self.calls: list[Call] = []
         self.requests: list[int] = []
         self.delayed_reply: dict[int, DelayedReply[HeartbeatResponse]] = {}
+        self.fetched: list[FetchResponse | DelayedReply[FetchResponse]] = []  # the replies to the next Fetches
         self.abandoned: list[int] = []
         self.expedited: list[int] = []
         self.changed = asyncio.Condition()
@@ -119,6 +128,7 @@ class World:
             self._find,
         )
         return {
+            FETCH: Route(FETCH, "Fetch", range(4, 19), 12, FetchRequest, FetchResponse, self._fetch),
             FIND_COORDINATOR: find,
             HEARTBEAT: Route(HEARTBEAT, "Heartbeat", range(5), 4, HeartbeatRequest, HeartbeatResponse, self._heartbeat),
             LIST_GROUPS: listed,
@@ -161,6 +171,11 @@ class World:
                 delayed_reply.on_abandon(lambda: self.abandoned.append(generation))
                 delayed_reply.on_expedite(lambda: self.expedited.append(generation))
                 return delayed_reply
+
+    def _fetch(self, node: Any, call: Call, request: FetchRequest) -> FetchResponse | DelayedReply[FetchResponse]:
+        self.requests.append(-FETCH)
+        self.calls.append(call)
+        return self.fetched.pop(0)
 
     def _list(self, node: Any, call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
         self.requests.append(-1)

@@ -51,6 +51,7 @@ async def test_requests_are_served_over_tls(serve: Serve, certificates: Certific
         peer.send_request(generation)
     assert [await peer.answers() for _ in range(3)] == [1, 2, 3]
     assert str(world.calls[0].principal) == "User:ANONYMOUS"
+    assert not world.calls[0].sends_files, "F18: what is sent from a file is not encrypted"
 
 
 async def test_a_large_reply_comes_whole_over_tls(serve: Serve, certificates: Certificates) -> None:
