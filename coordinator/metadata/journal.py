@@ -21,6 +21,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from rota.coordinator.log.files import sync, sync_data
 from rota.coordinator.metadata.store import StoreFailed
 from rota.protocol.crc import crc32c
 
@@ -90,7 +91,7 @@ class Journal:
             self.cut_bytes, self.size_bytes = len(data) - end, end
             if self.cut_bytes:
                 os.ftruncate(self._file, end)
-                os.fsync(self._file)
+                sync(self._file)
         except OSError as error:
             raise StoreFailed(f"cannot read {self._path}: {error}") from error
         return [entry for _, payload in found for entry in payload.split(ENTRY_END)]
@@ -110,7 +111,7 @@ class Journal:
             self._undo_write(error)
             raise StoreFailed(f"cannot write {self._path}: {error}") from error
         try:
-            _sync(self._file)
+            sync_data(self._file)
         except OSError as error:
             self._fail(error)
             raise StoreFailed(f"cannot sync {self._path}: {error}") from error
@@ -124,7 +125,7 @@ class Journal:
             fresh = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
             try:
                 _write_at(fresh, data, 0)
-                os.fsync(fresh)
+                sync(fresh)
                 beside.replace(self._path)
             except OSError:
                 os.close(fresh)
@@ -152,7 +153,7 @@ class Journal:
         """Remove the bytes of a failed write, so that the next one can follow."""
         try:
             os.ftruncate(self._file, self.size_bytes)
-            os.fsync(self._file)
+            sync(self._file)
         except OSError:
             self._fail(cause)
 
@@ -170,15 +171,10 @@ def _write_at(file: int, data: bytes, position: int) -> None:
         view, position = view[written:], position + written
 
 
-def _sync(file: int) -> None:
-    """Put what was written on the medium. A system without fdatasync, as macOS, syncs the file's times as well."""
-    getattr(os, "fdatasync", os.fsync)(file)
-
-
 def _sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(handle)
+        sync(handle)
     except OSError as error:
         if error.errno not in _UNSUPPORTED:
             raise
