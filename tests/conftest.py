@@ -10,7 +10,9 @@ from hypothesis import HealthCheck, settings
 from tests.soak import SOAK
 from tests.xdist_groups import Groups
 
-ALLOCATIONS_OF_A_COLLECTION = 10_000  # Python's 700 are for programs that live in little memory
+from rota.coordinator.observe import logs  # noqa: F401 - loads structlog without rich, which draws a traceback in 100 ms
+
+ALLOCATIONS_OF_A_COLLECTION = 50_000  # Python's 700 are for programs that live in little memory
 
 # rota.testing.plugin: where the installed package has no entry point yet
 pytest_plugins = ["rota.testing.plugin", "tests.secrets_in_output"]
@@ -34,7 +36,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Modules and tests live until the end: `gc.collect()` in a test then looks at that test's objects only."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(ALLOCATIONS_OF_A_COLLECTION)
     gc.enable()

@@ -20,7 +20,7 @@ import pytest
 
 PLANTED: Final = "planted"
 LOG_BYTES_MAX: Final = 8 << 20
-LOG_NAMES: Final = ("*.log", "*.out")
+LOG_ENDS: Final = (".log", ".out")
 
 processes_with_secrets: list[str] = []  # where they are, of the test that runs
 _shared_folders: list[Path] = []  # of fixtures that more than one test use
@@ -32,17 +32,25 @@ def pytest_configure(config: pytest.Config) -> None:
     """Watch the processes of Rota's, and the folders of fixtures."""
     if not _watches:
         _watches.append(True)
-        sys.addaudithook(_audit)  # there is no way to remove it
+        _watch_arguments()
         _watch_pipes()
         _watch_folders()
 
 
-def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    """A process that asyncio starts is one of `subprocess`, too."""
-    if event == "subprocess.Popen":
-        words = _words(arguments[1])
+def _watch_arguments() -> None:
+    """Look at the arguments of each process. One that asyncio starts is a `Popen`, too.
+
+    A hook for audit events would be called for all that Python does: it took a tenth of some tests.
+    """
+    of_process = subprocess.Popen.__init__
+
+    def start(self: Any, args: Any, *more: Any, **named: Any) -> None:
+        words = _words(args)
         if PLANTED in " ".join(words) and _is_ours(words):
             processes_with_secrets.append(f"process arguments: {' '.join(words)}")
+        of_process(self, args, *more, **named)
+
+    subprocess.Popen.__init__ = start  # type: ignore[method-assign,assignment]
 
 
 def _words(command: Any) -> list[str]:
@@ -119,8 +127,8 @@ def secrets_of_shared_folders() -> list[str]:
 
 
 def _logs(folder: Path) -> Iterator[Path]:
-    for name in LOG_NAMES:
-        yield from folder.rglob(name)
+    for parent, _, names in os.walk(folder):
+        yield from (Path(parent, name) for name in names if name.endswith(LOG_ENDS))
 
 
 def _has_secret(path: Path) -> bool:
