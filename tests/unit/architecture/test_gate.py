@@ -18,7 +18,7 @@ from tests.xdist_groups import GROUPS, LONG, Groups
 ROOT = Path(__file__).parents[3]
 
 
-FILES = ("tests/chaos/test_fuzz.py", "tests/spark/test_pipeline.py")  # one with seeds, one with a test marked soak
+FILES = ("tests/chaos/test_fuzz.py", "tests/property/test_replica_walk.py")  # one with seeds, one with a test marked soak
 
 
 def run_pytest(*arguments: str, **environment: str) -> str:
@@ -42,8 +42,8 @@ def test_the_soak_runs_more_seeds_than_the_gate_and_the_tests_that_are_marked() 
     assert "seed=1" in gate
     assert "seed=10" not in gate
     assert "seed=10" in soak
-    assert "[python -m]" not in gate
-    assert "[python -m]" in soak
+    assert "[1-False-2]" not in gate
+    assert "[1-False-2]" in soak
 
 
 def test_one_worker_runs_all_tests_of_a_group(tmp_path: Path) -> None:

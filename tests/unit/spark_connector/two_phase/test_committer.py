@@ -37,6 +37,9 @@ REQUESTS = (
 )
 PAUSES = 26  # those of a driver that finds two transactions of another
 STEPS = 16  # two for each of: last, is_open and commit_prepared of two tasks, open_ids, two times write
+# After a request the brokers are as before the next one. An even step goes on without `abort`, an odd one with it: the
+# gate has each state once, in turn with it and without it
+IN_THE_GATE = (0, 2, 3, 6, 7, 10, 11, 14, 15)
 
 
 class Killed(BaseException):
@@ -86,7 +89,7 @@ def killed(at_step: Any) -> Any:
     return lambda step: at_step(step, die)
 
 
-@pytest.mark.parametrize("step", range(STEPS))
+@pytest.mark.parametrize("step", range(STEPS) if SOAK else IN_THE_GATE)
 @pytest.mark.parametrize("is_aborted", [False, True] if SOAK else [False])
 def test_sk4_a_driver_that_is_killed_at_any_step_commits_each_record_once(
     world: World, killed: Any, monkeypatch: pytest.MonkeyPatch, step: int, is_aborted: bool
