@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
-from tests.packaging.source_tree import BUILD, build, copy_of_sources, wheel_of
+from tests.packaging.source_tree import BUILD, COMPILED, build, copy_of_sources, wheel_of
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +21,5 @@ def sdist(tree: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For the Python that runs the tests; compiled where there is a compiler."""
-    variables = {} if shutil.which("cc") is None else {"ROTA_COMPILE": "1"}
-    return wheel_of(sdist, tmp_path_factory.mktemp("wheel"), sys.executable, **variables)
+    """For the Python that runs the tests; in the soak compiled, where there is a compiler."""
+    return wheel_of(sdist, tmp_path_factory.mktemp("wheel"), sys.executable, ROTA_COMPILE="1" if COMPILED else "0")

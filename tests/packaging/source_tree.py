@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from tests.soak import SOAK
 from uv import find_uv_bin
 
 ROOT = Path(__file__).parents[2]
 CONSTRAINTS = ROOT / "constraints.txt"
 # the codecs that `make` compiles for the other tests are optimized; what is built here is used for seconds
 QUICK = {"ROTA_OPTIMIZE": "0"}
+COMPILED = SOAK and shutil.which("cc") is not None  # the wheel of the tests: compiling it takes ten core-seconds
 EPOCH = 1_700_000_001  # odd: a zip file has two-second times
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
 BUILD_WHEEL = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"

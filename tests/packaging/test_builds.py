@@ -91,6 +91,7 @@ def test_without_the_variable_the_times_are_those_of_the_files(tree: Path) -> No
         assert len({each.mtime for each in archive}) > 1
 
 
+@soak_only
 @pytest.mark.skipif(shutil.which("cc") is None, reason="a C compiler is not installed")
 @pytest.mark.parametrize("version", PYTHONS)
 def test_a_compiled_wheel_for_each_python_that_is_installed(

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
-from tests.packaging.source_tree import ROOT, fresh_environment, outside
+from tests.packaging.source_tree import COMPILED, ROOT, fresh_environment, outside
 from tests.soak import soak_only
 from uv import find_uv_bin
 
@@ -85,7 +84,7 @@ def test_the_packages_of_the_client_are_enough_for_a_broker_and_the_demo(client_
     assert "b'hello'\n" in printed
     assert re.search(r"^TOPIC +PARTITIONS +REPLICATION +INTERNAL +ID\nt ", printed, re.MULTILINE)
     version = run(client_only, "rota", "version", folder=tmp_path)
-    kind = "interpreted" if shutil.which("cc") is None else "compiled"
+    kind = "compiled" if COMPILED else "interpreted"
     assert re.fullmatch(rf"rota [\d.]+ \({kind} codecs, Python [\d.]+, asyncio's event loop\)\n", version)
     demo = run(client_only, "rota", "demo", folder=tmp_path)
     assert "Not installed: confluent, kafka-python, aiokafka. They come with: pip install 'rota[demo]'\n" in demo

@@ -18,7 +18,7 @@ from tests.xdist_groups import GROUPS, LONG, Groups
 ROOT = Path(__file__).parents[3]
 
 
-FILES = ("tests/chaos/test_fuzz.py", "tests/property/test_replica_walk.py")  # one with seeds, one with a test marked soak
+FILES = ("tests/chaos/test_fuzz.py", "tests/property/test_replica_walk.py")  # with seeds, with a test marked soak
 
 
 def run_pytest(*arguments: str, **environment: str) -> str:
