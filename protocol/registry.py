@@ -115,6 +115,7 @@ _APIS: Final = (
     Api(57, "UpdateFeatures", range(3), 0),
     Api(60, "DescribeCluster", range(3), 0),
     Api(61, "DescribeProducers", range(1), 0),
+    Api(64, "UnregisterBroker", range(1), 0),
     Api(65, "DescribeTransactions", range(1), 0),
     Api(66, "ListTransactions", range(3), 0),
     Api(68, "ConsumerGroupHeartbeat", range(2), 0),

@@ -8,6 +8,7 @@ Laws
         the same log folder, which proves that the other one has ended, because the folder is locked.
     RG2 The last registration of a broker is known while it is down, to each broker, also to one that starts then. One
         that is damaged hides no other broker.
+    RG3 Only the registration of a broker that is down is forgotten: one that registers at that time is remembered.
 """
 
 from __future__ import annotations
@@ -66,6 +67,18 @@ async def remember(store: Store, broker_id: int, registration: Registration, *, 
     except NoNode:
         with suppress(NodeExists):
             await store.create(path, node)
+
+
+async def forget(store: Store, broker_id: int) -> None:
+    """RG3. Delete the last registration of a broker that is down.
+
+    Raises NoNode when there is none, BadVersion when the broker registers meanwhile, StoreFailed.
+    """
+    path = znodes.last_registration_path(broker_id)
+    _, stat = await store.get(path)
+    if await store.exists(znodes.broker_path(broker_id)) is not None:
+        raise BadVersion(path)
+    await store.delete(path, stat.version)
 
 
 async def last_registrations(store: Store, broker_ids: Iterable[int]) -> list[BrokerRegistration]:

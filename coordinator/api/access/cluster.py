@@ -46,6 +46,7 @@ from rota.protocol.messages.elect_leaders import ElectLeadersResponse, Partition
 from rota.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from rota.protocol.messages.list_config_resources import ListConfigResourcesResponse
 from rota.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsResponse
+from rota.protocol.messages.unregister_broker import UnregisterBrokerResponse
 from rota.protocol.messages.update_features import UpdateFeaturesResponse
 from rota.protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
@@ -190,6 +191,9 @@ describe_quorum: Final = on_cluster(
 )
 update_features: Final = on_cluster(
     _O.ALTER, lambda _: UpdateFeaturesResponse(error_code=DENIED, error_message=MESSAGE)
+)
+unregister_broker: Final = on_cluster(
+    _O.ALTER, lambda _: UnregisterBrokerResponse(error_code=DENIED, error_message=MESSAGE)
 )
 
 

@@ -104,6 +104,7 @@ ACCESS: Final[dict[int, Rule]] = {
     57: _cluster(_O.ALTER),
     60: _cluster(_O.DESCRIBE),  # only for the authorized operations: every principal may see the brokers
     61: _topics((_O.READ, TOPIC)),
+    64: _cluster(_O.ALTER),
     65: _transactions((_O.DESCRIBE, _TRANSACTION), (_O.DESCRIBE, TOPIC)),
     66: _transactions((_O.DESCRIBE, _TRANSACTION)),
     68: _groups((_O.READ, GROUP), (_O.DESCRIBE, TOPIC)),

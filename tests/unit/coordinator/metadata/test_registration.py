@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -14,11 +15,13 @@ from rota.coordinator.metadata.registration import (
     AlreadyRegistered,
     Registration,
     claim_controller,
+    forget,
     last_registrations,
     register,
     remember,
 )
 from rota.coordinator.metadata.shared_tree import SharedTree
+from rota.coordinator.metadata.store import BadVersion
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.metadata.tree_session import TreeSession
 
@@ -145,3 +148,27 @@ def test_a_last_registration_that_is_damaged_hides_no_other_one() -> None:
         (known,) = run_eagerly(last_registrations(store, (1, 2)))
     assert known.broker_id == 2
     assert [(line["broker"], "/rota/brokers/1 cannot be read" in line["reason"]) for line in lines] == [(1, True)]
+
+
+def test_a_broker_that_registers_while_it_is_forgotten_is_remembered() -> None:
+    """Law RG3."""
+    store = laid_out()
+    run_eagerly(remember(store, 1, Registration(HERE), wall_ms=5))
+    with pytest.raises(BadVersion):
+        run_eagerly(forget(RegistersMeanwhile(store), 1))
+    assert len(run_eagerly(last_registrations(store, (1,)))) == 1
+
+
+class RegistersMeanwhile:
+    """A store in which broker 1 says again what it is while its last registration is being deleted."""
+
+    def __init__(self, store: EmbeddedStore) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def exists(self, path: str) -> Any:
+        found = await self._store.exists(path)
+        await remember(self._store, 1, Registration(HERE, rack="new"), wall_ms=6)
+        return found

@@ -113,6 +113,7 @@ from rota.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from rota.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from rota.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from rota.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -511,6 +512,10 @@ def describe_quorum(version: int) -> Iterator[Any]:
 def update_features(version: int) -> Iterator[Any]:
     update = FeatureUpdateKey(feature="metadata.version", max_version_level=1)
     yield UpdateFeaturesRequest(feature_updates=(update,))
+
+
+def unregister_broker(version: int) -> Iterator[Any]:
+    yield UnregisterBrokerRequest(broker_id=9)
 
 
 def describe_cluster(version: int) -> Iterator[Any]:
