@@ -1,4 +1,8 @@
-"""The replica that a consumer should read from: one in its own rack, if that has what it wants (KIP-392). Pure."""
+"""The replica that a consumer should read from: one in its own rack, if that has what it wants (KIP-392). Pure.
+
+Law
+    F19 A follower that has deleted the record already, by its own retention, is not read from.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,6 @@ def read_replica_of(racks: Mapping[int, str | None], client_rack: str, partition
         fetched = state.fetch_state(replica)
         if fetched is None or replica not in state.isr or racks.get(replica) != client_rack:
             continue
-        if fetched.log_end_offset >= best_end:
+        if fetched.log_start_offset <= offset and fetched.log_end_offset >= best_end:
             best, best_end = replica, fetched.log_end_offset + 1
     return best

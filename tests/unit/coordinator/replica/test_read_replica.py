@@ -37,3 +37,10 @@ def test_the_replica_that_a_consumer_reads_from(
     leader: Partition, racks: dict[int, str | None], offset: int, replica: int
 ) -> None:
     assert read_replica_of(racks, "b", leader, offset) == replica
+
+
+def test_f19_a_replica_that_has_deleted_the_record_already_is_not_read_from(leader: Partition) -> None:
+    """Retention runs on each replica. The consumer would be sent back and forth, and read nothing."""
+    racks = {1: "a", 2: "b", 3: "b"}
+    leader.follower_fetched(3, 3, NOW_MS, log_start_offset=1)
+    assert [read_replica_of(racks, "b", leader, offset) for offset in (0, 1)] == [2, 3]
