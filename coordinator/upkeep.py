@@ -218,7 +218,7 @@ class Upkeep:
 
     async def _retain(self, partition: Partition, of: Log) -> None:
         """Delete old segments, step by step. Raises StorageFailed; segments that cannot be deleted stay."""
-        steps = of.retention(self._wall_ms())
+        steps = of.retention(self._wall_ms(), high_watermark=partition.state.high_watermark)
         try:
             for _ in steps:
                 partition.log_start_moved()

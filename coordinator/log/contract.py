@@ -314,13 +314,14 @@ class Log(Protocol):
         if the log has failed.
         """
 
-    def retain(self, now_ms: int) -> int:
+    def retain(self, now_ms: int, *, high_watermark: int | None = None) -> int:
         """Delete whole old segments by time and size; returns bytes freed. A log that only compacts keeps all.
 
+        Segments from the one with `high_watermark` on stay (RT3). By default everything is committed.
         Raises StorageFailed: a segment that cannot be removed stays in the log, and nothing is lost.
         """
 
-    def retention(self, now_ms: int) -> Generator[None, None, None]:
+    def retention(self, now_ms: int, *, high_watermark: int | None = None) -> Generator[None, None, None]:
         """The work of `retain` in steps of a few milliseconds, with a pause for other work between two steps.
 
         Every method of the log may be called between two steps.

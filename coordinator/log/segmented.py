@@ -462,18 +462,18 @@ class SegmentedLog:
             lambda: truncations == self._truncations and self.failure is None,
         )
 
-    def retain(self, now_ms: int) -> int:
+    def retain(self, now_ms: int, *, high_watermark: int | None = None) -> int:
         before = self.size_bytes
-        for _ in self.retention(now_ms):
+        for _ in self.retention(now_ms, high_watermark=high_watermark):
             pass
         return before - self.size_bytes
 
-    def retention(self, now_ms: int) -> Generator[None, None, None]:
+    def retention(self, now_ms: int, *, high_watermark: int | None = None) -> Generator[None, None, None]:
         if abs(now_ms - self._expired_ms) >= PRODUCER_CHECK_MS:  # a wall clock that stepped back holds nothing up
             self._expired_ms = now_ms
             self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
         while self.truncation is None:
-            count = expired_count(self._segments, self.config, self._start, now_ms)
+            count = expired_count(self._segments, self.config, self._start, now_ms, high_watermark)
             if count == len(self._segments):
                 self._roll(now_ms)
             self._remove_first(min(count, SEGMENTS_AT_ONCE_MAX))

@@ -534,7 +534,7 @@ class Partition:
             self._perform(self.state.flushed(log.log_end_offset - log.unflushed_messages))
 
     def log_start_moved(self) -> None:
-        """Retention has deleted the oldest segments, committed or not."""
+        """Retention has deleted the oldest segments."""
         self._perform(self.state.log_start_moved(self.log.log_start_offset))
 
     def configure(self, config: LogConfig) -> None:

@@ -18,6 +18,7 @@ from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.storage import Memory
 from rota.coordinator.upkeep import CHECKPOINT_EVERY_MS, COMPACTION_PAUSE_MS, ROUND_MS, Upkeep
+from rota.protocol.errors import ErrorCode
 
 
 class Checkpointed(Memory):
@@ -175,6 +176,27 @@ async def test_records_that_are_not_committed_are_not_compacted() -> None:
         assert pausing not in world.node.timers._heap
     partition.follower_fetched(broker_id + 1, 200, world.now_ms)
     await world.until(lambda: pausing in world.node.timers._heap, ROUND_MS)
+    await world.end()
+
+
+async def test_rt3_retention_deletes_and_commits_nothing_that_a_follower_in_sync_lacks() -> None:
+    """Laws L1, L3. It may be elected: offsets that were acknowledged would get other records."""
+    world = Kept()
+    world.topic("t", 1, retention_ms="1000")
+    partition = world.partition("t")
+    broker_id = partition.state.broker_id
+    both = broker_id, broker_id + 1
+    epoch = partition.leader_epoch + 1
+    placed = PartitionState(index=0, leader=broker_id, replicas=both, isr=both, leader_epoch=epoch, version=0)
+    partition.apply(placed, world.now_ms)
+    world.append(b"a")
+    outcomes: list[ErrorCode] = []
+    partition.when_committed(1, world.now_ms + 3_600_000, outcomes.append)
+    await world.rounds(8)
+    assert (partition.log.log_start_offset, partition.high_watermark, outcomes) == (0, 0, [])
+    partition.follower_fetched(broker_id + 1, 1, world.now_ms)
+    await world.rounds(8)
+    assert (partition.log.log_start_offset, partition.high_watermark, outcomes) == (1, 1, [ErrorCode.NONE])
     await world.end()
 
 

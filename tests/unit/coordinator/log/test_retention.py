@@ -45,6 +45,14 @@ def test_expired_segments_by_time_size_and_start(config: LogConfig, start: int, 
     assert expired_count(SEGMENTS, config, start, now_ms) == count
 
 
+@pytest.mark.parametrize(("high_watermark", "count"), [(9, 0), (10, 1), (29, 2), (30, 3), (39, 3), (40, 4)])
+@pytest.mark.parametrize("config", [LogConfig(retention_ms=0), LogConfig(retention_ms=None, retention_bytes=0)])
+def test_rt3_a_segment_with_records_that_are_not_committed_stays(
+    config: LogConfig, high_watermark: int, count: int
+) -> None:
+    assert expired_count(SEGMENTS, config, 0, 9999, high_watermark) == count
+
+
 def test_an_empty_segment_stays() -> None:
     assert expired_count([Old(0, 10, -1)], LogConfig(retention_ms=0, retention_bytes=0), 10, 9999) == 0
 
