@@ -10,14 +10,11 @@ from typing import Final
 
 from xdist.scheduler import LoadScopeScheduling
 
-# pattern of file names, the first that matches: what the tests share. One Spark session would take longer than all else
+# pattern of file names, the first that matches: what the tests share. A second Spark session would take twenty
+# core-seconds until it has loaded what the first one has
 GROUPS: Final = {
-    "tests/spark/test_pipeline.py": "a Spark session of jobs",
-    "tests/spark/test_ingest.py": "a Spark session of jobs",
-    "tests/spark/test_chaos.py": "a Spark session of jobs",
-    "tests/spark/test_broker_death.py": "a Spark session of jobs",
-    "tests/docs/test_spark_page.py": "a Spark session of jobs",
-    "tests/spark/*": "a Spark session of sources and sinks",
+    "tests/spark/*": "a Spark session",
+    "tests/docs/test_spark_page.py": "a Spark session",
     "tests/browser/*": "a browser",
     "tests/docs/test_site.py": "a built site",
     "tests/docs/test_demo_picture.py": "a picture",
@@ -33,6 +30,7 @@ GROUPS: Final = {
 # what takes long and has few tests. Begun last, it would keep one worker busy when the others have ended. Tests that
 # load the machine for long are not here: they would run beside one another
 LONG: Final = (
+    "a Spark session",
     "containers",
     "a wheel and its environments",
     "tests/cluster/test_streams.py",
