@@ -37,7 +37,8 @@ def send(cluster: Cluster, first: int, count: int) -> None:
     written(cluster.bootstrap, "t", records)
 
 
-@pytest.mark.parametrize("kind", ["rota", pytest.param("kafka", marks=soak_only)])
+@soak_only
+@pytest.mark.parametrize("kind", ["rota", "kafka"])
 def test_a_stream_continues_when_a_broker_is_killed(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, official: str, kind: str
 ) -> None:

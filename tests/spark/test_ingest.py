@@ -239,6 +239,7 @@ def test_times_of_a_wrong_clock_become_dead_letters_and_expire_no_day(
         start(spark, replace(by_timestamp, deduplicate_by=("id",)))
 
 
+@soak_only
 def test_protobuf_with_and_without_the_frame_of_a_registry(spark: SparkSession, rota: str, tmp_path: Path) -> None:
     descriptors = tmp_path / "shop.desc"
     descriptors.write_bytes(descriptor_set())
@@ -367,6 +368,7 @@ def test_avro_with_the_schemas_of_a_registry_and_of_a_file(
     assert spark.read.parquet(f"{tmp_path}/plain/{DEAD}").count() == 1
 
 
+@soak_only
 @pytest.mark.usefixtures("official")
 def test_a_schema_that_is_registered_while_the_job_runs(
     spark: SparkSession, rota: str, tmp_path: Path, registry: str
