@@ -33,14 +33,16 @@ from tools.cluster import Cluster
 
 pytestmark = pytest.mark.java
 
-FAULTS = 12 if SOAK else 5
+FAULTS = 12
+KINDS = ("kill", "kill", "freeze", "stop", "kill all", "pause ZooKeeper")
+KINDS_OF_THE_GATE = ("kill", "stop", "kill all")  # the others are in test_cluster_faults.py, too
 PROPERTIES = {"replica.lag.time.max.ms": "3000", "rota.drain.timeout.ms": "1000"}
 
 
-def inject_fault(cluster: Cluster, random: Random) -> str:
+def inject_fault(cluster: Cluster, kind: str, random: Random) -> str:
     """Do one thing to the cluster, and undo it; returns what."""
     broker = random.choice(cluster.brokers)
-    match random.choice(("kill", "kill", "freeze", "stop", "kill all", "pause ZooKeeper")):
+    match kind:
         case "kill":
             cluster.kill(broker)
             time.sleep(random.uniform(0, 3))
@@ -82,9 +84,9 @@ def test_no_acknowledged_record_is_lost_under_broker_faults(cluster: Cluster, se
     committer = Committer(cluster.bootstrap, "g")
     try:
         until(lambda: all(writer.acknowledged for writer in writers), "the writers do not begin", BEGIN_SECONDS)
-        for _ in range(FAULTS):
+        for kind in random.choices(KINDS, k=FAULTS) if SOAK else random.sample(KINDS_OF_THE_GATE, 3):
             time.sleep(random.uniform(0, 1))
-            faults.append(inject_fault(cluster, random))
+            faults.append(inject_fault(cluster, kind, random))
         before = [len(writer.acknowledged) for writer in writers]
         until(
             lambda: all(len(writer.acknowledged) > count for writer, count in zip(writers, before, strict=True)),

@@ -13,12 +13,14 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.chaos.cluster_clients import HEALED_SECONDS, TOPIC, until
 from tests.chaos.running_cluster import running_cluster
+from tests.soak import SOAK
 from tools.cluster import Cluster
 
 pytestmark = pytest.mark.java
 
 SMALL = {"offsets.topic.num.partitions": "3", "transaction.state.log.num.partitions": "3"}
 PARTITIONS, RECORDS, GROUP, ID = 3, 6, "g", "tx"
+KILLS_OF_EACH = 2 if SOAK else 1  # in a transaction that is committed, and in one that is aborted
 OFFSETS, STATES = "__consumer_offsets", "__transaction_state"
 
 
@@ -92,7 +94,8 @@ def test_a_transaction_is_whole_when_the_brokers_that_it_needs_are_killed(cluste
         "group coordinator": lambda: cluster.coordinator(GROUP),
     }
     kept = list[int]()
-    for number, (name, victim) in enumerate((item for item in victims.items() for _ in range(2)), start=1):
+    kills = (item for item in victims.items() for _ in range(KILLS_OF_EACH))
+    for number, (name, victim) in enumerate(kills, start=1):
         is_commit = number % 2 == 1
         begin(producer, cluster.bootstrap, number)
         until(lambda: is_whole(cluster), f"ISR small before the kill of the {name}")
