@@ -42,7 +42,8 @@ def events(program: JavaProgram, name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("victim", ["leader", pytest.param("coordinator", marks=soak_only)])
+@soak_only
+@pytest.mark.parametrize("victim", ["leader", "coordinator"])
 def test_verifiable_programs_lose_nothing_when_a_broker_is_killed(cluster: Cluster, victim: str) -> None:
     create_topic(cluster, "t", 3)
     connect = ["--bootstrap-server", cluster.bootstrap, "--topic", "t"]

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.interop.connect_worker import Worker
 from tests.interop.java_kit import needs_java
 from tests.interop.kit import create_topic, unique, until
+from tests.soak import soak_only
 
 pytestmark = [*needs_java, pytest.mark.timeout(180)]
 FILES = "org.apache.kafka.connect.file.FileStream"
@@ -63,6 +64,7 @@ def written(file: Path) -> set[str]:
     return set(file.read_text().split()) if file.exists() else set()
 
 
+@soak_only
 def test_each_line_arrives_once_though_the_worker_of_the_source_is_killed(bootstrap: str, tmp_path: Path) -> None:
     lines, copy, topic, cluster = tmp_path / "lines", tmp_path / "copy", create_topic(bootstrap, 1), unique("connect")
     write(lines, range(500))

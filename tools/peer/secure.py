@@ -62,6 +62,8 @@ class SecureListeners:
             "advertised.listeners": ",".join(at.values()).replace("127.0.0.1", "localhost"),
             "listener.security.protocol.map": ",".join(f"{name}:{LISTENERS[name]}" for name in self.ports),
             "inter.broker.listener.name": "PLAINTEXT",
+            "offsets.topic.num.partitions": "2",
+            "transaction.state.log.num.partitions": "2",
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self._server.keystore),
             "ssl.truststore.type": "PEM",

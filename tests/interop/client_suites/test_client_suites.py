@@ -1,7 +1,7 @@
 """The tests of five client libraries' own authors, unchanged, against this broker and against a cluster with ZooKeeper.
 
 They come by package name from PyPI, Go's proxy and crates.io, once, into .tools/client_suites; without network they are
-skipped. Those that are built with a compiler and those on a cluster run with ROTA_CLIENT_SUITES=all (`make interop`).
+skipped. They run with ROTA_CLIENT_SUITES=all (`make interop`, `make soak`).
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.timeout(700)
+@needs_all
 def test_kafka_pythons_integration_tests(bootstrap: str) -> None:
     try:
         folder = kafka_python.source()
