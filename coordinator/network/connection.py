@@ -300,12 +300,13 @@ class Connection(asyncio.Protocol):
             return
         delayed_reply, slot.delayed_reply = slot.delayed_reply, None
         try:
-            size = slot.fill(value)
-            if slot is not self._slots[0]:
-                slot.load()
+            size = slot.fill(value, waits=slot is not self._slots[0])
         except Exception as why:  # noqa: BLE001  # as in _serve_frames; the caller must not fail
-            self._owner.internal_error(self, why)
-            self._transport.abort()
+            if isinstance(why, OSError) and why is not value:
+                self._cut_off(self._transport, why)
+            else:
+                self._owner.internal_error(self, why)
+                self._transport.abort()
             return
         self._slot_bytes += size
         is_exceeded = self._owner.request_memory.hold(size)
@@ -374,10 +375,13 @@ class Connection(asyncio.Protocol):
         try:
             write_pieces(transport, pieces)
         except OSError as why:
-            if not isinstance(why, (ConnectionError, TimeoutError)):  # those are the peer's end
-                self._owner.protocol_error(self, f"its reply cannot be completed: {why}")
-            self._mute_reasons |= CLOSING
-            transport.abort()
+            self._cut_off(transport, why)
+
+    def _cut_off(self, transport: asyncio.Transport, why: OSError) -> None:
+        if not isinstance(why, (ConnectionError, TimeoutError)):  # those are the peer's end
+            self._owner.protocol_error(self, f"its reply cannot be completed: {why}")
+        self._mute_reasons |= CLOSING
+        transport.abort()
 
     def measure_unsent(self) -> None:
         """Measure the bytes that the peer has not read, without those in the kernel's socket buffer."""

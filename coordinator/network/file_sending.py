@@ -4,12 +4,13 @@ Laws
     F18 The peer receives the same bytes in the same order as from memory. A reply that cannot be completed ends its
         connection, because its length is sent already.
     Nothing blocks: what the socket does not take at once is read into memory and written by the transport. So is
-    everything behind bytes that the transport still has, and everything over TLS.
+    everything behind bytes that the transport still has, and everything over TLS or where a file system cannot do it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from rota.coordinator.network.owner import CORK
 from rota.transport.writing import write_parts
 
 BUFFERS_MAX: Final = 256  # of one system call; Linux takes 1,024
+_UNSUPPORTED: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})  # by the file system
 _MEMORY: Final = frozenset({bytes, memoryview, bytearray})
 
 
@@ -73,6 +75,10 @@ def _send(socket_fd: int, pieces: Sequence[Piece]) -> Sequence[Piece]:
             elif pieces[0].send(socket_fd) and not len(pieces[0]):  # type: ignore[union-attr]
                 pieces = pieces[1:]
         except BlockingIOError:
+            return pieces
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                raise
             return pieces
     return ()
 

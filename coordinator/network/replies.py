@@ -33,23 +33,24 @@ class Slot:
         self.delayed_reply: DelayedReply[Any] | None = None
         self.pieces: list[Piece] | None = None
 
-    def fill(self, value: Any) -> int:
-        """Store the encoded reply and return its size in bytes. If `value` is an exception, raise it."""
+    def fill(self, value: Any, *, waits: bool = False) -> int:
+        """Store the encoded reply and return its size in bytes. If `value` is an exception, raise it.
+
+        A reply that `waits` for earlier ones keeps no files open: its parts of files are read. Raises OSError.
+        """
         if isinstance(value, Exception):
             raise value
         if self.handler.has_error and value is not None and value.error_code:
             self.handler.counters.add_error(value.error_code)
-        self.pieces = pieces = [] if value is None else framed(self.handler, self.correlation_id, value)
+        pieces = [] if value is None else framed(self.handler, self.correlation_id, value)
+        if waits and self.handler.bulky:
+            from rota.coordinator.network.file_sending import in_memory
+
+            pieces = [in_memory(piece) for piece in pieces]
+        self.pieces = pieces
         size = len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
         self.size += size
         return size
-
-    def load(self) -> None:
-        """Read the parts of files, as the reply has to wait for earlier ones. Raises OSError."""
-        if self.handler.bulky and self.pieces is not None:
-            from rota.coordinator.network.file_sending import in_memory
-
-            self.pieces = [in_memory(piece) for piece in self.pieces]
 
 
 def framed(handler: ApiHandler, correlation_id: int, value: Any) -> list[Piece]:

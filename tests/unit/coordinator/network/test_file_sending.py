@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 import struct
@@ -241,3 +242,38 @@ async def test_a_peer_that_does_not_read_holds_memory_until_it_is_closed(serve: 
     await world.until(lambda: segment.system.read_bytes > 0)
     memory = world.connections.request_memory
     await world.until(lambda: 0 < memory.held_bytes <= segment.system.read_bytes + 1_000)
+
+
+@pytest.mark.parametrize("why", [errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP])
+async def test_where_a_file_system_has_no_sendfile_records_are_read(
+    serve: Serve, segment: Segment, monkeypatch: pytest.MonkeyPatch, why: int
+) -> None:
+    def refuse(system: CountedFiles, socket_fd: int, fd: int, count: int, position: int) -> int:
+        raise OSError(why, os.strerror(why))
+
+    monkeypatch.setattr(CountedFiles, "sendfile", refuse)
+    world = await serve()
+    peer = await world.peer()
+    world.fetched = [response(b"before", segment.part(), b"behind")]
+    peer.send_fetch(7)
+    assert await peer.frame() == frame(7, b"before", segment.content[:MEBIBYTE], b"behind")
+
+
+async def test_a_waiting_reply_from_a_file_that_was_cut_gives_no_memory_back_twice(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """The reply before it is ready, and is sent at the end of the tick."""
+    world, path = await serve(), tmp_path / "cut"
+    path.write_bytes(CONTENT[:1_000])
+    segment, delayed = Segment(path), DelayedReply[FetchResponse]()
+    peer = await world.peer()
+    world.fetched = [delayed]
+    peer.send_request(1, "later")
+    peer.send_fetch(2)
+    await world.until(lambda: len(world.requests) == 2)
+    with capture_logs() as logs:
+        world.answer(1)
+        delayed.answer(response(segment.part()))
+        assert await peer.ended()
+    assert [line["event"] for line in logs] == ["connection closed"]
+    segment.close()
