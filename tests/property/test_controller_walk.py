@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from tests.property.controller_world import BROKERS, World, check, check_settled, first_world
-from tests.soak import SOAK
+from tests.soak import SOAK, examples
 
 DEEP = 8 if SOAK else 7
 TARGETS = ((2,), (3, 1), (2, 3, 1))
@@ -100,4 +100,4 @@ class Partition(RuleBasedStateMachine):
 
 
 TestPartition = Partition.TestCase
-TestPartition.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestPartition.settings = settings(max_examples=examples(80), stateful_step_count=40, deadline=None)

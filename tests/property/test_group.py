@@ -282,4 +282,4 @@ class Groups(RuleBasedStateMachine):
 
 
 TestGroups = Groups.TestCase
-TestGroups.settings = settings(max_examples=examples(150), stateful_step_count=40, deadline=None)
+TestGroups.settings = settings(max_examples=examples(75), stateful_step_count=40, deadline=None)

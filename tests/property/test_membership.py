@@ -197,4 +197,4 @@ class Memberships(RuleBasedStateMachine):
 
 
 TestMemberships = Memberships.TestCase
-TestMemberships.settings = settings(max_examples=examples(150), stateful_step_count=40, deadline=None)
+TestMemberships.settings = settings(max_examples=examples(75), stateful_step_count=40, deadline=None)

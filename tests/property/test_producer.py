@@ -106,8 +106,8 @@ class Sequencing(Producing):
 
 
 TestProducing, TestSequencing = Producing.TestCase, Sequencing.TestCase
-TestProducing.settings = settings(max_examples=examples(100), stateful_step_count=40, deadline=None)
-TestSequencing.settings = settings(max_examples=examples(150), stateful_step_count=50, deadline=None)
+TestProducing.settings = settings(max_examples=examples(50), stateful_step_count=40, deadline=None)
+TestSequencing.settings = settings(max_examples=examples(75), stateful_step_count=50, deadline=None)
 
 
 def one_partition(*paddings: int) -> World:

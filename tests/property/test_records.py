@@ -127,7 +127,7 @@ def test_compiled_and_interpreted_write_the_same(written: list[Record], base_tim
     assert all(other == first for other in others)
 
 
-@settings(deadline=None, max_examples=examples(200))
+@settings(deadline=None, max_examples=examples(100))
 @given(RECORDS, st.integers(-(2**62), 2**62), INT64, st.data())
 def test_compiled_and_interpreted_read_the_same(
     written: list[Record], base_offset: int, base_time: int, data: st.DataObject
@@ -142,7 +142,7 @@ def test_compiled_and_interpreted_read_the_same(
     assert all(other == first for other in others)
 
 
-@settings(deadline=None, max_examples=examples(200))
+@settings(deadline=None, max_examples=examples(100))
 @given(st.binary(max_size=120), st.integers(-2, 20))
 def test_compiled_and_interpreted_read_garbage_the_same(raw: bytes, count: int) -> None:
     first, *others = [decoded(fast, raw, count, 0, 0) for fast in VARIANTS]
@@ -160,7 +160,7 @@ def consumed(module: ModuleType, data: bytes, count: int, base_offset: int, base
     return outcome(call)
 
 
-@settings(deadline=None, max_examples=examples(200))
+@settings(deadline=None, max_examples=examples(100))
 @given(RECORDS, st.integers(-(2**62), 2**62), INT64, st.data())
 def test_the_consumer_decoder_equals_the_general_decoder(
     written: list[Record], base_offset: int, base_time: int, data: st.DataObject

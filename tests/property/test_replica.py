@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.soak import examples
 
 from rota.coordinator.replica.state import Effects, ExpandIsr, ReplicaState, Role, ShrinkIsr
 from rota.coordinator.replica.waits import Complete
@@ -242,5 +243,5 @@ class Cluster(RuleBasedStateMachine):
             assert deadline_ms > self.now_ms or broker.state.next_deadline_ms is not None
 
 
-Cluster.TestCase.settings = settings(max_examples=200, stateful_step_count=60, deadline=None)
+Cluster.TestCase.settings = settings(max_examples=examples(80), stateful_step_count=60, deadline=None)
 TestCluster = Cluster.TestCase

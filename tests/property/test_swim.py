@@ -114,5 +114,5 @@ class Hostile(RuleBasedStateMachine):
         assert len(swim.channel._limits) <= SOURCES_MAX + 1
 
 
-Hostile.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=40)
+Hostile.TestCase.settings = settings(max_examples=examples(30), stateful_step_count=40)
 TestHostile = Hostile.TestCase

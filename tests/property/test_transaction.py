@@ -8,6 +8,7 @@ from __future__ import annotations
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.soak import examples
 from tests.unit.coordinator.transaction.script import Script
 
 from rota.coordinator.transaction.events import Producer, TopicPartition
@@ -181,5 +182,5 @@ class Transactions(RuleBasedStateMachine):
         raise AssertionError(f"the id is stuck in {script.state}")
 
 
-Transactions.TestCase.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+Transactions.TestCase.settings = settings(max_examples=examples(80), stateful_step_count=40, deadline=None)
 TestTransactions = Transactions.TestCase

@@ -14,7 +14,9 @@ from rota.transport.standard_streams import EXIT_BROKEN_PIPE
 
 PRINT_IMPORTS = "import atexit, sys; atexit.register(lambda: print(*sorted(sys.modules), file=sys.stderr)); "
 ROTA = PRINT_IMPORTS + "from rota.coordinator.admin.cli import main; sys.argv = ['rota', *sys.argv[1:]]; main()"
-HELP_OF_EACH = PRINT_IMPORTS + """
+HELP_OF_EACH = (
+    PRINT_IMPORTS
+    + """
 from contextlib import suppress
 from rota.coordinator.admin.cli import main
 for command in sys.argv[1:]:
@@ -22,6 +24,7 @@ for command in sys.argv[1:]:
     with suppress(SystemExit):
         main()
 """
+)
 CLUSTER_COMMANDS = sorted(set(COMMANDS) - {"serve", "check", "demo", "version"})
 
 
