@@ -25,7 +25,7 @@ from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.store import BadVersion, NodeExists, NoNode, Stat, Store, StoreFailed, Watch
 from rota.protocol.dataclass import dataclass
 
-log = structlog.get_logger("rota.registration")
+log = structlog.get_logger("rota.metadata")
 
 
 class AlreadyRegistered(StoreFailed):
