@@ -27,7 +27,7 @@ JAVA_GROUP = "java"
 HEALED_SECONDS = 30
 BEGIN_SECONDS = 120  # a Java on a busy machine
 GIVE_UP_MS = 120_000
-PACE_MS = 2 if SOAK else 25  # between two records of a writer
+PACE_MS = 2 if SOAK else 50  # between two records of a writer
 UNACKNOWLEDGED_MAX = 2_000
 GENERATION_AFTER, NO_GENERATION = b"CGMDv2:", -1
 
@@ -284,7 +284,7 @@ def until(condition: Callable[[], bool], why: str, seconds: float = HEALED_SECON
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, why
-        time.sleep(0.02)
+        time.sleep(0.1)  # a condition may ask a broker
 
 
 def records(bootstrap: str, partition: int) -> Iterator[tuple[int, int]]:
