@@ -3,12 +3,17 @@
 Laws
     F18 A part has a descriptor of its own, so that its bytes are sent also when the file is renamed or removed
         meanwhile. Of a file that is cut below its end not one byte of another kind is sent: `FileCut` ends the reply.
+        After an error of a file the records of its folder are read: a reader can say that the disk has failed.
     N13 At most PARTS_MAX parts of one folder are open, see `OpenFiles`; a record set beyond them is read.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+import errno
+from typing import Final, Protocol
+
+# of a file, not of a socket: the disk fails, or the file system has no sendfile
+FILE_ERRORS: Final = frozenset({errno.EIO, errno.ESTALE, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
 
 
 class FileCut(OSError):
@@ -25,9 +30,10 @@ class System(Protocol):
 
 
 class Files(Protocol):
-    """The files of one folder, of which `parts` parts are open."""
+    """The files of one folder, of which `parts` parts are open; more are opened while `sends_parts`."""
 
     parts: int
+    sends_parts: bool
 
     @property
     def system(self) -> System: ...
@@ -52,7 +58,11 @@ class FilePart:
 
     def send(self, socket_fd: int) -> int:
         """Send what the socket takes; return how many bytes. Raises BlockingIOError when it takes none."""
-        sent = self._files.system.sendfile(socket_fd, self._fd, self._left, self._position)
+        try:
+            sent = self._files.system.sendfile(socket_fd, self._fd, self._left, self._position)
+        except OSError as error:
+            self._failed(error)
+            raise
         if not sent:
             raise FileCut("a log was truncated while its records were sent")
         self._position += sent
@@ -63,11 +73,19 @@ class FilePart:
 
     def read(self) -> bytes:
         """Return the bytes that are not sent."""
-        data = self._files.system.pread(self._fd, self._left, self._position)
+        try:
+            data = self._files.system.pread(self._fd, self._left, self._position)
+        except OSError as error:
+            self._failed(error)
+            raise
         self.close()
         if len(data) < self._left:
             raise FileCut("a log was truncated before its records were sent")
         return data
+
+    def _failed(self, error: OSError) -> None:
+        if error.errno in FILE_ERRORS:
+            self._files.sends_parts = False
 
     def close(self) -> None:
         """Close the descriptor."""

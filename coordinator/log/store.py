@@ -156,12 +156,12 @@ class MemorySync:
 class OpenFiles:
     """Descriptors of files that are only read, the least recently used closed first."""
 
-    __slots__ = ("_files", "_limit", "on_many_unsynced", "parts", "system", "unsynced")
+    __slots__ = ("_files", "_limit", "on_many_unsynced", "parts", "sends_parts", "system", "unsynced")
 
     def __init__(self, limit: int = OPEN_FILES_MAX, system: FileSystem | None = None) -> None:
         self._limit, self.system = limit, FileSystem() if system is None else system
         self._files: OrderedDict[Path, int] = OrderedDict()
-        self.parts = 0  # open parts of files, see `file_part`
+        self.parts, self.sends_parts = 0, True  # open parts of files, and whether there may be more, see `file_part`
         self.unsynced = 0  # sealed files that wait for their sync
         self.on_many_unsynced: Callable[[], None] = do_nothing  # called when half as many wait as may
 
@@ -244,7 +244,7 @@ class FileStore:
 
     def part(self, position: int, count: int) -> FilePart | None:
         files = self._files
-        if position + count > self.size_bytes or files.parts >= PARTS_MAX:
+        if position + count > self.size_bytes or files.parts >= PARTS_MAX or not files.sends_parts:
             return None
         from rota.coordinator.log.file_part import FilePart  # an idle broker does not need it
 

@@ -71,6 +71,16 @@ def test_f18_of_a_file_that_is_cut_nothing_else_is_sent(tmp_path: Path) -> None:
         of_file.read()
 
 
+def test_f18_a_file_system_without_sendfile_is_asked_once() -> None:
+    """That of processes is one: Linux answers EINVAL."""
+    fd, files = os.open("/proc/self/cmdline", os.O_RDONLY), OpenFiles()
+    ours, theirs = socket.socketpair()
+    with ours, theirs, pytest.raises(OSError, match="Invalid argument"):
+        FilePart(files, fd, 1, 0).send(ours.fileno())
+    os.close(fd)
+    assert (files.sends_parts, files.parts) == (False, 0)
+
+
 def test_n13_a_part_that_is_dropped_leaves_no_open_file(tmp_path: Path) -> None:
     of_file, files = part(tmp_path / "file")
     before = len(os.listdir("/proc/self/fd"))
@@ -134,6 +144,21 @@ class TestOfALog:
             log.append(values(3), leader_epoch=0, now_ms=0)
         log.flush()
         system.fail("open", ".log")
+        with pytest.raises(StorageFailed):
+            log.read_to_send(0, 1_000)
+        system.clear()
+        log.close()
+
+    def test_f18_after_an_error_of_a_file_records_are_read(self, tmp_path: Path) -> None:
+        """Where the page cache cannot be probed nothing but a read takes the partition offline."""
+        system = FaultyFiles()
+        log = DiskLog.open(tmp_path / "t-0", LogConfig(), files=OpenFiles(system=system))
+        log.append(values(3), leader_epoch=0, now_ms=0)
+        of_file = log.read_to_send(0, 1_000)
+        assert isinstance(of_file, FilePart)
+        system.fail("pread", ".log")
+        with pytest.raises(OSError, match="injected"):
+            of_file.read()
         with pytest.raises(StorageFailed):
             log.read_to_send(0, 1_000)
         system.clear()
