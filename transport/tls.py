@@ -56,13 +56,13 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
     """Return the context of a client's connections. Raises SettingRefused."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = settings.endpoint_identification_algorithm not in ("", "none")
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as in Java, each certificate of the store is an anchor
     configure(context, settings)
     return context
 
 
 def configure(context: ssl.SSLContext, settings: TlsSettings) -> None:
     """Set protocols, cipher suites and certificates in the context of a client or a listener. Raises SettingRefused."""
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as in Java, each certificate of the store is an anchor
     _set_protocols(context, settings.enabled_protocols)
     if settings.cipher_suites:
         _set_ciphers(context, settings.cipher_suites)

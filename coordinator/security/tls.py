@@ -4,6 +4,8 @@ Laws
     SC3 A change of a file of keys or certificates counts for the next connection. Files that cannot be used are
         reported, and the certificates before them stay in use.
     SC5 A peer whose handshake fails gets the alert that says why, before its connection is closed.
+    SC8 Each certificate of the trust store is trusted itself, whoever signed it: a client with one of several
+        self-signed certificates of one name, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The context of a listener from Kafka's properties, and SC3: new certificates without a restart."""
+"""The context of a listener from Kafka's properties. SC3: new certificates without a restart; SC8: what is trusted."""
 
 from __future__ import annotations
 
@@ -74,6 +74,21 @@ def test_a_principal_is_the_name_in_the_clients_certificate(certificates: Certif
     other = ListenerTls(security_of(certificates.server.keystore, ssl_principal_mapping_rules="RULE:O=x/y/"))
     with pytest.raises(NoMatchingRule):
         other.principal_of(connection)
+
+
+def test_a_certificate_of_the_trust_store_is_trusted_whoever_signed_it(certificates: Certificates) -> None:
+    trusted = certificates.untrusted  # its authority is unknown here
+    security = security_of(
+        certificates.server.keystore, ssl_client_auth="required", ssl_truststore_location=str(trusted.certificate)
+    )
+    client = ssl.create_default_context(cafile=str(certificates.ca))
+    client.check_hostname = False
+    client.load_cert_chain(trusted.keystore)
+    _, connection = certificate_of(server_context(security), client)
+    assert connection.getpeercert(binary_form=True) == der(trusted.certificate)
+    client.load_cert_chain(certificates.client.keystore)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        certificate_of(server_context(security), client)
 
 
 def test_a_client_without_a_certificate_is_anonymous(certificates: Certificates) -> None:
