@@ -28,7 +28,7 @@ from rota.transport.sasl.login import Login
 RENEWED_FROM: Final = 0.85  # of a session's lifetime, as Kafka's clients
 RENEWED_TO: Final = 0.95
 RETRY_SECONDS_MIN: Final = 1.0
-RENEWAL_SECONDS_MIN: Final = 0.1  # between two renewals, whatever lifetime a broker gives its sessions
+RENEWAL_SECONDS_MIN: Final = 1.0  # between two renewals: Kafka refuses earlier ones, whatever lifetime it gave
 STEPS_MAX: Final = 8  # of one conversation; SCRAM has two
 
 

@@ -172,7 +172,8 @@ def check(before: World, after: World, *, unclean: bool = False) -> None:
     if not unclean and new.leader_epoch > old.leader_epoch and new.leader != -1:
         assert new.leader in (*old.isr, *old.elr), "R1: elected from outside ISR and ELR"
     if set(new.replicas) < set(old.replicas) and old.removing:
-        assert set(old.adding) <= set(old.isr) or set(new.replicas) == set(reassignment.original_of(old)), "RA1"
+        isr = {*old.isr, *new.isr} if unclean else set(old.isr)  # an unclean election may come first, in the same step
+        assert set(old.adding) <= isr or set(new.replicas) == set(reassignment.original_of(old)), "RA1"
 
 
 def check_settled(world: World) -> None:

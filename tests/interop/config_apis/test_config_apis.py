@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.interop.config_apis.recording import recorded
 from tests.interop.config_apis.scenario import CLIENT_METRICS, GROUP, Line, run_scenario
+from tests.soak import soak_only
 
 from rota.protocol.errors import ErrorCode
 
@@ -91,8 +92,10 @@ def test_the_recording_is_worth_comparing() -> None:
     assert names >= set(DIFFERENT)
 
 
+@soak_only
 @pytest.mark.peer
 @pytest.mark.skipif(PEER is None, reason="ROTA_PEER names no running Apache Kafka")
 def test_rota_answers_as_the_living_kafka(bootstrap: str) -> None:
+    """In the gate other tests use that Kafka at the same time, and meet the defaults that this one sets."""
     assert PEER is not None
     assert not (differ := _differences(list(run_scenario(PEER)), list(run_scenario(bootstrap)))), "\n".join(differ)

@@ -136,17 +136,17 @@ async def test_our_client_renews_its_session_before_the_token_ends(tmp_path: Pat
     tokens: list[str] = []
 
     async def provider() -> str:
-        tokens.append(signed(2))
+        tokens.append(signed(3))
         return tokens[-1]
 
     async with (
         Broker(BrokerConfig(settings(tmp_path)), memory=True) as broker,
         own(port_of(broker, 0), provider) as admin,
+        asyncio.timeout(60),
     ):
-        ends = time.monotonic() + 5
-        while time.monotonic() < ends:
+        while len(tokens) < 3:
             await admin.list_topics()
-        assert len(tokens) > 2
+        await admin.list_topics()
         (connection,) = broker.listener.connections
         assert str(connection.principal) == "User:alice"
 
