@@ -14,21 +14,19 @@ Laws
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rota.coordinator.log.files import sync, sync_data
+from rota.coordinator.log.files import FileSystem, sync, sync_data
 from rota.coordinator.metadata.store import StoreFailed
 from rota.protocol.crc import crc32c
 
 FRAME_BYTES_MAX = 64 << 20
 ENTRY_END = b"\n"  # between two entries of a frame
 _HEAD = struct.Struct(">II")
-_UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)  # the file system syncs no folders
 _FIRST_BYTE = re.compile(rb"[\0-\4]")  # of the length of a frame that is no longer than FRAME_BYTES_MAX
 
 
@@ -76,7 +74,7 @@ class Journal:
         self.cut_bytes = self.size_bytes = 0
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            _sync_folder(path.parent)
+            FileSystem().sync_path(path.parent)
         except OSError as error:
             raise StoreFailed(f"cannot open {path}: {error}") from error
 
@@ -139,7 +137,7 @@ class Journal:
     def _sync_name(self) -> None:
         """Sync the folder: before that a crash may restore the old file, and lose what is appended to the new one."""
         try:
-            _sync_folder(self._path.parent)
+            FileSystem().sync_path(self._path.parent)
         except OSError as error:
             self.failed = f"{self._path} is out of use since its folder could not be synced: {error}"
             raise StoreFailed(self.failed) from error
@@ -169,14 +167,3 @@ def _write_at(file: int, data: bytes, position: int) -> None:
     while view:
         written = os.pwrite(file, view, position)
         view, position = view[written:], position + written
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        sync(handle)
-    except OSError as error:
-        if error.errno not in _UNSUPPORTED:
-            raise
-    finally:
-        os.close(handle)
