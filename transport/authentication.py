@@ -7,7 +7,8 @@ Laws
     A provider without a new token is called again until the session is over.
     A renewal that ends in any other way, also by a cancellation before its first step, ends the connection with the
     reason. Requests that wait for it are not written: the broker waits for the end of an authentication.
-    A lifetime below 0 is none, as in Kafka's clients; however short it is, renewals are RENEWAL_SECONDS_MIN apart.
+    A lifetime below 0 is none, as in Kafka's clients; however short it is, renewals are RENEWAL_SECONDS_MIN apart. The
+    first one follows a login and does not wait; in a session that ends before the next one may begin, requests wait.
 """
 
 from __future__ import annotations
@@ -100,14 +101,16 @@ async def _choose(connection: Connection, mechanism: str, seconds: float) -> Non
 
 async def _renew_until_end(connection: Connection, login: Login, seconds: float, began: float, lifetime: float) -> None:
     loop = asyncio.get_running_loop()
+    allowed_at = began
     while lifetime > 0:
         ends = began + lifetime
-        renewed_at = began + max(lifetime * random.uniform(RENEWED_FROM, RENEWED_TO), RENEWAL_SECONDS_MIN)
-        await asyncio.sleep(renewed_at - loop.time())
+        await asyncio.sleep(began + lifetime * random.uniform(RENEWED_FROM, RENEWED_TO) - loop.time())
         conversation = await _new_conversation(login, ends)
         with connection.hold():
             try:
+                await asyncio.sleep(allowed_at - loop.time())
                 lifetime, began = await _authenticated(connection, login, conversation, seconds), loop.time()
+                allowed_at = began + RENEWAL_SECONDS_MIN
             except BaseException as why:
                 _end(connection, why)
                 raise

@@ -225,16 +225,31 @@ async def test_closing_ends_the_renewal() -> None:
 
 
 @pytest.mark.parametrize("lifetime_ms", [-1, 1])
-async def test_no_lifetime_makes_renewals_less_than_a_second_apart(lifetime_ms: int) -> None:
-    """Kafka refuses those, as Rota (SA2)."""
+async def test_no_lifetime_makes_a_storm_of_renewals(lifetime_ms: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka refuses those that are less than a second apart, as Rota (SA2); the first one is not one of them."""
+    monkeypatch.setattr(authentication, "RENEWAL_SECONDS_MIN", 0.1)
     async with sasl_broker(lifetime_ms) as broker:
         began = asyncio.get_running_loop().time()
         connection = await dialled(broker)
         while asyncio.get_running_loop().time() < began + 0.25:
             await connection.send_request(MetadataRequest(topics=()), 10)
-        renewals_max = asyncio.get_running_loop().time() - began
+        renewals_max = 1 + (asyncio.get_running_loop().time() - began) / 0.1
         assert broker.counted()[SaslAuthenticateRequest] <= 1 + renewals_max
         await over(connection)
+
+
+async def test_a_session_that_ends_before_a_renewal_is_allowed_gets_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AU3. The broker would hang up. The first renewal follows a login, and need not wait."""
+    monkeypatch.setattr(authentication, "RENEWAL_SECONDS_MIN", 3600.0)
+    async with sasl_broker(lifetime_ms=40) as broker:
+        connection = await dialled(broker)
+        await eventually(lambda: broker.counted()[SaslAuthenticateRequest] == 2 and connection._is_held)
+        waiting = asyncio.create_task(connection.send_request(MetadataRequest(topics=()), 10))
+        await eventually(lambda: connection.in_flight == 1)
+        await over(connection)
+        with pytest.raises(Unreachable, match="the test is over"):
+            await waiting
+        assert not broker.counted()[MetadataRequest]
 
 
 async def test_a_refusal_that_is_nested_without_end_is_a_refusal() -> None:
