@@ -4,7 +4,7 @@ Laws
     RF2 A partition that is followed anew, or again after a pause, is requested at once, also while a fetch waits at
         the leader: the next request of the session ends that wait.
     RF3 What fails for one partition pauses that one; what fails for the connection is reported, and tried again with
-        growing waits until a fetch is answered. Nothing ends the task but `stop`.
+        growing waits until a fetch is answered and its answer is handled. Nothing ends the task but `stop`.
     RF5 Truncations are written to the medium in a thread, those of one answer together. They wait for no other answer.
     RF6 A throttled partition that lags is requested only while the follower's quota is not exceeded; others do not wait
         for it.
@@ -86,7 +86,7 @@ class Fetcher:
         self._loop = asyncio.get_running_loop()
         self._followed = FetchStates(settings.backoff_ms_max)
         self._session = FollowerSession()
-        self._requests = self._failures = 0  # failures: since the last answer
+        self._requests = self._failures = 0  # failures: since the last answer that was handled
         self._resumes: dict[Key, asyncio.TimerHandle] = {}
         self._event = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -246,7 +246,6 @@ class Fetcher:
             self._followed.begin_anew()
             return
         self._session.answered(response.session_id)
-        self._failures = 0
         beyond, truncations = list[Partition](), list[StartedTruncation]()
         for topic in response.responses:
             for answer in topic.partitions:
@@ -263,6 +262,7 @@ class Fetcher:
         await self._finish(truncations)
         if beyond:
             await self._finish(await self._look_for_bounds(connection, beyond))
+        self._failures = 0
 
     def _measure(self, key: Key, partition: Partition, answer: PartitionData) -> None:
         """Count the bytes of the answer, and how far the replica lags now."""

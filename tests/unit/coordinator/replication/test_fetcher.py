@@ -155,6 +155,23 @@ async def test_rf3_a_connection_that_breaks_before_a_fetch_is_answered_is_a_fail
     await fetcher.stop()
 
 
+async def test_rf3_an_answer_that_cannot_be_handled_makes_the_waits_grow(cluster: Cluster) -> None:
+    """It would come again after the shortest pause, and be logged each time."""
+    leader = LeaderConnections(cluster)
+    fetcher = leader.fetcher()
+    fetcher.follow(cluster[2].partition())
+    await copied(cluster)
+    await fetcher.stop()  # its connection is closed: the leader does not say where its log starts
+    fetcher._failures = 3
+    answer = PartitionData(partition_index=0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+    topic = FetchableTopicResponse(topic_id=cluster.topic.topic_id, partitions=(answer,))
+    with pytest.raises(KafkaError):
+        await fetcher._answered(leader.connections[0], fetcher._requests, FetchResponse(responses=(topic,)))
+    assert fetcher._failures == 3
+    await fetcher._answered(leader.connections[0], fetcher._requests, FetchResponse())
+    assert fetcher._failures == 0
+
+
 async def test_rf5_a_truncation_does_not_wait_for_the_bounds_of_another_log(cluster: Cluster) -> None:
     leader = LeaderConnections(cluster)
     fetcher = leader.fetcher()
