@@ -31,6 +31,8 @@ AIOKAFKA_ASSIGNORS: dict[str, Any] = {"range": AioRange, "roundrobin": AioRoundR
 POLL_S = 0.02  # librdkafka's consume() waits that long even when records are there
 # kafka-python forgets a join that completes just when poll() runs out of time, so its polls are long; records end them
 LONG_POLL_S = 0.4
+# with a pattern its poll() reads the metadata before it looks at a join under way, and forgets one that completes then
+PATTERN_POLL_S = 2.0
 
 
 def named(partitions: Any) -> frozenset[Partition]:
@@ -168,9 +170,10 @@ class KafkaPython(BlockingMember):
         self.run_in_thread(lambda consumer: consumer.seek(kafka.TopicPartition(topic, partition), offset))
 
     def _poll(self, consumer: kafka.KafkaConsumer) -> list[Record]:
+        seconds = PATTERN_POLL_S if self.settings.pattern else LONG_POLL_S
         return [
             Record(record.topic, record.partition, record.offset, record.key, record.value)
-            for records in consumer.poll(int(LONG_POLL_S * 1000)).values()
+            for records in consumer.poll(int(seconds * 1000)).values()
             for record in records
         ]
 
