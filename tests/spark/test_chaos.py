@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.chaos.daemon import Daemon
 from tests.interop.kit import create_topic, until
+from tests.soak import soak_only
 from tests.spark.conftest import Sent, written
 from tests.spark.table import ENDS_S, Table, failed, reached, stream
 
@@ -41,6 +42,7 @@ async def send(daemon: Daemon, topic: str, first: int, count: int) -> None:
     await asyncio.to_thread(written, daemon.address, topic, records)
 
 
+@soak_only
 async def test_a_stream_outlives_a_broker_that_is_killed(spark: SparkSession, tmp_path: Path, table: Table) -> None:
     async with Daemon(tmp_path / "data") as daemon:
         await lives(daemon)

@@ -24,7 +24,7 @@ from rota.client.config import ClientConfig
 KAFKA_IN_SOAK_ONLY = True
 
 PARTITIONS = 2
-GATE = ("prepared", "decided", "one committed")  # of a task, and of the driver's Python process: Spark calls abort then
+GATE = ("prepared", "one committed")  # of a task, and of the driver's Python process: Spark calls abort then
 New = Callable[..., str]
 
 

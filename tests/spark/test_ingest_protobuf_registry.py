@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.interop.kit import create_topic
+from tests.soak import soak_only
 from tests.spark.conftest import written
 from tests.spark.test_ingest import run
 from tests.unit.spark_connector.pipelines.test_protobuf_registry import LINE, answers
@@ -73,6 +74,7 @@ def framed(schema_id: int, path: bytes, value: bytes) -> bytes:
     return b"\0" + schema_id.to_bytes(4, "big") + path + value
 
 
+@soak_only
 def test_protobuf_values_of_each_schema_of_a_registry(
     spark: SparkSession, rota: str, tmp_path: Path, registry: Schemas
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from tests.interop.kit import unique
+from tests.soak import soak_only
 from tests.spark.conftest import Options, Sent, loaded, rows
 
 KAFKA_IN_SOAK_ONLY = True
@@ -48,6 +49,7 @@ def test_it_writes_and_both_read(spark: SparkSession, base: Options, new_topic: 
     assert {bytes(row[0]): row[3] for row in rows(loaded(spark, base, official, subscribe=again))} == placed
 
 
+@soak_only
 def test_a_stream_continues_from_its_checkpoint(
     spark: SparkSession, base: Options, new_topic: NewTopic, send: Send, official: str, tmp_path: Path
 ) -> None:

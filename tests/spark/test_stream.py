@@ -13,6 +13,7 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.interop.kit import create_topic, unique, until
+from tests.soak import soak_only
 from tests.spark.conftest import Options, Sent, written
 from tests.spark.table import ENDS_S, Row, Table, ended, failed, reached, stream
 
@@ -181,6 +182,7 @@ def test_topics_and_partitions_that_appear_are_read_from_their_beginning(
     assert table.rows() == expected(item, 10, 2) + expected(two, 3)
 
 
+@soak_only
 def test_a_recreated_topic_fails_the_stream_or_is_read_from_its_start(
     spark: SparkSession, base: Options, new_topic: NewTopic, send: Send, table: Table
 ) -> None:
