@@ -70,6 +70,14 @@ def whole(low: int, high: int | None = None) -> Callable[[str], int]:
 
 
 INT32_MAX: Final = (1 << 31) - 1  # broker ids and partitions are int32 in the protocol
+INT64_MAX: Final = (1 << 63) - 1  # timestamps and offsets are int64 in the protocol; negative ones have other meanings
+
+
+def group_id(text: str) -> str:
+    """Return the id of a group, which has at least one character."""
+    if not text:
+        raise ArgumentTypeError("the empty text is no group id")
+    return text
 
 
 def positive_float(text: str) -> float:
@@ -105,9 +113,14 @@ def topic_and_partitions(text: str) -> str | list[TopicPartition]:
 
 
 def time_ms(text: str) -> int:
-    """Parse a time of ISO 8601 (UTC unless it names a zone), or milliseconds since the epoch."""
-    if text.isdecimal():
-        return int(text)
+    """Parse a time of ISO 8601 (UTC unless it names a zone), or milliseconds since the epoch; from 0 to INT64_MAX."""
+    milliseconds = int(text) if text.isdecimal() else _iso_ms(text)
+    if not 0 <= milliseconds <= INT64_MAX:
+        raise ArgumentTypeError(f"{text!r} is not a time from 1970 to {INT64_MAX} milliseconds later")
+    return milliseconds
+
+
+def _iso_ms(text: str) -> int:
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:

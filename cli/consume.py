@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
-from rota.cli.arguments import add_client_options, whole
+from rota.cli.arguments import add_client_options, group_id, whole
 from rota.cli.formats import FIELDS, FORMATS, field_bytes, record_document
 from rota.cli.session import Session, client_command
 from rota.cli.settings import UsageError, config_of
@@ -49,7 +49,7 @@ def add_arguments(_: str, parser: ArgumentParser) -> None:
     )
     add("--follow", action="store_true", help="go on with new records until Ctrl-C")
     add("--max", type=whole(1), metavar="N", help="end after N records")
-    add("--group", metavar="GROUP", help="read as a member of a group, commit what was printed; follows")
+    add("--group", type=group_id, metavar="GROUP", help="read as a member of a group, commit what was printed; follows")
     add("--key-format", choices=FORMATS, default="string")
     add("--value-format", choices=FORMATS, default="string")
     add("--show", type=_fields, default=("value",), metavar="FIELD,…", help=f"all, or of {', '.join(FIELDS)}")

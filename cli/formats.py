@@ -1,8 +1,9 @@
 """Keys and values of records as text and JSON, and back. Pure.
 
 Laws
-    hex and base64 are exact both ways. string and json are exact for what they can hold: bytes that are no UTF-8 are
-    printed with escapes, a value that is no JSON is printed as a string.
+    hex and base64 are exact both ways. string is exact in documents: there a byte that is no UTF-8 is a lone surrogate,
+    \\udc80 to \\udcff (Python's surrogateescape); in a line of text it is an escape, as \\xff. json is exact for JSON;
+    a value that is none is printed as a string.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rota.client.types import ConsumerRecord, Headers
 FORMATS: Final = ("string", "json", "hex", "base64")
 FIELDS: Final = ("topic", "partition", "offset", "timestamp", "key", "headers", "value")
 NO_TIMESTAMP: Final = -1
+EXACT: Final = "surrogateescape"
 RECORD_FIELDS: Final = {"topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers"}
 
 
@@ -25,8 +27,8 @@ class FormatError(ValueError):
     """A line of input that is no record; the message says what is expected."""
 
 
-def decode(data: bytes | None, kind: str) -> Any:
-    """Return the bytes as a JSON value: None for none."""
+def decode(data: bytes | None, kind: str, not_utf8: str = "backslashreplace") -> Any:
+    """Return the bytes as a JSON value: None for none. `not_utf8`: how to decode bytes that are no UTF-8."""
     if data is None:
         return None
     match kind:
@@ -38,9 +40,9 @@ def decode(data: bytes | None, kind: str) -> Any:
             try:
                 return json.loads(data)
             except (ValueError, RecursionError):
-                return data.decode("utf-8", "backslashreplace")
+                return data.decode("utf-8", not_utf8)
         case _:
-            return data.decode("utf-8", "backslashreplace")
+            return data.decode("utf-8", not_utf8)
 
 
 def encode(value: Any, kind: str) -> bytes | None:
@@ -56,7 +58,7 @@ def encode(value: Any, kind: str) -> bytes | None:
             case "base64":
                 return base64.b64decode(value, validate=True)
             case _:
-                return value.encode("utf-8", "surrogatepass")
+                return value.encode("utf-8", EXACT)
     except (ValueError, binascii.Error) as failure:
         raise FormatError(f"{value!r} is not {kind}: {failure}") from None
 
@@ -69,9 +71,9 @@ def record_document(record: ConsumerRecord, key_format: str, value_format: str) 
         "offset": record.offset,
         "timestamp": None if record.timestamp == NO_TIMESTAMP else record.timestamp,
         "timestamp_type": "LogAppendTime" if record.timestamp_type else "CreateTime",
-        "key": decode(record.key, key_format),
-        "value": decode(record.value, value_format),
-        "headers": [[name, decode(value, "string")] for name, value in record.headers],
+        "key": decode(record.key, key_format, EXACT),
+        "value": decode(record.value, value_format, EXACT),
+        "headers": [[name, decode(value, "string", EXACT)] for name, value in record.headers],
     }
 
 

@@ -50,7 +50,8 @@ def parser_of(name: str) -> ArgumentParser:
     from rota.cli.command_parser import CommandParser
 
     command = COMMANDS[name]
-    parser = CommandParser(prog=f"rota {name}", description=command.summary.capitalize() + ".", allow_abbrev=False)
+    description = command.summary[:1].upper() + command.summary[1:] + "."
+    parser = CommandParser(prog=f"rota {name}", description=description, allow_abbrev=False)
     import_module(command.module).add_arguments(name, parser)
     return parser
 

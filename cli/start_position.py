@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, NamedTuple
 
-from rota.cli.arguments import time_ms
+from rota.cli.arguments import INT64_MAX, time_ms
 
 if TYPE_CHECKING:
     from rota.client import Consumer, TopicPartition
@@ -30,6 +30,8 @@ def start_position(text: str) -> StartPosition:
         raise ArgumentTypeError(
             f"{text!r} is not earliest, latest, an offset, -N for the last N records, or @TIME"
         ) from None
+    if abs(number) > INT64_MAX:
+        raise ArgumentTypeError(f"{text} is no offset: the largest is {INT64_MAX}")
     return StartPosition("offset", number) if number >= 0 else StartPosition("before_end", -number)
 
 

@@ -50,7 +50,10 @@ REMEDIES: Final = {
     ErrorCode.TOPIC_ALREADY_EXISTS: "Choose another name, or delete the topic first.",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "Check the name against list_topics().",
     ErrorCode.UNKNOWN_TOPIC_ID: "The topic was deleted, or the id belongs to another cluster.",
-    ErrorCode.INVALID_TOPIC_EXCEPTION: "A name has 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', and is not '.' or '..'.",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: (
+        "A name has 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', is not '.' or '..', and differs from those of other "
+        "topics in more than '.' and '_'."
+    ),
     ErrorCode.INVALID_REPLICATION_FACTOR: "Use -1 for the broker's default, or at most the number of brokers.",
     ErrorCode.INVALID_PARTITIONS: "Use -1 for the broker's default when creating; a total can only grow.",
     ErrorCode.INVALID_CONFIG: "describe_configs() of a topic lists the names and their types.",

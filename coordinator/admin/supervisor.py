@@ -160,6 +160,8 @@ def _arguments(options: ServeOptions, config: BrokerConfig, broker_id: int, step
         "node.id": str(broker_id),
         "offsets.topic.replication.factor": str(min(config.offsets_topic_replication_factor, options.brokers or 1)),
     }
+    if "broker.id" in config.properties:
+        own["broker.id"] = str(broker_id)
     if not options.memory:
         own["log.dirs"] = str(Path(config.log_dirs[0]) / f"broker-{broker_id}")
     if config.advertises:

@@ -267,6 +267,10 @@ class BrokerConfig:
         self.dynamic = self.dynamic_defaults = self.ignored = self.ignored_defaults = {}
         self._parse(USED.values())
         self._derive()
+        if len(self.log_dirs) > 1:
+            self.warnings += (
+                f"log.dirs names {len(self.log_dirs)} folders: all logs are in the first, {self.log_dirs[0]}",
+            )
         mapped = [each.partition(":")[0].strip() for each in self.listener_security_protocol_map.split(",")]
         check_listeners_exist(self.properties, dict.fromkeys([*self.security, self.http_security.listener, *mapped]))
         self._check()
@@ -304,7 +308,9 @@ class BrokerConfig:
         self.__dict__.update(self.with_dynamic(defaults, own).__dict__)
 
     def _derive(self) -> None:
-        if self.broker_id >= 0 and "node.id" not in self.properties:
+        if self.broker_id >= 0:
+            if self.properties.get("node.id", str(self.broker_id)).strip() != str(self.broker_id):
+                raise ConfigRefused("node.id", "You must set `node.id` to the same value as `broker.id`.")
             self.node_id = self.broker_id
         self.broker_id = self.node_id
         self.log_dirs = self.log_dirs or self.log_dir  # None when log.dirs is not set

@@ -18,7 +18,13 @@ _IDLE = Support.NO_EFFECT  # accepted for a later version
 _IDENTITY = (
     # Kafka has no default for node.id; a lone broker needs none.
     _D("node.id", _T.INT, "0", "Number of this broker; unique in its cluster.", 0),
-    _D("broker.id", _T.INT, "-1", "Older name of node.id. -1: node.id counts.", -1),
+    _D(
+        "broker.id",
+        _T.INT,
+        "-1",
+        "Older name of node.id, and the same value where both are set. -1: node.id counts.",
+        -1,
+    ),
     _D(
         "broker.rack",
         _T.STRING,
@@ -42,7 +48,7 @@ _IDENTITY = (
     ),
     # Kafka's is /tmp/kafka-logs, which a reboot empties.
     _D("log.dir", _T.LIST, "rota-data", "Folder of the logs where log.dirs is unset."),
-    _D("log.dirs", _T.LIST, None, "Folder of the logs."),
+    _D("log.dirs", _T.LIST, None, "Folder of the logs; of several, the first."),
 )
 
 _GROUPS = (

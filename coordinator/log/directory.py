@@ -428,9 +428,13 @@ class LogDirectory:
         meta = self.path / META_FILE
         if not meta.exists():
             return "", new_id()
-        found = read_properties(meta.read_text())
-        if found.get("node.id") != str(self._node_id):
-            raise WrongDirectory(f"{self.path} belongs to node {found.get('node.id')}, this is node {self._node_id}")
+        found = read_properties(meta.read_text(errors="replace"))
+        if "node.id" not in found:
+            raise StorageFailed(
+                f"{meta} is damaged: it has no node.id; restore the file, or start with an empty folder in log.dirs"
+            )
+        if found["node.id"] != str(self._node_id):
+            raise WrongDirectory(f"{self.path} belongs to node {found['node.id']}, this is node {self._node_id}")
         return found.get("cluster.id", ""), found.get("directory.id", "")
 
     def _write_file(self, name: str, data: bytes, *, sync: bool) -> None:

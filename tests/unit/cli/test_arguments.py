@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rota.cli.arguments import iso_time, name_and_value, positive_float, time_ms, topic_and_partitions, whole
+from rota.cli.arguments import group_id, iso_time, name_and_value, positive_float, time_ms, topic_and_partitions, whole
 from rota.client.types import TopicPartition
 
 
@@ -45,7 +45,10 @@ def test_valid_values(parse: Callable[[str], Any], text: str, value: object) -> 
         (topic_and_partitions, "orders:", "TOPIC"),
         (topic_and_partitions, ":1", "TOPIC"),
         (topic_and_partitions, "orders:a", "TOPIC"),
+        (group_id, "", "the empty text"),
         (time_ms, "yesterday", "2026-01-31T12:00:00"),
+        (time_ms, "9223372036854775808", "9223372036854775807"),
+        (time_ms, "1969-12-31T23:59:59", "from 1970"),
     ],
 )
 def test_invalid_values_are_refused_with_the_valid_ones(

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rota.cli.formats import (
@@ -47,13 +47,19 @@ def test_any_record_becomes_valid_json(data: bytes, kind: str) -> None:
     json.dumps(decode(data, kind))
 
 
-@given(st.binary())
-def test_a_printed_record_can_be_read_again(data: bytes) -> None:
+@given(st.binary(), st.sampled_from(["string", "hex", "base64"]))
+@example(b"\xff\xfe", "string")
+def test_a_printed_record_can_be_read_again(data: bytes, kind: str) -> None:
     record = ConsumerRecord("t", 1, 2, 3, 0, data, None, (("h", data), ("n", None)))
-    document = record_document(record, "hex", "hex")
-    read = read_document(json.dumps(document).encode(), "hex", "hex")
+    document = record_document(record, kind, kind)
+    read = read_document(json.dumps(document).encode(), kind, kind)
     assert (read["key"], read["value"], read["timestamp_ms"]) == (data, None, 3)
-    assert [name for name, _ in read["headers"]] == ["h", "n"]
+    assert read["headers"] == (("h", data), ("n", None))
+
+
+def test_a_lone_surrogate_that_is_no_byte_is_refused() -> None:
+    with pytest.raises(FormatError, match="is not string"):
+        read_document(b'{"value":"\\ud800"}', "string", "string")
 
 
 def test_a_record_without_a_timestamp_has_none() -> None:

@@ -24,7 +24,7 @@ def test_positions(text: str, position: StartPosition) -> None:
     assert start_position(text) == position
 
 
-@pytest.mark.parametrize("text", ["", "begin", "1.5", "@", "@x"])
+@pytest.mark.parametrize("text", ["", "begin", "1.5", "@", "@x", "9223372036854775808", "-9223372036854775808"])
 def test_an_invalid_position_is_refused(text: str) -> None:
     with pytest.raises(ArgumentTypeError):
         start_position(text)

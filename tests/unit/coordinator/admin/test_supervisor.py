@@ -52,6 +52,10 @@ def test_ids_ports_and_folders_follow_each_other() -> None:
     assert [config.http.port for config in configs if config.http is not None] == [8080, 8081, 8082]
 
 
+def test_the_older_name_of_the_id_follows_it() -> None:
+    assert [config_of(process).node_id for process in processes("broker.id=3")] == [3, 4, 5]
+
+
 def test_other_settings_are_those_of_the_supervisor() -> None:
     for config in map(config_of, processes("num.partitions=9", "listeners=PLAINTEXT://127.0.0.1:0", memory=True)):
         assert (config.num_partitions, config.listens[0].port) == (9, 0)

@@ -191,8 +191,14 @@ def test_roll_time_has_two_units() -> None:
 
 def test_broker_id_is_an_older_name() -> None:
     assert BrokerConfig({"broker.id": "7"}).node_id == 7
-    assert BrokerConfig({"broker.id": "7", "node.id": "8"}).broker_id == 8
+    assert BrokerConfig({"broker.id": "7", "node.id": "7"}).broker_id == 7
     assert BrokerConfig({"broker.id": "-1"}).node_id == BrokerConfig().node_id
+    with pytest.raises(ConfigRefused, match=r"the same value as `broker\.id`"):
+        BrokerConfig({"broker.id": "7", "node.id": "8"})
+
+
+def test_log_dirs_beyond_the_first_are_named_in_a_warning() -> None:
+    assert BrokerConfig({"log.dirs": "/a,/b"}).warnings == ("log.dirs names 2 folders: all logs are in the first, /a",)
 
 
 def test_changed_returns_new_settings_and_keeps_the_old_ones() -> None:

@@ -120,6 +120,14 @@ def test_a_directory_of_another_cluster_or_node_is_refused(tmp_path: Path) -> No
     assert LogDirectory(tmp_path, node_id=1).cluster_id == "mine"
 
 
+@pytest.mark.parametrize("damage", [b"", b"\xff\xfe\0", b"version=1\n"])
+def test_damaged_meta_properties_are_called_damaged(damage: bytes, tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_bytes(damage)
+    with pytest.raises(StorageFailed, match=r"is damaged: it has no node\.id; restore") as failure:
+        LogDirectory(tmp_path, node_id=1)
+    assert not isinstance(failure.value, WrongDirectory)
+
+
 def test_deleted_records_stay_deleted_through_a_crash(tmp_path: Path) -> None:
     directory = opened(tmp_path)
     log = directory.open_log("t", 0, CONFIG)
