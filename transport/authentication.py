@@ -3,7 +3,8 @@
 Laws
     A broker's refusal is AuthenticationFailed at once, with the broker's text; it is not repeated.
     A session is renewed before its end, after the requests that were sent before; those that come meanwhile wait, and
-    none fails. New credentials are there before any request waits.
+    none fails. New credentials are there before any request waits, unless the session ends first: a broker hangs up on
+    a request after the end. That is reckoned from before the broker has begun the session.
     A provider without a new token is called again until the session is over.
     A renewal that ends in any other way, also by a cancellation before its first step, ends the connection with the
     reason. Requests that wait for it are not written: the broker waits for the end of an authentication.
@@ -16,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import random
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
@@ -33,13 +34,29 @@ RENEWAL_SECONDS_MIN: Final = 1.0  # between two renewals: Kafka refuses earlier 
 STEPS_MAX: Final = 8  # of one conversation; SCRAM has two
 
 
+class _Session(NamedTuple):
+    """`began`: when the last message was sent, in the loop's time; `lifetime` in seconds, 0 for one without end."""
+
+    began: float
+    lifetime: float
+
+    @property
+    def ends(self) -> float:
+        return self.began + self.lifetime
+
+    @property
+    def last_written_at(self) -> float:
+        """The time from which on no request is written, so that it does not arrive after the end."""
+        return self.ends - min(self.lifetime * (1 - RENEWED_TO), RETRY_SECONDS_MIN)
+
+
 async def authenticate(connection: Connection, login: Login, seconds: float) -> None:
     """Authenticate the connection, and renew its sessions until it ends. Raises AuthenticationFailed, Unreachable,
     TimedOut."""
-    lifetime = await _authenticated(connection, login, await login.conversation(), seconds)
-    if lifetime > 0:
+    session = await _authenticated(connection, login, await login.conversation(), seconds)
+    if session.lifetime > 0:
         loop = asyncio.get_running_loop()
-        renewal = _renew_until_end(connection, login, seconds, loop.time(), lifetime)
+        renewal = _renew_until_end(connection, login, seconds, session)
         task = loop.create_task(renewal, name=f"renew the session with {connection.peer}")
         task.add_done_callback(partial(_renewal_ended, connection))
         connection.attach(task)
@@ -60,13 +77,14 @@ async def require_no_sasl(connection: Connection, seconds: float) -> None:
         raise AuthenticationFailed(f"broker {connection.peer} closes connections: {problem}", broker=connection.peer)
 
 
-async def _authenticated(connection: Connection, login: Login, conversation: Conversation, seconds: float) -> float:
-    """One authentication; returns the seconds of the session, 0 for one without end."""
+async def _authenticated(connection: Connection, login: Login, conversation: Conversation, seconds: float) -> _Session:
+    """One authentication."""
+    loop = asyncio.get_running_loop()
     mechanism = login.mechanism
     await _choose(connection, mechanism, seconds)
     message = conversation.first()
     for _ in range(STEPS_MAX):
-        request = SaslAuthenticateRequest(auth_bytes=message)
+        request, began = SaslAuthenticateRequest(auth_bytes=message), loop.time()
         response: SaslAuthenticateResponse = await connection.send_request_ahead(request, seconds)
         if response.error_code:
             text = response.error_message or ErrorCode.of(response.error_code).text
@@ -76,7 +94,7 @@ async def _authenticated(connection: Connection, login: Login, conversation: Con
         except InvalidChallenge as why:
             raise _failed(connection.peer, mechanism, f"the broker's message cannot be accepted: {why}") from why
         if following is None:
-            return response.session_lifetime_ms / 1000
+            return _Session(began, response.session_lifetime_ms / 1000)
         message = following
     raise _failed(connection.peer, mechanism, f"the broker has not finished after {STEPS_MAX} messages")
 
@@ -99,18 +117,18 @@ async def _choose(connection: Connection, mechanism: str, seconds: float) -> Non
         raise _failed(connection.peer, mechanism, f"{ErrorCode.of(code).name} ({code}): {ErrorCode.of(code).text}")
 
 
-async def _renew_until_end(connection: Connection, login: Login, seconds: float, began: float, lifetime: float) -> None:
+async def _renew_until_end(connection: Connection, login: Login, seconds: float, session: _Session) -> None:
     loop = asyncio.get_running_loop()
-    allowed_at = began
-    while lifetime > 0:
-        ends = began + lifetime
-        await asyncio.sleep(began + lifetime * random.uniform(RENEWED_FROM, RENEWED_TO) - loop.time())
-        conversation = await _new_conversation(login, ends)
-        with connection.hold():
+    allowed_at = session.began
+    while session.lifetime > 0:
+        await asyncio.sleep(session.began + session.lifetime * random.uniform(RENEWED_FROM, RENEWED_TO) - loop.time())
+        with connection.hold(session.last_written_at) as hold_now:
             try:
+                conversation = await _new_conversation(login, session.ends)
+                hold_now()
                 await asyncio.sleep(allowed_at - loop.time())
-                lifetime, began = await _authenticated(connection, login, conversation, seconds), loop.time()
-                allowed_at = began + RENEWAL_SECONDS_MIN
+                session = await _authenticated(connection, login, conversation, seconds)
+                allowed_at = loop.time() + RENEWAL_SECONDS_MIN
             except BaseException as why:
                 _end(connection, why)
                 raise

@@ -270,15 +270,19 @@ class Connection(asyncio.Protocol):
         self._release()
 
     @contextmanager
-    def hold(self) -> Iterator[None]:
-        """Delay all requests but those of `send_request_ahead` until the context ends."""
-        self._is_held = True
-        self._hold()
+    def hold(self, at: float) -> Iterator[Callable[[], None]]:
+        """Delay all requests but those of `send_request_ahead` from that time on, or the call of what is yielded."""
+        timer = self._loop.call_at(at, self._begin_hold)
         try:
-            yield
+            yield self._begin_hold
         finally:
+            timer.cancel()
             self._is_held = False
             self._release()
+
+    def _begin_hold(self) -> None:
+        self._is_held = True
+        self._hold()
 
     def _throttle(self, seconds: float) -> None:
         """Write no request for `seconds`, at most THROTTLE_SECONDS_MAX."""

@@ -216,6 +216,57 @@ async def test_a_provider_that_fails_until_the_session_is_over() -> None:
         assert "the token provider failed" in str(connection.failure)
 
 
+@pytest.mark.parametrize("has_token", [True, False])
+async def test_no_request_is_sent_in_a_session_that_ends_before_there_is_a_token(*, has_token: bool) -> None:
+    """AU3. The broker would hang up on it. It waits for the token; without one it was never sent."""
+    release, calls = asyncio.Event(), list[int]()
+
+    async def provider() -> str:
+        calls.append(1)
+        if len(calls) > 1:
+            await release.wait()
+            assert has_token
+        return "token"
+
+    async with sasl_broker(lifetime_ms=40) as broker:
+        broker.on(SaslHandshakeRequest, lambda _: SaslHandshakeResponse(mechanisms=("OAUTHBEARER",)))
+        connection = await dialled(broker, TokenLogin(TokenCache(provider)))
+        broker.on(SaslAuthenticateRequest, lambda _: SaslAuthenticateResponse())
+        await eventually(lambda: connection._is_held)
+        waiting = asyncio.create_task(connection.send_request(MetadataRequest(topics=()), 10))
+        await eventually(lambda: connection.in_flight == 1)
+        release.set()
+        if has_token:
+            await waiting
+            await over(connection)
+        else:
+            await connection.closed()
+            with pytest.raises(AuthenticationFailed, match="the token provider failed"):
+                await waiting
+        kinds = [type(request) for request in broker.requests][3:]
+        assert kinds == [SaslHandshakeRequest, SaslAuthenticateRequest, MetadataRequest] * has_token
+
+
+async def test_a_session_is_reckoned_from_before_the_broker_has_begun_it() -> None:
+    """AU3. Its answer may take a while."""
+    release = asyncio.Event()
+
+    async def late(_: Any) -> Any:
+        await release.wait()
+        return SaslAuthenticateResponse(session_lifetime_ms=1_000_000)
+
+    async with sasl_broker() as broker:
+        connection = await dialled(broker)
+        broker.on(SaslAuthenticateRequest, late)
+        login = authentication._authenticated(connection, PLAIN, await PLAIN.conversation(), 10)
+        attempt = asyncio.create_task(login)
+        await eventually(lambda: broker.counted()[SaslAuthenticateRequest] == 2)
+        arrived_at = asyncio.get_running_loop().time()
+        release.set()
+        assert (await attempt).began <= arrived_at
+        await over(connection)
+
+
 async def test_closing_ends_the_renewal() -> None:
     async with sasl_broker(lifetime_ms=3_600_000) as broker:
         connection = await dialled(broker)
