@@ -22,7 +22,17 @@ import structlog
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata import eager_tasks, znodes
 from rota.coordinator.metadata.brokers import BrokerRegistration
-from rota.coordinator.metadata.store import BadVersion, NodeExists, NoNode, Stat, Store, StoreFailed, Watch
+from rota.coordinator.metadata.store import (
+    BadVersion,
+    Create,
+    Delete,
+    NodeExists,
+    NoNode,
+    Stat,
+    Store,
+    StoreFailed,
+    Watch,
+)
 from rota.protocol.dataclass import dataclass
 
 log = structlog.get_logger("rota.metadata")
@@ -72,13 +82,15 @@ async def remember(store: Store, broker_id: int, registration: Registration, *, 
 async def forget(store: Store, broker_id: int) -> None:
     """RG3. Delete the last registration of a broker that is down.
 
-    Raises NoNode when there is none, BadVersion when the broker registers meanwhile, StoreFailed.
+    That it is down holds in the same commit: versions do not show it, as they begin anew when another request has
+    deleted the node. Raises NoNode when there is none, BadVersion when the broker registers meanwhile, StoreFailed.
     """
-    path = znodes.last_registration_path(broker_id)
+    path, live = znodes.last_registration_path(broker_id), znodes.broker_path(broker_id)
     _, stat = await store.get(path)
-    if await store.exists(znodes.broker_path(broker_id)) is not None:
-        raise BadVersion(path)
-    await store.delete(path, stat.version)
+    try:
+        await store.commit([Create(live, ephemeral=True), Delete(live), Delete(path, stat.version)])
+    except NodeExists as why:
+        raise BadVersion(path) from why
 
 
 async def last_registrations(store: Store, broker_ids: Iterable[int]) -> list[BrokerRegistration]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from rota.coordinator.metadata.registration import (
     remember,
 )
 from rota.coordinator.metadata.shared_tree import SharedTree
-from rota.coordinator.metadata.store import BadVersion
+from rota.coordinator.metadata.store import BadVersion, Op
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.metadata.tree_session import TreeSession
 
@@ -159,6 +160,30 @@ def test_a_broker_that_registers_while_it_is_forgotten_is_remembered() -> None:
     assert len(run_eagerly(last_registrations(store, (1,)))) == 1
 
 
+async def test_a_broker_that_restarts_between_two_requests_to_forget_it_is_remembered() -> None:
+    """RG3. Its new node has the version that the second request has read."""
+    tree = SharedTree()
+    first, second, broker = (TreeSession(tree) for _ in range(3))
+    await Topics(first, broker_id=7, fresh_uuid=lambda: bytes(range(16))).load()
+    here = Registration(HERE)
+    await remember(broker, 1, here, wall_ms=5)
+    commit = second.commit
+
+    async def after_a_restart(ops: Sequence[Op]) -> None:
+        await forget(first, 1)
+        await register(broker, 1, here, wall_ms=6)
+        await remember(broker, 1, here, wall_ms=6)
+        await commit(ops)
+
+    second.commit = after_a_restart  # type: ignore[method-assign]
+    with pytest.raises(BadVersion):
+        await forget(second, 1)
+    assert len(await last_registrations(broker, (1,))) == 1
+    for session in (first, second, broker):
+        await session.close()
+    await tree.close()
+
+
 class RegistersMeanwhile:
     """A store in which broker 1 says again what it is while its last registration is being deleted."""
 
@@ -168,7 +193,7 @@ class RegistersMeanwhile:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def exists(self, path: str) -> Any:
-        found = await self._store.exists(path)
+    async def get(self, path: str) -> Any:
+        found = await self._store.get(path)
         await remember(self._store, 1, Registration(HERE, rack="new"), wall_ms=6)
         return found
