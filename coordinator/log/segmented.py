@@ -472,7 +472,8 @@ class SegmentedLog:
         if abs(now_ms - self._expired_ms) >= PRODUCER_CHECK_MS:  # a wall clock that stepped back holds nothing up
             self._expired_ms = now_ms
             self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
-        while self.truncation is None:
+        truncations = self._truncations
+        while self.truncation is None and truncations == self._truncations:  # else the high watermark is outdated
             count = expired_count(self._segments, self.config, self._start, now_ms, high_watermark)
             if count == len(self._segments):
                 self._roll(now_ms)

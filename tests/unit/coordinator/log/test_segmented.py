@@ -454,6 +454,22 @@ def test_retention_removes_few_segments_at_once_and_unlinks_nothing(tmp_path: Pa
     assert not [name for name in names if name.endswith(".deleted")]
 
 
+def test_rt3_a_retention_pass_ends_with_a_truncation() -> None:
+    """What is appended afterwards may have offsets that were committed when the pass began."""
+    count = 2 * SEGMENTS_AT_ONCE_MAX
+    log = MemoryLog(replace(CONFIG, segment_bytes=200, retention_bytes=0))
+    fill(log, count)
+    steps = log.retention(0, high_watermark=count)
+    next(steps)
+    start = log.log_start_offset
+    log.truncate(start)
+    fill(log, count)
+    assert list(steps) == []
+    assert log.log_start_offset == start
+    log.retain(0, high_watermark=start + 1)
+    assert log.log_start_offset == start + 1
+
+
 def test_a_compaction_swaps_few_segments_at_once(tmp_path: Path) -> None:
     """Law A4. The swap changes their names on the event loop."""
     system = FaultyFiles()
