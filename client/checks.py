@@ -3,6 +3,7 @@
 Laws
     Every refusal names the setting or parameter, the value and the valid values.
     A parameter that takes several things never takes a str, bytes or a TopicPartition for a list of its parts.
+    A number that its field of a request cannot hold is refused before anything is sent.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from rota.client.types import OffsetAndMetadata, TopicPartition
 T = TypeVar("T")
 Check = Callable[[Any], str | None]  # returns None for a valid value, else a description of the valid values
 STRING_BYTES_MAX: Final = 32_767
+INT16: Final = range(-(1 << 15), 1 << 15)
+INT32: Final = range(-(1 << 31), 1 << 31)
+INT64: Final = range(-(1 << 63), 1 << 63)
 HIDDEN: Final = "[hidden]"  # a secret in an error text, as in Kafka's
 _PLAIN: Final[dict[str, type]] = {"str": str, "int": int, "bool": bool}
 _BOOLS: Final = ("true", "false")
@@ -122,7 +126,8 @@ def several(parameter: str, given: Iterable[T], what: str) -> tuple[T, ...]:
 
 
 def topic_partitions(parameter: str, given: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
-    """As `several`. Accepts a tuple (topic, number) for a TopicPartition. Raises IllegalArgument for anything else."""
+    """As `several`. Accepts a tuple (topic, number) for a TopicPartition. Raises IllegalArgument for anything else,
+    IllegalUse for a number beyond INT32."""
     return tuple(_topic_partition(parameter, item) for item in several(parameter, given, "TopicPartition"))
 
 
@@ -130,15 +135,15 @@ def _topic_partition(parameter: str, given: Any) -> TopicPartition:
     if isinstance(given, TopicPartition | tuple) and len(given) == 2:
         topic, number = given
         if isinstance(topic, str) and is_whole(number):
-            return TopicPartition(topic, number)
+            return TopicPartition(topic, whole_number(f"the number of a partition of {topic}", number, INT32))
     raise IllegalArgument(f"{parameter} takes TopicPartition(topic, number), not {given!r}")
 
 
 def times_of_partitions(parameter: str, given: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     """Return times in ms by partition.
 
-    Raises IllegalArgument for a time that is no integer, IllegalUse for a time below 0, which has another meaning in
-    ListOffsets.
+    Raises IllegalArgument for a time that is no integer, IllegalUse for one beyond INT64 and for a time below 0, which
+    has another meaning in ListOffsets.
     """
     times = dict(zip(topic_partitions(parameter, given), given.values(), strict=True))
     for partition, time in times.items():
@@ -148,7 +153,17 @@ def times_of_partitions(parameter: str, given: Mapping[TopicPartition, int]) -> 
             )
         if time < 0:
             raise IllegalUse(f"time {time} for {partition}: times are milliseconds since the epoch")
+        whole_number(f"the time for {partition}", time)
     return times
+
+
+def numbers_of_partitions(parameter: str, what: str, given: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Return a number, `what`, by partition. Raises IllegalArgument, IllegalUse for one beyond INT64."""
+    partitions = topic_partitions(parameter, given)
+    return {
+        partition: whole_number(f"the {what} for {partition}", number)
+        for partition, number in zip(partitions, given.values(), strict=True)
+    }
 
 
 def offsets_to_commit(
@@ -165,6 +180,12 @@ def offsets_to_commit(
     negative = next((f"{partition} at {at.offset}" for partition, at in committable.items() if at.offset < 0), None)
     if negative is not None:
         raise IllegalUse(f"an offset below 0 cannot be committed: {negative}")
+    for partition, at in committable.items():
+        whole_number(f"the offset for {partition}", at.offset)
+        whole_number(f"the leader epoch for {partition}", at.leader_epoch, INT32)
+        size = len((at.metadata or "").encode())
+        if size > STRING_BYTES_MAX:
+            raise IllegalUse(f"the metadata for {partition} has {size} bytes: {STRING_BYTES_MAX} fit")
     return committable
 
 
@@ -173,11 +194,14 @@ def is_whole(number: object) -> bool:
     return isinstance(number, SupportsIndex)
 
 
-def whole_number(parameter: str, given: Any) -> int:
-    """Return `given` as an int. Raises IllegalArgument unless it is an integer."""
+def whole_number(parameter: str, given: Any, fits: range = INT64) -> int:
+    """Return `given` as an int. Raises IllegalArgument unless it is an integer, IllegalUse unless it is in `fits`."""
     if not is_whole(given):
         raise IllegalArgument(f"{parameter} takes an integer, not {given!r}")
-    return operator.index(given)
+    number = operator.index(given)
+    if number not in fits:
+        raise IllegalUse(f"{parameter} is {number}: it must be from {fits[0]} to {fits[-1]}")
+    return number
 
 
 def milliseconds(parameter: str, given: T) -> T:

@@ -39,7 +39,9 @@ class ClientConfig(SecurityConfig):
     bootstrap_servers: str | tuple[str, ...] = setting("HOST:PORT,… of some brokers; the others are learned from them")
     client_id: str = setting("names this client in the broker's log, metrics and member ids", "rota", wire_text())
     client_rack: str = setting("where this client is, so that it may read from a replica near by", "")
-    request_timeout_ms: int = setting("a broker that has not answered by then has failed", 30_000, between(1))
+    request_timeout_ms: int = setting(
+        "a broker that has not answered by then has failed", 30_000, between(1, INT32_MAX)
+    )
     default_api_timeout_ms: int = setting("ms that a call may take, with all its requests", 60_000, between(1))
     retry_backoff_ms: int = setting("ms before the first retry of a request; doubled each time", 100, between(0))
     retry_backoff_max_ms: int = setting("the most ms before a retry of a request", 1_000, between(0))
@@ -111,9 +113,13 @@ class ConsumerConfig(ClientConfig):
         None,
         wire_text(1),
     )
-    session_timeout_ms: int = setting("ms without a heartbeat after which a member is removed", 45_000, between(1))
+    session_timeout_ms: int = setting(
+        "ms without a heartbeat after which a member is removed", 45_000, between(1, INT32_MAX)
+    )
     heartbeat_interval_ms: int = setting("ms between two heartbeats of a member", 3_000, between(1))
-    max_poll_interval_ms: int = setting("ms without a poll after which a member leaves the group", 300_000, between(1))
+    max_poll_interval_ms: int = setting(
+        "ms without a poll after which a member leaves the group", 300_000, between(1, INT32_MAX)
+    )
     max_poll_records: int = setting("the most records that one poll returns", 500, between(1))
     partition_assignment_strategy: tuple[Any, ...] = setting(
         "assignors in order of preference: range, roundrobin, sticky, cooperative-sticky, or an Assignor object",

@@ -32,7 +32,7 @@ from rota.client.admin.groups import GroupListing
 from rota.client.admin.lag import PartitionLag
 from rota.client.admin.requests import Deadline
 from rota.client.admin.topics import CreatedTopic, NewPartitions, NewTopic, TopicDescription, TopicListing
-from rota.client.checks import milliseconds, several, topic_partitions
+from rota.client.checks import milliseconds, numbers_of_partitions, offsets_to_commit, several, topic_partitions
 from rota.client.config import AdminConfig
 from rota.client.errors import IllegalUse
 from rota.client.network.cluster import Cluster
@@ -169,7 +169,7 @@ class Admin:
         self, before: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
         """Delete the records before an offset (-1: all records). Returns the new log start offset of each partition."""
-        topic_partitions("before", before)
+        before = numbers_of_partitions("before", "offset", before)
         return await records.delete_records(self._open_cluster, before, self._deadline(timeout_ms))
 
     async def list_offsets(
@@ -181,7 +181,7 @@ class Admin:
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Return the offset of EARLIEST, LATEST, MAX_TIMESTAMP or of the first record at or after a time in ms since
         the epoch; None when there is no such record."""
-        topic_partitions("times", times)
+        times = numbers_of_partitions("times", "time", times)
         deadline = self._deadline(timeout_ms)
         return await partition_offsets.list_offsets(
             self._open_cluster, times, deadline, isolation_level=isolation_level
@@ -273,7 +273,7 @@ class Admin:
         timeout_ms: int | None = None,
     ) -> None:
         """Set committed offsets. Fails with UNKNOWN_MEMBER_ID while the group has members."""
-        topic_partitions("offsets", offsets)
+        offsets = offsets_to_commit(offsets)
         await group_offsets.alter_group_offsets(self._open_cluster, group, offsets, self._deadline(timeout_ms))
 
     async def delete_group_offsets(

@@ -19,7 +19,7 @@ from rota.client.admin.groups import describe_group_if_exists
 from rota.client.admin.partition_lookup import resolve_partitions
 from rota.client.admin.partition_offsets import bounds, list_offsets
 from rota.client.admin.requests import Deadline
-from rota.client.checks import whole_number
+from rota.client.checks import INT64, whole_number
 from rota.client.errors import BrokerError, IllegalUse, KafkaError
 from rota.client.network.cluster import Cluster
 from rota.client.types import OffsetAndTimestamp, TopicPartition
@@ -33,7 +33,8 @@ Bounds = Mapping[TopicPartition, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class ResetTarget:
-    """The target of a reset. Exactly one field is set; raises IllegalUse otherwise, IllegalArgument for no integer."""
+    """The target of a reset. Exactly one field is set; raises IllegalUse otherwise and for a number out of range,
+    IllegalArgument for no integer."""
 
     to: str | None = None
     time_ms: int | None = None
@@ -50,7 +51,7 @@ class ResetTarget:
         for parameter in ("time_ms", "offset", "shift_by"):
             number = getattr(self, parameter)
             if number is not None:
-                whole_number(parameter, number)
+                whole_number(parameter, number, range(1 << 63) if parameter == "time_ms" else INT64)
 
 
 async def reset_group_offsets(

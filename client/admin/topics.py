@@ -15,6 +15,7 @@ from typing import Final
 from rota.client.admin.call_results import UNKNOWN_TOPIC_CODES, CallResults, ErrorContext, KeyResult, SentRequest
 from rota.client.admin.requests import Deadline, request_with_retries
 from rota.client.admin.topic_visibility import ExpectedTopic, wait_until_visible
+from rota.client.checks import INT16, INT32, whole_number
 from rota.client.errors import IllegalUse
 from rota.client.network.cluster import Cluster
 from rota.client.network.targets import AnyNode, Controller
@@ -61,6 +62,12 @@ REMEDIES: Final = {
 NameAndId = tuple[str | None, bytes]
 
 
+def _check_brokers(assignments: Sequence[Sequence[int]] | None) -> None:
+    for replicas in assignments or ():
+        for broker in replicas:
+            whole_number("a broker of replica_assignments", broker, INT32)
+
+
 @dataclass(frozen=True, slots=True)
 class NewTopic:
     """A topic to create. -1: the broker's `num.partitions`, `default.replication.factor`.
@@ -75,6 +82,11 @@ class NewTopic:
     replica_assignments: Sequence[Sequence[int]] | None = None
     configs: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        whole_number("partitions", self.partitions, INT32)
+        whole_number("replication_factor", self.replication_factor, INT16)
+        _check_brokers(self.replica_assignments)
+
 
 @dataclass(frozen=True, slots=True)
 class NewPartitions:
@@ -83,6 +95,10 @@ class NewPartitions:
 
     total: int
     replica_assignments: Sequence[Sequence[int]] | None = None
+
+    def __post_init__(self) -> None:
+        whole_number("the number of partitions", self.total, INT32)
+        _check_brokers(self.replica_assignments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from rota.client.checks import topic_name, whole_number
+from rota.client.checks import INT32, topic_name, whole_number
 from rota.client.config import ClientConfig
 from rota.client.consumer.completed_fetch import CompletedFetch, outline
 from rota.client.errors import BrokerError, CorruptRecords, IllegalUse, OffsetOutOfRange, TimedOut, UnknownTopic
@@ -229,10 +229,11 @@ class PartitionReader:
     async def _data(
         self, partition: TopicPartition, offset: int, max_bytes: int, max_wait_ms: int, min_bytes: int
     ) -> tuple[int, PartitionData]:
-        """The node that answered, and its response without an error. Raises IllegalArgument for what is no integer."""
-        numbers = {"offset": offset, "max_bytes": max_bytes, "max_wait_ms": max_wait_ms, "min_bytes": min_bytes}
-        for parameter, number in numbers.items():
-            whole_number(parameter, number)
+        """The node that answered, and its response without an error. Raises IllegalArgument for what is no integer,
+        IllegalUse for one that is out of range."""
+        whole_number("offset", offset)
+        for parameter, number in {"max_bytes": max_bytes, "max_wait_ms": max_wait_ms, "min_bytes": min_bytes}.items():
+            whole_number(parameter, number, INT32)
         await self.leader(partition)
         by_id = self._cluster.metadata.topic_id(partition.topic) is not None
         leader_id = -1

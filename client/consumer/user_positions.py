@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from rota.client.checks import whole_number
+from rota.client.checks import INT32, whole_number
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.delivered_records import DeliveredRecords, as_partitions
 from rota.client.consumer.offset_resolver import OffsetResolver
@@ -65,7 +65,8 @@ class UserPositions:
         """Raises IllegalUse for a partition that is not assigned and for an offset below 0, IllegalArgument for an
         offset that is no integer."""
         at = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
-        self._positions.seek(partition, whole_number("offset", at.offset), at.leader_epoch)
+        epoch = whole_number("the leader epoch", at.leader_epoch, INT32)
+        self._positions.seek(partition, whole_number("offset", at.offset), epoch)
         self._moved((partition,))
 
     def reset(self, partitions: Several | None, policy: str) -> None:

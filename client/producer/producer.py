@@ -21,7 +21,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
-from rota.client.checks import milliseconds, offsets_to_commit, several, whole_number
+from rota.client.checks import INT32, milliseconds, offsets_to_commit, several, whole_number
 from rota.client.config import ProducerConfig
 from rota.client.errors import (
     BufferFull,
@@ -292,7 +292,7 @@ class Producer:
     ) -> Delivery:
         """Handle a `send` that must wait, is refused, or has arguments of other types than str and int."""
         timestamp_ms = whole_number("timestamp_ms", timestamp_ms)
-        partition = None if partition is None else whole_number("partition", partition)
+        partition = None if partition is None else whole_number("partition", partition, INT32)
         self._check(timestamp_ms, size)
         deadline = asyncio.get_running_loop().time() + self._config.max_block_ms / 1000
         if self._batches_since_yield > BATCHES_PER_TURN_MAX:  # so that an endless loop of sends lets other tasks run
@@ -453,6 +453,7 @@ class Producer:
         Raises TransactionError, TimedOut, IllegalUse, IllegalArgument.
         """
         metadata = GroupMetadata(group) if isinstance(group, str) else group
+        whole_number("the generation of the group", metadata.generation_id, INT32)
         offsets, timeout_ms = offsets_to_commit(offsets), milliseconds("timeout_ms", timeout_ms)
         await self._transactional().send_offsets(metadata, offsets, timeout_ms)
 

@@ -12,7 +12,18 @@ import pytest
 from tests.unit.client.producer.leader import Leader
 
 import rota.client
-from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, PartitionReader, Producer, ProducerConfig
+from rota.client import (
+    Admin,
+    AdminConfig,
+    Consumer,
+    ConsumerConfig,
+    GroupMetadata,
+    NewPartitions,
+    NewTopic,
+    PartitionReader,
+    Producer,
+    ProducerConfig,
+)
 from rota.client.errors import IllegalArgument, IllegalUse
 from rota.client.types import OffsetAndMetadata, TopicPartition
 
@@ -303,3 +314,69 @@ async def test_values_that_are_no_number_are_refused(leader: Leader, kind: str, 
 async def made_or_read(result: Any) -> Any:
     """As `made`; of an async iterator the first item."""
     return await anext(result) if isinstance(result, AsyncIterator) else await made(result)
+
+
+@pytest.mark.parametrize("number", [1 << 31, -(1 << 31) - 1])
+@pytest.mark.parametrize(("kind", "method", "parameter", "taken"), PARTITIONS)
+async def test_no_number_of_a_partition_is_beyond_its_field(
+    leader: Leader, kind: str, method: str, parameter: str, taken: type, number: int
+) -> None:
+    at = TopicPartition("t", number)
+    await refused_number(
+        leader, kind, method, rf"partition of t is {number}", {parameter: {at: 1} if taken is dict else [at]}
+    )
+
+
+T0 = TopicPartition("t", 0)
+BEYOND = [
+    ("Admin", "list_offsets", {"times": {T0: 1 << 63}}),
+    ("Admin", "delete_records", {"before": {T0: 1 << 63}}),
+    ("Admin", "alter_group_offsets", {"offsets": {T0: 1 << 63}}),
+    ("Admin", "alter_group_offsets", {"offsets": {T0: OffsetAndMetadata(1, leader_epoch=1 << 31)}}),
+    ("Admin", "reset_group_offsets", {"time_ms": 1 << 63}),
+    ("Admin", "reset_group_offsets", {"time_ms": -1}),
+    ("Admin", "reset_group_offsets", {"offset": 1 << 63}),
+    ("Admin", "create_partitions", {"totals": {"t": 1 << 31}}),
+    ("Consumer", "commit", {"offsets": {T0: 1 << 63}}),
+    ("Consumer", "seek", {"partition": T0, "offset": 1 << 63}),
+    ("Consumer", "seek", {"partition": T0, "offset": OffsetAndMetadata(1, leader_epoch=1 << 31)}),
+    ("Consumer", "offsets_for_times", {"times": {T0: 1 << 63}}),
+    ("PartitionReader", "offset_at", {"partition": T0, "time": 1 << 63}),
+    ("PartitionReader", "fetch", {"partition": T0, "offset": 1 << 63}),
+    ("PartitionReader", "fetch", {"partition": T0, "offset": 0, "max_bytes": 1 << 31}),
+    ("Producer", "send", {"partition": 1 << 31}),
+    ("Producer", "send_offsets", {"offsets": {T0: 1}, "group": GroupMetadata("g", 1 << 31)}),
+]
+
+
+@pytest.mark.parametrize(("kind", "method", "arguments"), BEYOND)
+async def test_no_number_is_beyond_its_field(leader: Leader, kind: str, method: str, arguments: dict[str, Any]) -> None:
+    await refused_number(leader, kind, method, r"is -?\d+: it must be from -?\d+ to \d+", arguments)
+
+
+async def refused_number(leader: Leader, kind: str, method: str, text: str, given: dict[str, Any]) -> None:
+    more = {"group_id": "g"} if kind == "Consumer" else {}
+    async with KINDS[kind](CONFIGS[kind](bootstrap_servers=leader.address, **more)) as facade:
+        call, before = getattr(facade, method), len(leader.requests)
+        needed = [item.name for item in inspect.signature(call).parameters.values() if item.default is item.empty]
+        with pytest.raises(IllegalUse, match=text):
+            await made(call(**{name: OTHERS[name] for name in needed if name not in given}, **given))
+        assert {type(item).__name__ for item in leader.requests[before:]} <= {
+            "MetadataRequest",
+            "InitProducerIdRequest",
+        }
+
+
+def test_a_new_topic_has_numbers_that_fit() -> None:
+    for numbers in ({"partitions": 1 << 31}, {"replication_factor": 1 << 15}, {"replica_assignments": [[1 << 31]]}):
+        with pytest.raises(IllegalUse, match="it must be from"):
+            NewTopic("t", **numbers)  # type: ignore[arg-type]
+    with pytest.raises(IllegalUse, match="replica_assignments"):
+        NewPartitions(2, [[1 << 31]])
+
+
+async def test_metadata_of_a_commit_fits_a_string(leader: Leader) -> None:
+    """Brokers hang up on it, and the commit would be sent again and again."""
+    async with Consumer(ConsumerConfig(bootstrap_servers=leader.address, group_id="g")) as consumer:
+        with pytest.raises(IllegalUse, match="has 32768 bytes: 32767 fit"):
+            await consumer.commit({T0: OffsetAndMetadata(1, "é" * 16_384)})
