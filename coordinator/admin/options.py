@@ -46,6 +46,7 @@ NO_PROPERTIES = {  # variables of those images for Java and its logs, which they
 }
 
 BROKERS_MAX = 64
+CLUSTER_JOURNAL = "cluster.journal"  # the metadata of `--brokers`, beside the folders of its brokers
 
 
 class OptionsRefused(ValueError):
@@ -85,6 +86,14 @@ class ServeOptions:
         ):
             if value is not None and value not in valid:
                 raise OptionsRefused(f"{name} {value}: valid values are {', '.join(valid)}")
+
+    def check_folder(self, config: BrokerConfig) -> None:
+        """Raises OptionsRefused for a single broker on the folder of a cluster: it would start without its topics."""
+        folder = config.log_dirs[0]
+        if not self.memory and (self.brokers or 1) == 1 and os.path.exists(os.path.join(folder, CLUSTER_JOURNAL)):
+            raise OptionsRefused(
+                f"{folder} has the data of a cluster: give --brokers N as before, or choose another folder with --data"
+            )
 
     def broker_config(self) -> BrokerConfig:
         """Return the settings of the broker. Raises OptionsRefused, ConfigRefused, FileRefused, OSError."""

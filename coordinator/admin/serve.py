@@ -54,6 +54,7 @@ def run(options: ServeOptions) -> int:
     try:
         options.check()
         config = options.broker_config()
+        options.check_folder(config)
     except (OptionsRefused, ConfigRefused, FileRefused) as why:
         return cannot_start(str(why))
     except OSError as why:

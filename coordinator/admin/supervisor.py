@@ -23,7 +23,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
-from rota.coordinator.admin.options import OptionsRefused, ServeOptions
+from rota.coordinator.admin.options import CLUSTER_JOURNAL, OptionsRefused, ServeOptions
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata.embedded import EmbeddedStore
@@ -31,7 +31,6 @@ from rota.coordinator.metadata.store_server import StoreServer
 from rota.coordinator.observe.logs import get_logger
 from rota.protocol.dataclass import dataclass
 
-STORE_FILE: Final = "cluster.journal"  # not that of a single broker, which has another file there
 EXIT_UNCLEAN_STOP: Final = 1
 RESTART_S: Final = 0.1  # doubled with each broker process that ends before it is ready
 RESTART_S_MAX: Final = 5.0
@@ -196,7 +195,7 @@ def _folder(config: BrokerConfig) -> Iterator[Path]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise CannotSupervise(f"{folder} is in use by another process") from None
-        yield folder / STORE_FILE
+        yield folder / CLUSTER_JOURNAL
 
 
 @contextlib.contextmanager

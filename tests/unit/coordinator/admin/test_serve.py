@@ -19,6 +19,7 @@ from tests.unit.coordinator.network.test_open_files import open_files
 from rota.coordinator.admin.check import check
 from rota.coordinator.admin.options import ServeOptions
 from rota.coordinator.admin.serve import EXIT_CANNOT_START, EXIT_UNCLEAN_STOP, cannot_start, report_ready, run, serve
+from rota.coordinator.admin.supervisor import _folder
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.metadata.store import StoreFailed
@@ -250,6 +251,21 @@ def test_wrong_settings_are_reported_in_one_line(
     captured = capsys.readouterr().err
     assert error_text in captured
     assert captured.count("\n") == 1
+
+
+@pytest.mark.parametrize("brokers", [None, 1])
+def test_a_single_broker_does_not_start_on_the_folder_of_a_cluster(
+    brokers: int | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Law CL22. It would show none of its topics, and leave files with which --brokers does not start any more."""
+    with _folder(BrokerConfig({"log.dirs": str(tmp_path)})) as journal:
+        journal.touch()
+    before = {*tmp_path.iterdir()}
+    with socket.create_server(("127.0.0.1", 0)) as taken:  # so that it ends in any case
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert run(ServeOptions(data=str(tmp_path), listen=listen, brokers=brokers)) == EXIT_CANNOT_START
+    assert "has the data of a cluster" in capsys.readouterr().err
+    assert {*tmp_path.iterdir()} == before
 
 
 def test_an_ipv6_host_is_written_in_brackets_and_a_closed_descriptor_stops_no_start(tmp_path: Path) -> None:
