@@ -198,7 +198,7 @@ class FetchPlan:
             if is_fenced and (error := self._forbidden(partition, request.current_leader_epoch)):
                 return self._refuse(key, error)
             start, diverging, preferred, records = log.log_start_offset, None, UNKNOWN, NOTHING_READ
-            if request.last_fetched_epoch != NO_EPOCH and is_leader:
+            if request.last_fetched_epoch != NO_EPOCH:
                 diverging = _diverging(partition, request, start)
             if of_follower and diverging is None and self._is_first_pass:
                 self._follower_fetched(partition, request, start)
@@ -319,10 +319,14 @@ def refused(index: int, error: ErrorCode, *, read_committed: bool) -> PartitionD
 
 
 def _diverging(partition: Partition, request: FetchPartition, start: int) -> EpochEndOffset | None:
-    """Return where the reader's log diverges from this one (KIP-595). Raises OffsetOutOfRange, StorageFailed."""
+    """Return where the reader's log diverges from this one (KIP-595). Raises OffsetOutOfRange, StorageFailed.
+
+    F13. A follower knows it of what is committed: its reader may be ahead of it.
+    """
     epoch, end = epoch_end(partition, request.last_fetched_epoch)
     if UNKNOWN in (epoch, end) or request.fetch_offset < start:
         raise OffsetOutOfRange(request.fetch_offset, start, partition.high_watermark)
-    if epoch < request.last_fetched_epoch or end < request.fetch_offset:
+    diverges = epoch < request.last_fetched_epoch or end < request.fetch_offset
+    if diverges and (partition.is_leader or min(end, request.fetch_offset) < partition.high_watermark):
         return EpochEndOffset(epoch=epoch, end_offset=end)
     return None

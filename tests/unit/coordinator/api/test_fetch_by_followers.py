@@ -296,6 +296,30 @@ class TestReadingFromFollowers:
     def test_an_offset_beyond_the_followers_end_may_still_arrive(self) -> None:
         assert self.consume(self.copied(), 3).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
 
+    @pytest.mark.parametrize(
+        ("epoch", "offset", "end", "error"),
+        [
+            (1, 2, 1, ErrorCode.NONE),
+            (1, 9, 1, ErrorCode.NONE),
+            (EPOCH - 1, 1, 1, ErrorCode.NONE),
+            (EPOCH, 2, None, ErrorCode.NONE),
+            (EPOCH, 9, None, ErrorCode.OFFSET_NOT_AVAILABLE),
+            (EPOCH + 1, 1, None, ErrorCode.OFFSET_OUT_OF_RANGE),
+        ],
+    )
+    def test_a_follower_tells_a_consumer_where_their_logs_differ(
+        self, epoch: int, offset: int, end: int | None, error: ErrorCode
+    ) -> None:
+        """F13, as in Kafka: by what is committed; a consumer at the end of the follower's log may be ahead of it."""
+        leader, world = Cluster(), self.world()
+        for leader_epoch in (1, EPOCH, EPOCH):
+            leader.partition().log.append(batch(b"a"), leader_epoch=leader_epoch, now_ms=NOW_MS)
+        follower_log.append(world.partition(), leader.partition().read(0, 1 << 20, uncommitted=True), EPOCH)
+        follower_log.take_bounds(world.partition(), 2, 0, EPOCH)
+        answer = self.consume(world, offset, last_fetched_epoch=epoch, max_wait_ms=0)
+        assert answer.error_code == error
+        assert answer.diverging_epoch == (None if end is None else EpochEndOffset(epoch=1, end_offset=end))
+
     def test_an_old_consumer_reads_from_the_leader_alone(self) -> None:
         assert self.consume(self.copied(), 0, version=10).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
