@@ -19,7 +19,7 @@ def made(cli: Rota, topic: str) -> str:
 
 
 def rota(cli: Rota, *arguments: str, **given: object) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "rota.cli", *arguments, "--bootstrap-server", cli.address]
+    command = [sys.executable, "-m", "rota", *arguments, "--bootstrap-server", cli.address]
     return subprocess.run(command, capture_output=True, check=False, timeout=60, **given)  # type: ignore[call-overload,no-any-return]
 
 
@@ -142,7 +142,7 @@ def test_consume_in_a_group_commits_the_printed_records(cli: Rota, made: str, gr
 
 
 def test_follow_prints_new_records_until_ctrl_c(cli: Rota, made: str) -> None:
-    command = [sys.executable, "-m", "rota.cli", "consume", made, "--follow", "--from", "earliest"]
+    command = [sys.executable, "-m", "rota", "consume", made, "--follow", "--from", "earliest"]
     with subprocess.Popen([*command, "--bootstrap-server", cli.address], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         cli.produce(made, [b"before"])
@@ -157,7 +157,7 @@ def test_follow_prints_new_records_until_ctrl_c(cli: Rota, made: str) -> None:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_a_member_in_order(cli: Rota, made: str, group: str, number: signal.Signals, code: int) -> None:
     cli.produce(made, [b"first"])
-    command = [sys.executable, "-m", "rota.cli", "consume", made, "--follow", "--group", group, "--from", "earliest"]
+    command = [sys.executable, "-m", "rota", "consume", made, "--follow", "--group", group, "--from", "earliest"]
     with subprocess.Popen([*command, "--bootstrap-server", cli.address], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"first\n"
@@ -169,7 +169,7 @@ def test_a_signal_ends_a_member_in_order(cli: Rota, made: str, group: str, numbe
 
 def test_a_closed_pipe_ends_consume(cli: Rota, made: str) -> None:
     cli.produce(made, [b"x" * 1000] * 1000)
-    command = [sys.executable, "-m", "rota.cli", "consume", made, "--bootstrap-server", cli.address]
+    command = [sys.executable, "-m", "rota", "consume", made, "--bootstrap-server", cli.address]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -180,7 +180,7 @@ def test_a_closed_pipe_ends_consume(cli: Rota, made: str) -> None:
 
 
 def test_ctrl_c_ends_a_produce_that_waits_for_input(cli: Rota, made: str) -> None:
-    command = [sys.executable, "-m", "rota.cli", "produce", made, "--bootstrap-server", cli.address]
+    command = [sys.executable, "-m", "rota", "produce", made, "--bootstrap-server", cli.address]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
         process.stdin.write(b"sent\n")

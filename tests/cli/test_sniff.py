@@ -20,7 +20,7 @@ class Sniffer:
     """The proxy as a process; a thread reads what it prints, so that it never waits for its reader."""
 
     def __init__(self, cli: Rota, *arguments: str) -> None:
-        command = [sys.executable, "-m", "rota.cli", "sniff", *arguments, "--json", "--bootstrap-server", cli.address]
+        command = [sys.executable, "-m", "rota", "sniff", *arguments, "--json", "--bootstrap-server", cli.address]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self._lines: list[str] = []

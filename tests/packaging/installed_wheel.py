@@ -33,4 +33,4 @@ if __name__ == "__main__":
         sys.stdout.write(f"{value!r}\n")  # in one piece: the broker logs there, too
         sys.stdout.flush()
         command = ["topics", "list", "--bootstrap-server", running.bootstrap_servers]
-        subprocess.run([sys.executable, "-m", "rota.cli", *command], check=True)
+        subprocess.run([sys.executable, "-m", "rota", *command], check=True)

@@ -69,7 +69,7 @@ def needs(program: str) -> pytest.MarkDecorator:
 def rota(tmp_path: Path) -> Path:
     """A folder with a program `rota` that completes, and writes what else it is called with to a file `called`."""
     program = tmp_path / "rota"
-    complete = f'[ "$1" = completion ] && exec {sys.executable} -m rota.cli "$@"'
+    complete = f'[ "$1" = completion ] && exec {sys.executable} -m rota "$@"'
     program.write_text(f'#!/bin/sh\n{complete}\necho "$@" > {tmp_path}/part && mv {tmp_path}/part {tmp_path}/called\n')
     program.chmod(0o755)
     return tmp_path

@@ -122,7 +122,7 @@ def test_cl3_standard_streams_that_are_closed_or_full_change_no_exit_code(comman
 def test_the_module_is_the_command() -> None:
     program = f'exec "$@" {TOPICS} >&-'
     done = subprocess.run(
-        ["sh", "-c", program, "sh", sys.executable, "-m", "rota.cli"], capture_output=True, check=False, timeout=60
+        ["sh", "-c", program, "sh", sys.executable, "-m", "rota"], capture_output=True, check=False, timeout=60
     )
     assert (done.returncode, b"Connection refused" in done.stderr) == (3, True)
 

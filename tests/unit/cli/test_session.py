@@ -115,7 +115,7 @@ def test_a_closed_pipe_ends_the_command_silently() -> None:
     os.close(reads)
     with running_broker() as running:
         address = running.bootstrap_servers
-        command = [sys.executable, "-m", "rota.cli", "topics", "list", "--internal", "--bootstrap-server", address]
+        command = [sys.executable, "-m", "rota", "topics", "list", "--internal", "--bootstrap-server", address]
         done = subprocess.run(command, stdout=writes, stderr=subprocess.PIPE, check=False, timeout=60, env=buffered)
     os.close(writes)
     assert (done.returncode, done.stderr) == (141, b"")
@@ -124,7 +124,7 @@ def test_a_closed_pipe_ends_the_command_silently() -> None:
 def test_ctrl_c_ends_the_command_silently() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        command = [sys.executable, "-m", "rota.cli", "topics", "list", "--bootstrap-server", address]
+        command = [sys.executable, "-m", "rota", "topics", "list", "--bootstrap-server", address]
         with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
             silent.accept()[0].close()  # the look whether something listens
             connection, _ = silent.accept()
@@ -136,7 +136,7 @@ def test_ctrl_c_ends_the_command_silently() -> None:
 
 
 def rota(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rota.cli", *arguments]
+    command = [sys.executable, "-m", "rota", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 

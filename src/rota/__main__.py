@@ -1,4 +1,4 @@
-"""`python -m rota.cli`: the command `rota`, by its name, as it finds this package by its name."""
+"""`python -m rota`: the command `rota`, by its name, as it finds this package by its name."""
 
 from importlib import import_module
 
