@@ -405,13 +405,7 @@ def _topic_records(
             known_size, known_width = size, width
             value_size = varint(size)
             begin = varint(3 + width + len(key) + 4 + len(value_size) + size) + b"\x00\x00"
-        parts.append(begin)
-        parts.append(offset)
-        parts.append(key)
-        parts.append(_packed(index))
-        parts.append(value_size)
-        parts.append(value)
-        parts.append(b"\x00")
+        parts.append(b"%b%b%b%b%b%b\x00" % (begin, offset, key, _packed(index), value_size, value))
         delta += 1
     return left
 
@@ -573,24 +567,40 @@ def _fetched_topics(parts: list[bytes], given: Any, version: i64, flexible: bool
 
 
 def _fetched_partitions(parts: list[bytes], topic: FetchedTopic, version: i64, flexible: bool) -> None:
+    """Append the partitions. The end of one and the index of the next are one part: a third fewer are to be joined."""
     code = _code(topic.error_code, flexible)
-    tail = (b"\x01" if flexible else b"\x00\x00") + code
+    no_metadata = (b"\x01" if flexible else b"\x00\x00") + code
+    following = _ends_with_index(no_metadata)
     has_epoch = version >= FETCH_EPOCHS_SINCE
+    end = b""  # of the partition before
     for position, index in enumerate(topic.indexes):
         value = topic.values[position]
-        parts.append(_packed(index))
+        if end is no_metadata and 0 <= index < SMALL_INDEXES:
+            parts.append(following[index])
+        else:
+            parts.append(end + _packed(index))
+        end = no_metadata
         if value is None:
             parts.append(_UNKNOWN_HEAD if has_epoch else _UNKNOWN_HEAD[:8])
-            parts.append(tail)
         elif value[1] == 4 and value[14] == 1:
             parts.append(value[2:14] if has_epoch else value[2:10])
-            parts.append(tail)
         else:
             head, metadata = _parts(value)
             parts.append(head if has_epoch else head[:8])
             parts.append(_size(len(metadata)) if flexible else _SHORT.pack(len(metadata)))
-            parts.append(metadata)
-            parts.append(code)
+            end = metadata + code
+    parts.append(end)
+
+
+_known_ends: Final[dict[bytes, list[bytes]]] = {}  # by the end: one of a version, of each error code that was answered
+
+
+def _ends_with_index(end: bytes) -> list[bytes]:
+    """Return the end of a partition with the index of the next one, for each small index."""
+    known = _known_ends.get(end)
+    if known is None:
+        known = _known_ends[end] = [end + index for index in _INDEXES]
+    return known
 
 
 def _code(error_code: i64, flexible: bool) -> bytes:
