@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from struct import Struct
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.events import Commit, InstanceId, MemberId, OffsetRecord, OffsetRecords
@@ -80,9 +80,11 @@ def offset_commit(
         group = node.groups.group(shard, group_id)
     member_id = MemberId(request.member_id)
     instance_id = None if request.group_instance_id is None else InstanceId(request.group_instance_id)
-    decided = shard.record(group, group.take_commit, (member_id, instance_id, generation, records), records, NONE)
-    if decided is not None:
-        return decided.map(answer) if isinstance(decided, DelayedReply) else answer(decided)
+    if not refused:  # as nearly always: the answer is known before the write, and no event is needed
+        taken = member_id, instance_id, generation, records
+        decided = shard.record(group, group.take_commit, taken, records, answer(NONE), answer)
+        if decided is not None:
+            return decided
     event = Commit(
         token=shard.token(),
         member_id=member_id,
@@ -98,7 +100,9 @@ def can_be_one_batch(node: Node, group_id: str, records: Sequence[OffsetRecord |
     """CO8. Return whether one batch of the offsets topic takes all these offsets. Few are not measured, for speed."""
     bytes_max = node.config.message_max_bytes
     record_bytes_max = NAMES_BYTES_MAX + 3 * (node.config.offset_metadata_max_bytes + len(group_id))
-    count = sum([len(record.partitions) if type(record) is OffsetRecords else 1 for record in records])
+    count = 0
+    for record in records:
+        count += len(record.partitions) if type(record) is OffsetRecords else 1
     return count * record_bytes_max <= bytes_max or can_fit_in_batch(records, bytes_max)
 
 
@@ -172,25 +176,24 @@ def _unknown(version: int, topic: Topic | None) -> ErrorCode:
 
 
 def _answer(call: Call, request: OffsetCommitRequest, refused: Refused, code: ErrorCode) -> OffsetCommitResponse:
-    topics = request.topics
+    """Return the response: one code for all partitions of a topic, or a message where they have several."""
+    topics: Sequence[Any] = request.topics
     if refused or code is not NONE:
         call.counters.add_error(code or next(iter(refused.values())))
-    return OffsetCommitResponse(
-        topics=tuple([_topic(position, requested, refused, code) for position, requested in enumerate(topics)])
-    )
+    if refused:
+        return OffsetCommitResponse(topics=tuple([_topic(at, each, refused, code) for at, each in enumerate(topics)]))
+    shape, number = OffsetCommitResponsePartition, int(code)
+    made = [CommittedTopic(shape, each.name, each.topic_id, _columns(each).indexes, number) for each in topics]
+    return OffsetCommitResponse(topics=cast("tuple[OffsetCommitResponseTopic, ...]", tuple(made)))
 
 
-def _topic(position: int, requested: Any, refused: Refused, code: ErrorCode) -> Any:
-    """Return the response of one topic: one code for all partitions, or a message where they have several."""
-    indexes, name, topic_id = _columns(requested).indexes, requested.name, requested.topic_id
-    if not refused:
-        return CommittedTopic(OffsetCommitResponsePartition, name, topic_id, indexes, int(code))
+def _topic(position: int, requested: Any, refused: Refused, code: ErrorCode) -> OffsetCommitResponseTopic:
     return OffsetCommitResponseTopic(
-        name=name,
-        topic_id=topic_id,
+        name=requested.name,
+        topic_id=requested.topic_id,
         partitions=tuple(
             OffsetCommitResponsePartition(partition_index=index, error_code=_code(refused.get((position, index)), code))
-            for index in indexes
+            for index in _columns(requested).indexes
         ),
     )
 

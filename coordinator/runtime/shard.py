@@ -208,13 +208,19 @@ class Shard(Generic[M]):
         return reply
 
     def record(
-        self, machine: M, decide: Callable[..., bool], request: tuple[Any, ...], records: Sequence[Any], body: T
+        self,
+        machine: M,
+        decide: Callable[..., bool],
+        request: tuple[Any, ...],
+        records: Sequence[Any],
+        body: T,
+        refusal: Callable[[ErrorCode], T],
     ) -> T | DelayedReply[T] | None:
         """Have a request decided without event and effects, by `decide(*request, now_ms)` of the machine, for speed.
 
         `decide` returns True if the machine has taken `records` in: they are written, and `body` is the reply, as of an
         AppendAndReply. False: nothing has changed, the result is None, and an event has to be submitted. A machine that
-        is hosted already is not checked for vacancy. A reply that cannot be given is an ErrorCode in its place.
+        is hosted already is not checked for vacancy.
         """
         try:
             if not decide(*request, self._shell.now_ms()):
@@ -226,8 +232,8 @@ class Shard(Generic[M]):
                 self._keep_or_drop(machine)
         except Exception as mistake:  # noqa: BLE001  # as in `step`
             self._shell.step_failed(self, mistake)
-            return _NOT_COORDINATOR  # type: ignore[return-value]
-        return self.when_committed(body, _code_only)
+            return refusal(_NOT_COORDINATOR)
+        return self.when_committed(body, refusal)
 
     def take(self, machines: Mapping[str, M], records: Sequence[Any]) -> None:
         """Write records that these machines, by id, have taken in already; from now on they are hosted. For speed."""
@@ -464,10 +470,6 @@ def _encoded_units(
 
 def _whole(count: int) -> list[Unit]:
     return [(0, count)]
-
-
-def _code_only(code: ErrorCode) -> Any:
-    return code
 
 
 def refused(replies: list[PendingReply], code: ErrorCode) -> list[PendingReply]:
