@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.client.conftest import bootstrap, group, pytest_generate_tests, rota  # noqa: F401 - of these tests too
 from tests.interop.kit import create_topic
 from tests.interop.security.rota_broker import SecureRota
-from tests.spark.home import JVM, unpacked
+from tests.spark.home import JVM, QUICK, unpacked
 from tools import spark_jars
 from tools.peer.jars import Missing
 
@@ -93,6 +93,7 @@ def spark(java: None, official_jars: list[str], tmp_path_factory: pytest.TempPat
         "spark.local.dir": str(folder / "local"),
         "spark.log.level": "ERROR",
         "spark.jars": ",".join(official_jars),
+        **QUICK,
     }
     builder = SparkSession.builder.master("local[2]").appName("rota-tests")
     for name, value in settings.items():

@@ -10,11 +10,27 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from tests.soak import SOAK
 from tools.peer.jars import UNVERIFIED
 
-# of a JVM with short jobs on two cores: it compiles quickly, does not verify Spark's classes, and collects no garbage
-# because classes are loaded
-JVM: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:MetaspaceSize=256m", *UNVERIFIED)
+# of a JVM with short jobs on two cores: it compiles quickly, does not verify Spark's classes, collects no garbage
+# because classes are loaded, and starts a process without a helper process
+JVM: Final = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:MetaspaceSize=256m",
+    "-Djdk.lang.Process.launchMechanism=VFORK",
+    *UNVERIFIED,
+)
+# a checkpoint's files are renamed by Hadoop's FileSystem: its FileContext starts processes for each
+CHECKPOINTS: Final = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
+# small queries end before what Spark generates and compiles for them pays
+INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+QUICK: Final = {} if SOAK else CHECKPOINTS | INTERPRETED
 
 
 def installed(module: str) -> Path:
