@@ -16,7 +16,7 @@ Laws
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol
@@ -38,6 +38,7 @@ from rota.coordinator.metadata.changes import (
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import PartitionState, Topic
 from rota.coordinator.metadata.topics import Topics
+from rota.coordinator.replica.failed_logs import FailedLogs, PartitionHandOver
 from rota.coordinator.replica.partition import FlushWorker, IsrWriter, Partition, TimerService
 from rota.coordinator.replica.retry_wait import RetryWaits
 from rota.coordinator.replica.state import REPLICA_LAG_MS_MAX
@@ -72,16 +73,6 @@ class LogOpening(Protocol):
 
 BeginOpen = Callable[[Topic, int, LogConfig], LogOpening]
 RemoveLog = Callable[[Topic, int], None]  # raises StorageFailed
-
-
-class PartitionHandOver(Protocol):
-    """The change of the ISR by which a partition leaves this broker."""
-
-    def __call__(self, name: str, index: int, *, lost_records: bool = False) -> Awaitable[object]:
-        """Elect another member of the ISR and leave it. Raises StoreFailed.
-
-        With `lost_records` the brokers of the ELR become the ISR when it has no other member.
-        """
 
 
 SetStraysAside = Callable[[Container[PartitionKey]], Mapping[PartitionKey, str]]  # raises StorageFailed
@@ -119,7 +110,8 @@ class Partitions:
         """
         self.topics = topics
         self._open_log, self._config_of, self._on_storage = open_log, config_of, on_storage
-        self._begin_open, self._remove_log, self._hand_over = begin_open, remove_log, hand_over
+        self._begin_open, self._remove_log = begin_open, remove_log
+        self._failed = FailedLogs(hand_over, on_storage, self._is_here)
         self._set_strays_aside = set_strays_aside
         self._timers, self._flush_worker, self._isr_writer = timers, flush_worker, isr_writer
         self._lag_ms_max, self._now_ms, self._on_truncated = lag_ms_max, now_ms, on_truncated
@@ -134,6 +126,9 @@ class Partitions:
     def get(self, topic: str, index: int) -> Partition | None:
         """Return the replica of this broker, or None."""
         return self._by_name.get((topic, index))
+
+    def _is_here(self, partition: Partition) -> bool:
+        return self._by_id.get((partition.topic_id, partition.index)) is partition
 
     def known_end(self, key: tuple[str, int]) -> int:
         """Return the high watermark of the replica here of (topic, partition); -1 without one that can be read."""
@@ -202,7 +197,11 @@ class Partitions:
     # ---- storage failures
 
     def reopen_failed(self, now_ms: int) -> None:
-        """Begin to reopen the logs of offline partitions, at most REOPENING_MAX at a time. Call it periodically."""
+        """Begin to reopen the logs of offline partitions, at most REOPENING_MAX at a time, and leave all their ISRs.
+
+        Call it periodically.
+        """
+        self._failed.found([partition for partition in self._by_name.values() if partition.offline is not None])
         for key, partition in self._by_name.items():
             if partition.offline is None or key in self._reopening or not self._reopen_waits.is_due(key, now_ms):
                 continue
@@ -215,8 +214,8 @@ class Partitions:
 
     async def stop_reopening(self) -> None:
         """Wait until no log is being reopened."""
-        while self._reopening:
-            await asyncio.wait(self._reopening.values())
+        while tasks := [task for task in (*self._reopening.values(), self._failed.task) if task is not None]:
+            await asyncio.wait(tasks)
 
     async def _reopen(self, key: PartitionKey, partition: Partition) -> None:
         name, index = key
@@ -225,7 +224,7 @@ class Partitions:
             if topic is None or self._begin_open is None:
                 return
             self._on_storage(partition)
-            await self._leave_isr(name, index)
+            await self._failed.leave_isr(name, index)
             await self._recover(topic, partition, self._begin_open(topic, index, self._config_of(topic)))
         except (StorageFailed, StoreFailed) as error:
             logger.warning("Partition stays offline", topic=name, partition=index, reason=str(error))
@@ -239,7 +238,7 @@ class Partitions:
         await asyncio.to_thread(opening.run)
         lost_records = opening.log_end_offset < partition.failed_log_end_offset
         # a fetch in flight at the failure may have added it to the ISR again
-        await self._leave_isr(topic.name, partition.index, lost_records=lost_records)
+        await self._failed.leave_isr(topic.name, partition.index, lost_records=lost_records)
         placed = (self.topics.by_id(topic.topic_id) or topic).partitions[partition.index]
         if placed.leader == self.topics.broker_id:
             await self.topics.bump_leader_epoch(topic.name, partition.index)
@@ -248,15 +247,11 @@ class Partitions:
             return  # it was deleted meanwhile
         log = opening.finish()
         log.config = self._config_of(current)
+        self._failed.online_again(partition)
         partition.reopen(log, self._without_stale_leader(current.partitions[partition.index]), self._now_ms())
         fields = {"partition": partition.index, "leader_epoch": partition.leader_epoch}
         logger.info("Partition online again", topic=topic.name, **fields)
         self._on_storage(partition)
-
-    async def _leave_isr(self, name: str, index: int, *, lost_records: bool = False) -> None:
-        """R1. Raises StoreFailed."""
-        if self._hand_over is not None:
-            await self._hand_over(name, index, lost_records=lost_records)
 
     # ---- topics
 

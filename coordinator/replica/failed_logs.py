@@ -1,0 +1,77 @@
+"""Partitions whose logs have failed leave their ISRs, so that others lead them.
+
+Laws
+    R1  They leave as soon as they are found, whenever their logs are to be reopened: until then nobody else can lead
+        them. Where the store cannot be reached, it is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+import structlog
+
+from rota.coordinator.metadata.repeated_warning import RepeatedWarning
+from rota.coordinator.metadata.store import StoreFailed
+from rota.coordinator.replica.partition import Partition
+
+logger = structlog.get_logger("rota.partitions")
+
+
+class PartitionHandOver(Protocol):
+    """The change of the ISR by which a partition leaves this broker."""
+
+    def __call__(self, name: str, index: int, *, lost_records: bool = False) -> Awaitable[object]:
+        """Elect another member of the ISR and leave it. Raises StoreFailed.
+
+        With `lost_records` the brokers of the ELR become the ISR when it has no other member.
+        """
+
+
+class FailedLogs:
+    """`hand_over` None: there are no other brokers. `on_found` is called once for each failure.
+
+    `is_here` returns whether a partition has not been removed: another topic may have its name by now.
+    """
+
+    def __init__(
+        self,
+        hand_over: PartitionHandOver | None,
+        on_found: Callable[[Partition], None],
+        is_here: Callable[[Partition], bool],
+    ) -> None:
+        self._hand_over, self._on_found, self._is_here = hand_over, on_found, is_here
+        self._found = set[Partition]()
+        self._warning = RepeatedWarning(logger, "Partitions that are offline cannot leave their ISRs")
+        self.task: asyncio.Task[None] | None = None
+
+    def found(self, offline: Sequence[Partition]) -> None:
+        """Let all partitions that are offline now leave their ISRs, unless they have. Call it periodically."""
+        for partition in offline:
+            if partition not in self._found:
+                self._on_found(partition)
+        self._found = set(offline)
+        if offline and self._hand_over is not None and self.task is None:
+            self.task = asyncio.get_running_loop().create_task(self._leave_isrs(offline))
+
+    def online_again(self, partition: Partition) -> None:
+        """Its next failure is another one."""
+        self._found.discard(partition)
+
+    async def leave_isr(self, name: str, index: int, *, lost_records: bool = False) -> None:
+        """Raises StoreFailed."""
+        if self._hand_over is not None:
+            await self._hand_over(name, index, lost_records=lost_records)
+
+    async def _leave_isrs(self, offline: Sequence[Partition]) -> None:
+        try:
+            for partition in offline:
+                if partition in self._found and self._is_here(partition):
+                    await self.leave_isr(partition.topic, partition.index)
+            self._warning.succeeded()
+        except StoreFailed as error:
+            self._warning.failed(str(error))
+        finally:
+            self.task = None

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import asyncio
+
+from structlog.testing import capture_logs
+
+from rota.coordinator.log.memory import MemoryLog
+from rota.coordinator.metadata.store import StoreFailed
+from rota.coordinator.replica.failed_logs import FailedLogs
+from rota.coordinator.replica.partition import Partition
+
+
+class World:
+    """Partitions that are offline; each write to the store waits for `release`."""
+
+    def __init__(self, count: int = 2) -> None:
+        self.here = [Partition("t", bytes(16), index, 3, MemoryLog(), broker_id=1) for index in range(count)]
+        for partition in self.here:
+            partition.fail("the disk is full")
+        self.left, self.found = list[int](), list[int]()
+        self.is_unreachable, self.release = False, asyncio.Event()
+        self.failed = FailedLogs(self.hand_over, lambda partition: self.found.append(partition.index), self.is_here)
+
+    async def hand_over(self, _name: str, index: int, *, lost_records: bool = False) -> None:
+        await self.release.wait()
+        if self.is_unreachable:
+            raise StoreFailed("no answer")
+        self.left.append(index)
+
+    def is_here(self, partition: Partition) -> bool:
+        return partition in self.here
+
+    async def round(self) -> None:
+        self.failed.found(self.here)
+        assert self.failed.task is not None
+        await self.failed.task
+
+
+async def test_while_the_store_cannot_be_reached_it_is_tried_again() -> None:
+    """R1."""
+    world = World()
+    world.release.set()
+    with capture_logs() as lines:
+        for world.is_unreachable in (True, True, False):
+            await world.round()
+    assert (world.left, world.found) == ([0, 1], [0, 1])
+    assert [(line["log_level"], line["reason"]) for line in lines] == [("warning", "no answer"), ("info", "no answer")]
+
+
+async def test_who_is_online_again_or_removed_meanwhile_leaves_nothing() -> None:
+    world = World(4)
+    offline = list(world.here)
+    world.failed.found(offline)
+    await asyncio.sleep(0)
+    world.failed.online_again(offline[1])
+    world.here.remove(offline[2])
+    world.release.set()
+    assert world.failed.task is not None
+    await world.failed.task
+    assert world.left == [0, 3]
+
+
+async def test_a_failure_after_another_one_is_found_anew() -> None:
+    world = World(1)
+    world.release.set()
+    for _ in range(2):
+        await world.round()
+    assert world.found == [0]
+    world.failed.online_again(world.here[0])
+    await world.round()
+    assert world.found == [0, 0]
