@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.timeout import is_over
 from rota.coordinator.controller_service.requests import ClusterRequests
 from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.store import StoreFailed
@@ -28,9 +29,26 @@ from rota.protocol.messages.alter_partition_reassignments import (
 
 def alter_partition_reassignments(
     node: Node, call: Call, request: AlterPartitionReassignmentsRequest
-) -> DelayedReply[AlterPartitionReassignmentsResponse]:
+) -> AlterPartitionReassignmentsResponse | DelayedReply[AlterPartitionReassignmentsResponse]:
     """Return one result for each partition."""
+    if request.topics and is_over(request.timeout_ms):
+        return _timed_out(request)
     return eager_tasks.start(_alter(node, request))
+
+
+def _timed_out(request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+    code = ErrorCode.REQUEST_TIMED_OUT
+    responses = (
+        ReassignableTopicResponse(
+            name=topic.name,
+            partitions=tuple(
+                ReassignablePartitionResponse(partition_index=partition.partition_index, error_code=code)
+                for partition in topic.partitions
+            ),
+        )
+        for topic in request.topics
+    )
+    return AlterPartitionReassignmentsResponse(error_code=code, responses=tuple(responses))
 
 
 async def _alter(node: Node, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:

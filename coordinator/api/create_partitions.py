@@ -11,7 +11,7 @@ from collections import Counter
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.throttling import MutationQuota
-from rota.coordinator.api.timeout import gather_within
+from rota.coordinator.api.timeout import gather_within, is_over
 from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.topic import INTERNAL, PartitionState, Refusal
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -39,6 +39,8 @@ async def _create_all(node: Node, request: CreatePartitionsRequest, quota: Mutat
     duplicate = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results = [_result(name, duplicate) for name, count in times.items() if count > 1]
     topics = [topic for topic in request.topics if times[topic.name] == 1]
+    if topics and is_over(request.timeout_ms):
+        return CreatePartitionsResponse(results=tuple(_timed_out(topic.name) for topic in request.topics))
     outcomes = await gather_within(
         node, request.timeout_ms, (_create(node, topic, quota, request.validate_only) for topic in topics)
     )
@@ -69,3 +71,7 @@ def _result(name: str, outcome: Partitions | Refusal) -> CreatePartitionsTopicRe
     if isinstance(outcome, Refusal):
         return CreatePartitionsTopicResult(name=name, error_code=outcome.code, error_message=outcome.message)
     return CreatePartitionsTopicResult(name=name)
+
+
+def _timed_out(name: str) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name=name, error_code=ErrorCode.REQUEST_TIMED_OUT)

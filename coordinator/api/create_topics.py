@@ -12,7 +12,7 @@ from collections import Counter
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.throttling import MutationQuota
-from rota.coordinator.api.timeout import gather_within
+from rota.coordinator.api.timeout import gather_within, is_over
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.describe import describe_topic
 from rota.coordinator.config.topic import TopicConfig
@@ -39,10 +39,12 @@ def create_topics(node: Node, call: Call, request: CreateTopicsRequest) -> Delay
 
 
 async def _create_all(node: Node, request: CreateTopicsRequest, quota: MutationQuota) -> CreateTopicsResponse:
-    if sum(_partition_count(topic) for topic in request.topics) > PARTITIONS_PER_REQUEST_MAX:
-        return _all_refused(request)
     times = Counter(topic.name for topic in request.topics)
     topics = [topic for topic in request.topics if times[topic.name] == 1]
+    if is_over(request.timeout_ms) and any(topic.name not in RESERVED for topic in topics):
+        return CreateTopicsResponse(topics=tuple(_timed_out(topic.name) for topic in request.topics))
+    if sum(_partition_count(topic) for topic in request.topics) > PARTITIONS_PER_REQUEST_MAX:
+        return _all_refused(request)
     created = await gather_within(
         node, request.timeout_ms, (_create(node, topic, quota, request.validate_only) for topic in topics)
     )
@@ -111,6 +113,10 @@ def _refused(name: str, refusal: Refusal) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name, error_code=refusal.code, error_message=refusal.message, num_partitions=-1, configs=()
     )
+
+
+def _timed_out(name: str) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=ErrorCode.REQUEST_TIMED_OUT, num_partitions=-1, configs=())
 
 
 def _created(node: Node, topic: Topic) -> CreatableTopicResult:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.throttling import MutationQuota
-from rota.coordinator.api.timeout import gather_within
+from rota.coordinator.api.timeout import gather_within, is_over
 from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.topic import Refusal, Topic
 from rota.coordinator.metadata.topic_refusals import unknown_topic, unknown_topic_id
@@ -38,6 +38,8 @@ def delete_topics(
         code = ErrorCode.TOPIC_DELETION_DISABLED if call.version >= 3 else ErrorCode.INVALID_REQUEST
         disabled = Refusal(code, "Topic deletion is disabled.")
         return DeleteTopicsResponse(responses=tuple(_result(entry, disabled) for entry in requested))
+    if is_over(request.timeout_ms) and _is_one_to_find(requested):
+        return DeleteTopicsResponse(responses=tuple(_timed_out(entry) for entry in requested))
     return eager_tasks.start(
         _delete_all(node, requested, request.timeout_ms, MutationQuota(node, call, strict_since=STRICT_SINCE))
     )
@@ -47,6 +49,17 @@ def _requested(call: Call, request: DeleteTopicsRequest) -> Sequence[DeleteTopic
     if call.version >= 6:
         return request.topics
     return [DeleteTopicState(name=name, topic_id=UUID_ZERO) for name in request.topic_names]
+
+
+def _is_one_to_find(requested: Sequence[DeleteTopicState]) -> bool:
+    """Any of them is named once, by its name or its id."""
+    times = Counter((entry.name, entry.topic_id) for entry in requested)
+    return any((name is None) != (topic_id == UUID_ZERO) for (name, topic_id), count in times.items() if count == 1)
+
+
+def _timed_out(requested: DeleteTopicState) -> DeletableTopicResult:
+    code = ErrorCode.REQUEST_TIMED_OUT
+    return DeletableTopicResult(name=requested.name, topic_id=requested.topic_id, error_code=code)
 
 
 async def _delete_all(

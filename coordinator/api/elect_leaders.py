@@ -13,6 +13,7 @@ from typing import Final
 
 from rota.coordinator.api.metadata import availability
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.timeout import is_over
 from rota.coordinator.controller_service.requests import (
     NONE_ELIGIBLE,
     NOT_NEEDED,
@@ -43,9 +44,25 @@ _NOT_AVAILABLE: Final = {PREFERRED: PREFERRED_NOT_AVAILABLE, UNCLEAN: NONE_ELIGI
 Results = dict[tuple[str, int], Refusal | None]
 
 
-def elect_leaders(node: Node, call: Call, request: ElectLeadersRequest) -> DelayedReply[ElectLeadersResponse]:
+def elect_leaders(
+    node: Node, call: Call, request: ElectLeadersRequest
+) -> ElectLeadersResponse | DelayedReply[ElectLeadersResponse]:
     """Return one result for each partition named; for a request without topics, all but those that need no election."""
+    if is_over(request.timeout_ms) and request.topic_partitions != ():
+        return _timed_out(request)
     return eager_tasks.start(_elect_leaders(node, request))
+
+
+def _timed_out(request: ElectLeadersRequest) -> ElectLeadersResponse:
+    code = ErrorCode.REQUEST_TIMED_OUT
+    results = (
+        ReplicaElectionResult(
+            topic=named.topic,
+            partition_result=tuple(PartitionResult(partition_id=index, error_code=code) for index in named.partitions),
+        )
+        for named in request.topic_partitions or ()
+    )
+    return ElectLeadersResponse(error_code=code, replica_election_results=tuple(results))
 
 
 async def _elect_leaders(node: Node, request: ElectLeadersRequest) -> ElectLeadersResponse:

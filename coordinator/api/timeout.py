@@ -3,6 +3,7 @@
 Laws
     T10 The response is sent by the timeout of the request, however slow the store is. The changes continue and succeed
         or fail without a response; a failure is logged.
+    T14 A request whose timeout is 0 or less changes nothing: all that it names gets REQUEST_TIMED_OUT, without a text.
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ log = structlog.get_logger("rota.api")
 TIMED_OUT: Final = Refusal(ErrorCode.REQUEST_TIMED_OUT, "The request timed out. The change may still be made.")
 
 T = TypeVar("T")
+
+
+def is_over(timeout_ms: int) -> bool:
+    """The time of the request has run out when it comes, so that nothing of it is done."""
+    return timeout_ms <= 0
 
 
 async def gather_within(
