@@ -39,6 +39,7 @@ from rota.client.consumer.offset_resolver import OffsetResolver
 from rota.client.consumer.poll_loop import PollLoop
 from rota.client.consumer.positions import Positions
 from rota.client.consumer.rebalance_hooks import RebalanceHooks
+from rota.client.consumer.topic_refusals import TopicRefusals
 from rota.client.consumer.user_positions import Several, UserPositions
 from rota.client.errors import ConfigError, IllegalUse
 from rota.client.group.assignors import resolve
@@ -80,7 +81,8 @@ class Consumer:
         )
         self._user_positions = UserPositions(config, self._positions, self._delivered, self._resolver, self._notice)
         self._hooks = RebalanceHooks(self._positions, self._delivered, self._committer, self._notice)
-        self._polls = PollLoop(self._fetcher, self._delivered, self._committer, self._resolver)
+        refusals = TopicRefusals(self._cluster, self._read_topics)
+        self._polls = PollLoop(self._fetcher, self._delivered, self._committer, self._resolver, refusals)
         self._membership: Membership | None = None
         self._topics: frozenset[str] | re.Pattern[str] | None = None  # subscribed to
         self._assigned_by_hand = False
@@ -102,6 +104,7 @@ class Consumer:
             raise IllegalUse(f"{self!r} was started already")
         self._time = self._polls.time = asyncio.get_running_loop().time
         await self._cluster.start()
+        self._cluster.on_change(lambda _: self._notice())
         self._is_started = True
         self._fetcher.start()
         if self._topics is not None:
@@ -236,6 +239,12 @@ class Consumer:
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions that this consumer reads now."""
         return self._positions.assigned
+
+    def _read_topics(self) -> Iterable[str]:
+        """The topics that the user has named; none of a pattern, which matches what may be read."""
+        if self._assigned_by_hand:
+            return {partition.topic for partition in self._positions.assigned}
+        return self._topics if isinstance(self._topics, frozenset) else ()
 
     # records
 

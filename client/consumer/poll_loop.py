@@ -19,6 +19,7 @@ from rota.client.consumer.delivered_records import DeliveredRecords
 from rota.client.consumer.fetcher import Fetcher
 from rota.client.consumer.offset_committer import OffsetCommitter
 from rota.client.consumer.offset_resolver import OffsetResolver
+from rota.client.consumer.topic_refusals import TopicRefusals
 from rota.client.errors import IllegalUse, KafkaError
 
 T = TypeVar("T")
@@ -32,9 +33,15 @@ class PollLoop:
     """`poll` and `exclusive` for the calls, `notice` for whatever has changed, `interrupt` and `finish` for the end."""
 
     def __init__(
-        self, fetcher: Fetcher, delivered: DeliveredRecords, committer: OffsetCommitter, resolver: OffsetResolver
+        self,
+        fetcher: Fetcher,
+        delivered: DeliveredRecords,
+        committer: OffsetCommitter,
+        resolver: OffsetResolver,
+        refusals: TopicRefusals,
     ) -> None:
         self._fetcher, self._delivered, self._committer, self._resolver = fetcher, delivered, committer, resolver
+        self._refusals = refusals
         self._is_due = True  # the next call has more to do than to take records
         self._poller: asyncio.Task[Any] | None = None  # the task that is in a poll-like call
         self._timeout: asyncio.Timeout | None = None  # of that call
@@ -81,6 +88,7 @@ class PollLoop:
             self._committer.commit_if_due(is_first)
             if self._committer.membership is not None:
                 await self._committer.membership.poll()
+            self._refusals.raise_new()
             self._resolver.raise_failure()
             self._resolver.begin()
         except BaseException:

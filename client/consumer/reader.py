@@ -116,7 +116,7 @@ class PartitionReader:
         return tuple(self._cluster.metadata.brokers.values())
 
     async def partitions(self, topic: str) -> list[PartitionInfo]:
-        """The topic's partitions in order, with leaders and replicas. Raises UnknownTopic, TimedOut."""
+        """The topic's partitions in order, with leaders and replicas. Raises UnknownTopic, BrokerError, TimedOut."""
         self._follow_topic(topic_name(topic))
 
         def partitions(metadata: Metadata) -> list[PartitionInfo] | None:
@@ -126,7 +126,7 @@ class PartitionReader:
         return await self._wait_for(partitions, topic, f"looking for the partitions of {topic}")
 
     async def leader(self, partition: TopicPartition) -> BrokerInfo:
-        """The leader of the partition. Raises UnknownTopic, TimedOut."""
+        """The leader of the partition. Raises UnknownTopic, BrokerError, TimedOut."""
         self._follow_topic(partition.topic)
 
         def broker(metadata: Metadata) -> BrokerInfo | None:
@@ -218,8 +218,15 @@ class PartitionReader:
             self._cluster.set_topics(self._topics)
 
     async def _wait_for(self, look: Callable[[Metadata], T | None], topic: str, what: str) -> T:
+        def look_or_raise(metadata: Metadata) -> T | None:
+            info = metadata.topics.get(topic)
+            if info is not None and info.is_refused:
+                kind = UnknownTopic if info.error in NO_SUCH_TOPIC else BrokerError
+                raise kind(info.error, what, topic=topic)
+            return look(metadata)
+
         try:
-            return await self._cluster.until(look, what=what)
+            return await self._cluster.until(look_or_raise, what=what)
         except TimedOut as late:
             known = self._cluster.metadata.topics.get(topic)
             if known is not None and known.error in NO_SUCH_TOPIC:

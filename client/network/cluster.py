@@ -11,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any, Final, TypeVar
 
 from rota.client.config import ClientConfig
-from rota.client.errors import IllegalUse, KafkaError, TimedOut, Unreachable
+from rota.client.errors import BrokerError, IllegalUse, KafkaError, TimedOut, Unreachable
 from rota.client.log import logger
 from rota.client.network.attempts import Attempts, Codes
 from rota.client.network.backoff import wait_ms
@@ -273,13 +273,15 @@ class Cluster:
     async def until(self, look: Callable[[Metadata], T | None], *, what: str, timeout_ms: int | None = None) -> T:
         """Refresh metadata with backoff until `look(metadata)` returns a value other than None, and return that.
 
-        Raises TimedOut, whose message has `what` and the last error code of the topics, and whatever `look` raises.
+        Raises TimedOut, whose message has `what` and the last error code of the topics, and the BrokerError that
+        `look` raises of metadata that were read for this call: what was refused before may be allowed now.
         """
         timeout_ms = self._timeout_ms(timeout_ms)
-        found = look(self.metadata)
-        return (
-            found if found is not None else await _within(timeout_ms, self._looked(look), what, self.describe_failures)
-        )
+        with suppress(BrokerError):
+            found = look(self.metadata)
+            if found is not None:
+                return found
+        return await _within(timeout_ms, self._looked(look), what, self.describe_failures)
 
     async def _looked(self, look: Callable[[Metadata], T | None]) -> T:
         failures = 0

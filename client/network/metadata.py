@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from rota.client.types import PartitionInfo, TopicPartition
 from rota.protocol.dataclass import dataclass
+from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+
+REFUSED: Final = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,11 @@ class TopicInfo:
     is_internal: bool
     partitions: dict[int, PartitionInfo]
     error: int = 0
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the same request for the topic cannot succeed: its name is invalid, or it is not allowed."""
+        return self.error in REFUSED
 
 
 @dataclass(frozen=True, slots=True)

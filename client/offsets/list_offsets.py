@@ -18,6 +18,7 @@ from rota.client.errors import BrokerError, KafkaError, TimedOut, UnknownTopic, 
 from rota.client.network.backoff import wait_ms
 from rota.client.network.cluster import Cluster
 from rota.client.network.error_actions import ErrorAction, error_action
+from rota.client.network.metadata import REFUSED
 from rota.client.network.targets import AnyNode
 from rota.client.types import OffsetAndTimestamp, TopicPartition
 from rota.protocol.errors import ErrorCode
@@ -51,6 +52,7 @@ class OffsetLookup:
         self._isolation = ISOLATION[isolation_level]
         self._leaders: dict[TopicPartition, int] = {}  # of topics that the cluster's metadata do not follow
         self.failure: KafkaError | None = None
+        self._refused: BrokerError | None = None  # of a topic whose metadata the brokers refuse
 
     async def round(self, left_ms: int) -> None:
         """Send one request to each leader. Raises the errors that are not retriable."""
@@ -61,6 +63,8 @@ class OffsetLookup:
             if leader is not None:
                 by_leader.setdefault(leader, []).append(partition)
         await _all([self._send_request(node, partitions, left_ms) for node, partitions in by_leader.items()])
+        if self._refused is not None:
+            raise self._refused
 
     def _leader(self, partition: TopicPartition) -> int | None:
         known = self.cluster.metadata.leader(partition)
@@ -85,7 +89,9 @@ class OffsetLookup:
             return
         self._leaders = leaders_in(response)
         for partition in unknown - set(self._leaders):
-            self.failure = _no_leader(partition, response)
+            self.failure = error = _no_leader(partition, response)
+            if error.code in REFUSED:
+                self._refused = error
 
     async def _send_request(self, node: int, partitions: Collection[TopicPartition], left_ms: int) -> None:
         since = MAX_TIMESTAMP_SINCE if any(self.pending[partition] == MAX_TIMESTAMP for partition in partitions) else 0

@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
 
 from rota.client.config import ProducerConfig
 from rota.client.errors import BrokerError, IllegalUse
@@ -24,9 +23,6 @@ from rota.client.network.cluster import Cluster
 from rota.client.network.metadata import Metadata, TopicInfo
 from rota.client.producer.accumulator import Accumulator
 from rota.client.producer.route import Route
-from rota.protocol.errors import ErrorCode
-
-_HOPELESS: Final = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 class Topics:
@@ -125,7 +121,7 @@ def _found(topic: str, partition: int | None, known: Metadata) -> TopicInfo | No
     info = known.topics.get(topic)
     if info is None:
         return None
-    if info.error in _HOPELESS:
+    if info.is_refused:
         raise BrokerError(info.error, "finding the topic", topic=topic)
     if not info.partitions or (partition is not None and partition not in info.partitions):
         return None

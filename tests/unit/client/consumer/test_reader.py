@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.unit.client.consumer.kit import P0, P1, TOPIC, Feed, batch, marker, transactional
+from tests.unit.client.consumer.test_catalog import topic
 from tests.unit.client.network.scripted import eventually
 
 from rota.client.config import ClientConfig
@@ -211,6 +212,20 @@ async def test_a_topic_that_does_not_appear_is_unknown() -> None:
             await ours.partitions("other")
         with pytest.raises(UnknownTopic, match="other"):
             await ours.fetch(TopicPartition("other", 0), 0)
+
+
+@pytest.mark.parametrize("code", [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION])
+async def test_a_topic_that_the_metadata_refuse_is_raised_at_once(code: ErrorCode) -> None:
+    """Law C13; and asked for again by the next call, which may be allowed."""
+    feed = Feed(1)
+    answers = [MetadataResponseTopic(name="other", error_code=code)]
+    async with reader(feed, timeout_ms=60_000) as ours:
+        feed.brokers[0].on(MetadataRequest, lambda _: feed.brokers[0].metadata(*answers))
+        for look in (ours.partitions("other"), ours.fetch(TopicPartition("other", 0), 0)):
+            with pytest.raises(BrokerError, match=code.name):
+                await asyncio.wait_for(look, 10)
+        answers[0] = topic("other", 0)
+        assert len(await asyncio.wait_for(ours.partitions("other"), 10)) == 1
 
 
 async def test_a_partition_that_stays_away_is_unknown() -> None:

@@ -112,6 +112,19 @@ async def test_a_fatal_error_is_raised_at_once() -> None:
     assert raised.value.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
+@pytest.mark.parametrize("code", [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION])
+async def test_a_topic_that_the_metadata_refuse_is_raised_at_once_and_delays_no_other(code: ErrorCode) -> None:
+    class Refusing(Scripted):
+        async def send_request_until(self, *_: Any, **__: Any) -> MetadataResponse:
+            return MetadataResponse(topics=(MetadataResponseTopic(name="secrets", error_code=code),))
+
+    cluster, secret = Refusing({FIRST: 1}, lambda *_: 0), TopicPartition("secrets", 0)
+    answers: dict[TopicPartition, OffsetAndTimestamp | None] = {}
+    with pytest.raises(BrokerError, match="secrets-0") as raised:
+        await each_offset(cluster, {secret: EARLIEST, FIRST: EARLIEST}, answers.__setitem__, timeout_ms=60_000)
+    assert (raised.value.code, answers) == (code, {FIRST: OffsetAndTimestamp(10, 5)})
+
+
 async def test_the_timeout_names_the_last_failure() -> None:
     class Unavailable(Scripted):
         async def send_request(self, node: int, request: Any, **_: Any) -> Any:
