@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, _SubParsersAction
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -65,6 +65,19 @@ def whole(low: int, high: int | None = None) -> Callable[[str], int]:
         if value < low or (high is not None and value > high):
             raise ArgumentTypeError(f"{text} is not {bounds}")
         return value
+
+    return parse
+
+
+def one_of(names: Sequence[str]) -> Callable[[str], str]:
+    """Return the parser of one of `names`, in any case."""
+    by_lower_case = {name.lower(): name for name in names}
+
+    def parse(text: str) -> str:
+        name = by_lower_case.get(text.lower())
+        if name is None:
+            raise ArgumentTypeError(f"{text!r} is none of {', '.join(names)}")
+        return name
 
     return parse
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from rota.cli.arguments import add_subcommand, subcommands
+from rota.cli.arguments import add_subcommand, one_of, subcommands
 from rota.cli.group_details import describe_groups, show_lag
 from rota.cli.group_plan import add_plan
 from rota.cli.group_reset import add_reset
@@ -14,15 +14,26 @@ from rota.cli.session import Session
 from rota.cli.settings import UsageError
 from rota.cli.text import Table
 
-STATES = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead")
+STATES = (
+    "Stable",
+    "Empty",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+    "Dead",
+)
+TYPES = ("classic", "consumer", "share", "streams")
 
 
 def add_arguments(_: str, parser: ArgumentParser) -> None:
     """Declare the subcommands."""
     commands = subcommands(parser)
     add = add_subcommand(commands, "list", list_groups, "list the groups of all brokers")
-    add.add_argument("--state", action="append", default=[], metavar="STATE", help=f"one of {', '.join(STATES)}")
-    add.add_argument("--type", action="append", default=[], metavar="TYPE", help="classic or consumer")
+    for option, names in (("--state", STATES), ("--type", TYPES)):
+        text = f"one of {', '.join(names)}; as often as needed"
+        add.add_argument(option, action="append", default=[], type=one_of(names), metavar=option[2:].upper(), help=text)
     add = add_subcommand(commands, "describe", describe_groups, "show state, coordinator, members and their partitions")
     add.add_argument("groups", metavar="GROUP", nargs="+")
     add = add_subcommand(

@@ -23,14 +23,14 @@ from rota.cli.output import Output, print_error
 from rota.cli.secret_names import is_secret
 from rota.cli.settings import UsageError, config_of, read_settings
 from rota.client.errors import AdminFailed, BrokerError, ConfigError, IllegalUse, KafkaError, TimedOut, Unreachable
-from rota.transport.standard_streams import EXIT_BROKEN_PIPE, discard
+from rota.transport.standard_streams import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, discard
 
 if TYPE_CHECKING:
     from rota.client import Admin, ClientConfig
     from rota.client.network.cluster import Cluster
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_UNREACHABLE, EXIT_TIMED_OUT = 0, 1, 2, 3, 4
-EXIT_INTERRUPTED, EXIT_TERMINATED = 130, 143
+EXIT_TERMINATED = 143
 EXIT_CODES: Final = {
     EXIT_OK: "done",
     EXIT_FAILED: "the cluster refused it, a part of it failed, or the output is full; what was done is printed",

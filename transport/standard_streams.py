@@ -21,6 +21,7 @@ from io import TextIOWrapper
 from typing import Final, TextIO
 
 EXIT_NOT_WRITTEN: Final = 1
+EXIT_INTERRUPTED: Final = 130  # as a shell shows a program that SIGINT has ended
 EXIT_BROKEN_PIPE: Final = 141  # as a shell shows a program that SIGPIPE has ended
 _FULL: Final = (ENOSPC, EDQUOT, EFBIG)
 

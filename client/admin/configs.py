@@ -259,9 +259,15 @@ def _resource(kind: int, name: str) -> ConfigResource:
 
 
 def _error_context(resource: ConfigResource) -> ErrorContext:
-    return (
-        ErrorContext(topic=resource.name) if resource.type is ResourceType.TOPIC else ErrorContext(broker=resource.name)
-    )
+    match resource.type:
+        case ResourceType.TOPIC:
+            return ErrorContext(topic=resource.name)
+        case ResourceType.GROUP:
+            return ErrorContext(group=resource.name)
+        case ResourceType.BROKER | ResourceType.BROKER_LOGGER:
+            return ErrorContext(broker=resource.name or None)  # None: the default of all brokers
+        case _:
+            return ErrorContext()
 
 
 def _config_entry(result: DescribeConfigsResourceResult) -> ConfigEntry:

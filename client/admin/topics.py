@@ -16,7 +16,7 @@ from rota.client.admin.call_results import UNKNOWN_TOPIC_CODES, CallResults, Err
 from rota.client.admin.requests import Deadline, request_with_retries
 from rota.client.admin.topic_visibility import ExpectedTopic, wait_until_visible
 from rota.client.checks import INT16, INT32, whole_number
-from rota.client.errors import IllegalUse
+from rota.client.errors import IllegalArgument, IllegalUse
 from rota.client.network.cluster import Cluster
 from rota.client.network.targets import AnyNode, Controller
 from rota.client.types import PartitionInfo
@@ -268,6 +268,8 @@ def _error_context(key: str | bytes) -> ErrorContext:
 def _by_name(topics: Iterable[NewTopic]) -> dict[str, NewTopic]:
     found: dict[str, NewTopic] = {}
     for topic in topics:
+        if not isinstance(topic, NewTopic):
+            raise IllegalArgument(f"create_topics takes NewTopics, not {topic!r}: give NewTopic({topic!r})")
         if topic.name in found:
             raise IllegalUse(f"create_topics was given {topic.name} twice; name each topic once")
         found[topic.name] = topic

@@ -15,12 +15,14 @@ from rota.client.admin.configs import (
     ConfigSynonym,
     ConfigType,
     ResourceType,
+    _error_context,
     alter_configs,
     describe_configs,
 )
 from rota.client.admin.requests import Deadline
 from rota.client.errors import AdminFailed, BrokerError, IllegalUse
 from rota.client.network.cluster import Cluster
+from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResourceResult,
@@ -132,6 +134,20 @@ async def test_each_resource_has_its_own_answer(pair: Pair, cluster: Cluster, de
     error = failed.value.failed[OTHER]
     assert isinstance(error, BrokerError)
     assert (error.topic, error.broker) == ("b", None)
+
+
+@pytest.mark.parametrize(
+    ("resource", "named"),
+    [
+        (ConfigResource(ResourceType.GROUP, "billing"), "altering configs (group billing): INVALID_CONFIG"),
+        (ConfigResource.broker(1), "altering configs (broker 1): INVALID_CONFIG"),
+        (ConfigResource.broker(None), "altering configs: INVALID_CONFIG"),
+        (ConfigResource(ResourceType.CLIENT_METRICS, "m"), "altering configs: INVALID_CONFIG"),
+    ],
+)
+def test_an_error_names_its_resource_by_its_kind(resource: ConfigResource, named: str) -> None:
+    context = _error_context(resource)
+    assert str(BrokerError(ErrorCode.INVALID_CONFIG, "altering configs", **context._asdict())).startswith(named)
 
 
 async def test_a_broker_has_a_number(cluster: Cluster, deadline: Deadline) -> None:

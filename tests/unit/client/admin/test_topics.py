@@ -19,7 +19,7 @@ from rota.client.admin.topics import (
     list_topics,
 )
 from rota.client.config import ClientConfig
-from rota.client.errors import AdminFailed, IllegalUse, TimedOut, UnknownTopic, Unsupported
+from rota.client.errors import AdminFailed, IllegalArgument, IllegalUse, TimedOut, UnknownTopic, Unsupported
 from rota.client.network.cluster import Cluster
 from rota.client.types import PartitionInfo
 from rota.protocol.errors import ErrorCode
@@ -133,6 +133,11 @@ async def test_a_trial_waits_for_nothing(pair: Pair, cluster: Cluster, deadline:
 async def test_a_topic_is_named_once(cluster: Cluster, deadline: Deadline) -> None:
     with pytest.raises(IllegalUse, match="a twice"):
         await create_topics(cluster, [NewTopic("a"), NewTopic("a", 2)], deadline, validate_only=False, wait=True)
+
+
+async def test_a_name_is_no_new_topic(cluster: Cluster, deadline: Deadline) -> None:
+    with pytest.raises(IllegalArgument, match=r"give NewTopic\('orders'\)"):
+        await create_topics(cluster, ["orders"], deadline, validate_only=False, wait=False)  # type: ignore[list-item]
 
 
 async def test_empty_calls_send_no_request(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 ROTA = (sys.executable, "-m", "rota.coordinator")
 
 
@@ -49,6 +51,27 @@ def test_it_serves_until_sigterm_and_leaves_with_0() -> None:
         lines = [line for line in log.splitlines() if '"listening"' in line]
         assert len(lines) == 1
         assert f'"port": {address.rpartition(":")[2]}' in lines[0]
+
+
+INTERRUPTED = """
+import sys
+from rota.coordinator.admin import cli, options
+
+def interrupted(_):
+    raise KeyboardInterrupt
+
+cli.import_module = options.parse_plain = interrupted
+sys.argv[1:] = {arguments}
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("arguments", [["topics", "list"], ["serve", "--memory"]])
+def test_ctrl_c_during_the_imports_is_silent(arguments: list[str]) -> None:
+    """Law CL3."""
+    program = INTERRUPTED.replace("{arguments}", repr(arguments))
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "")
 
 
 def test_a_second_broker_on_the_same_data_is_refused_in_one_line(tmp_path: Path) -> None:
