@@ -211,8 +211,12 @@ class AdminFailed(KafkaError):
     def __init__(self, what: str, done: Mapping[Any, Any], failed: Mapping[Any, KafkaError]) -> None:
         self.done, self.failed = dict(done), dict(failed)
         first = [f"{error}" if str(name) in str(error) else f"{name}: {error}" for name, error in self.failed.items()]
-        failures = "; ".join(first[:FAILURES_IN_MESSAGE_MAX]) + ("; …" if len(first) > FAILURES_IN_MESSAGE_MAX else "")
-        super().__init__(f"{what}: {len(self.failed)} of {len(self.done) + len(self.failed)} failed: {failures}")
+        if len(first) + len(self.done) == 1:
+            super().__init__(first[0] if first[0].startswith(what) else f"{what}: {first[0]}")
+            return
+        failures = "; ".join(text.removeprefix(f"{what} ") for text in first[:FAILURES_IN_MESSAGE_MAX])
+        more = "; …" if len(first) > FAILURES_IN_MESSAGE_MAX else ""
+        super().__init__(f"{what}: {len(first)} of {len(self.done) + len(first)} failed: {failures}{more}")
 
     @property
     def codes(self) -> frozenset[ErrorCode]:

@@ -60,9 +60,20 @@ def test_a_failure_names_key_and_remedy_and_keeps_successes() -> None:
     assert failed.value.done == {"a": 1}
     assert failed.value.codes == {EXISTS}
     assert str(failed.value) == (
-        "creating topics: 1 of 2 failed: creating topics (b): TOPIC_ALREADY_EXISTS (36): Topic 'b' already exists. "
-        "Choose another."
+        "creating topics: 1 of 2 failed: (b): TOPIC_ALREADY_EXISTS (36): Topic 'b' already exists. Choose another."
     )
+
+
+def test_a_failure_of_the_only_key_is_said_once() -> None:
+    results = new_results("b")
+    results.record(KeyResult("b", EXISTS, 0, "Topic 'b' already exists."))
+    with pytest.raises(AdminFailed, match=r"^creating topics \(b\): TOPIC_ALREADY_EXISTS") as failed:
+        results.all_or_raise()
+    assert str(failed.value).count("creating topics") == 1
+    results = new_results("c")
+    results.fail_pending(KafkaError("away"))
+    with pytest.raises(AdminFailed, match=r"^creating topics: c: away$"):
+        results.all_or_raise()
 
 
 def test_many_failures_make_a_short_message() -> None:
