@@ -210,15 +210,20 @@ class AdminFailed(KafkaError):
 
     def __init__(self, what: str, done: Mapping[Any, Any], failed: Mapping[Any, KafkaError]) -> None:
         self.done, self.failed = dict(done), dict(failed)
-        first = [f"{error}" if str(name) in str(error) else f"{name}: {error}" for name, error in self.failed.items()]
-        if len(first) + len(self.done) == 1:
-            super().__init__(first[0] if first[0].startswith(what) else f"{what}: {first[0]}")
+        texts = [_named(what, name, f"{error}") for name, error in self.failed.items()]
+        if len(texts) + len(self.done) == 1:
+            super().__init__(texts[0] if texts[0].startswith(what) else f"{what}: {texts[0]}")
             return
-        failures = "; ".join(text.removeprefix(f"{what} ") for text in first[:FAILURES_IN_MESSAGE_MAX])
-        more = "; …" if len(first) > FAILURES_IN_MESSAGE_MAX else ""
-        super().__init__(f"{what}: {len(first)} of {len(self.done) + len(first)} failed: {failures}{more}")
+        failures = "; ".join(text.removeprefix(f"{what} ") for text in texts[:FAILURES_IN_MESSAGE_MAX])
+        more = "; …" if len(texts) > FAILURES_IN_MESSAGE_MAX else ""
+        super().__init__(f"{what}: {len(texts)} of {len(self.done) + len(texts)} failed: {failures}{more}")
 
     @property
     def codes(self) -> frozenset[ErrorCode]:
         """The brokers' codes in `failed`."""
         return frozenset(error.code for error in self.failed.values() if isinstance(error, BrokerError))
+
+
+def _named(what: str, name: Any, text: str) -> str:
+    """Return an error's text with what it is about, which a BrokerError of the call has in it."""
+    return text if text.startswith(f"{what} ") or str(name) in text else f"{name}: {text}"

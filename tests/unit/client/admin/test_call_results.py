@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.client.admin.call_results import UNKNOWN_TOPIC_CODES, CallResults, ErrorContext, KeyResult
+from rota.client.admin.configs import ConfigResource, ResourceType
 from rota.client.errors import AdminFailed, BrokerError, KafkaError, TimedOut, UnknownTopic
 from rota.protocol.errors import ErrorCode
 
@@ -71,6 +72,9 @@ def test_a_failure_of_the_only_key_is_said_once() -> None:
         results.all_or_raise()
     assert str(failed.value).count("creating topics") == 1
     assert str(AdminFailed("creating topics", {}, {"c": KafkaError("away")})) == "creating topics: c: away"
+    resource = ConfigResource(ResourceType.TOPIC, "t")
+    unknown = BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "describing configs", topic="t")
+    assert str(AdminFailed("describing configs", {}, {resource: unknown})) == str(unknown)
 
 
 def test_many_failures_make_a_short_message() -> None:
