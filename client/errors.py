@@ -90,7 +90,7 @@ class BrokerError(KafkaError):
 
     @property
     def is_retriable(self) -> bool:
-        """Kafka's text for the code."""
+        """Whether the same request may succeed later, as Kafka classifies the code."""
         return self.code.retriable
 
 

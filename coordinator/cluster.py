@@ -106,7 +106,7 @@ class Cluster:
     async def open(self, *, was_clean: bool, has_possible_data_loss: bool = False) -> None:
         """Read the image and keep it up to date from now on. Raises StoreFailed.
 
-        CM5. A broker that `may_lack_records` leaves each ISR and ELR. Raises AlreadyRegistered.
+        CM5. With `has_possible_data_loss` the broker leaves each ISR and ELR. Raises AlreadyRegistered.
         """
         await self._updater.follow(self.topics)
         if has_possible_data_loss:

@@ -50,7 +50,7 @@ class SessionRequest(NamedTuple):
 
 
 class FetchSession:
-    """The session with one broker. Call `next_request` for each request, then `answered` or `failed`."""
+    """The session with one broker. Call `next_request` for each request, then `handle_response` or `failed`."""
 
     __slots__ = ("_by_id", "_epoch", "_known", "_session_id")
 

@@ -1,8 +1,8 @@
 """The action that a Produce response requires for a batch. Pure.
 
 Laws
-    Every error code has one action: delivered, retry, refresh, split or fail.
-    `may_be_written` is true for the codes after which the records may be in the log.
+    Every error code has one action: delivered, retry, refresh, split or give up.
+    `is_possibly_written` is true for the codes after which the records may be in the log.
 """
 
 from __future__ import annotations

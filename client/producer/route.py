@@ -20,7 +20,7 @@ from rota.protocol.records.fast import RecordBuffer
 
 
 class Route:
-    """`choose` returns the queue for a record; `queue` is the sticky one, `turn` changes it when its batch is full."""
+    """`choose` returns the queue for a record, `queue` the sticky one; `next_queue` changes it after a full batch."""
 
     __slots__ = (
         "_accumulator",

@@ -67,9 +67,10 @@ class WrongDirectory(StorageFailed):
 class LogDirectory:
     """Opens the logs under `path`. Raises DirectoryInUse, WrongDirectory, StorageFailed.
 
-    `may_lack_records`: the folder is new, or the last broker did not stop in order and the machine was started again
-    since. Without `cluster_id`, `identify` follows as soon as it is known. `ignores_case`: the file system does not
-    tell upper and lower case apart, as on macOS: topics whose names differ only in it would share their folders (A11).
+    `has_possible_data_loss`: the folder is new, or the last broker did not stop in order and the machine was started
+    again since. Without `cluster_id`, `identify` follows as soon as it is known. `ignores_case`: the file system does
+    not tell upper and lower case apart, as on macOS: topics whose names differ only in it would share their folders
+    (A11).
     """
 
     def __init__(

@@ -30,7 +30,7 @@ def signed(seconds: float = 60, key: Any = KEY, **claims: Any) -> str:
 
 
 class IdentityProvider:
-    """`/token` gives a token for SECRET, whatever the client's name; `/keys` verifies it. `asked` is the order."""
+    """`/token` gives a token for SECRET, whatever the client's name; `/keys` verifies it. `requests` has the order."""
 
     def __init__(self, seconds: float = 60) -> None:
         self.url, self.requests = "", list[str]()

@@ -21,7 +21,7 @@ from rota.protocol.messages.fetch import EpochEndOffset, LeaderIdAndEpoch, Parti
 
 
 class Case:
-    """One partition at offset 10, after a record of epoch `epoch`; `told` judges an answer to its fetch."""
+    """One partition at offset 10, after a record of epoch `epoch`; `answers` handles an answer to its fetch."""
 
     def __init__(self, policy: str = "none", epoch: int = -1, **settings: Any) -> None:
         config = ConsumerConfig(bootstrap_servers="h:1", auto_offset_reset=policy, **settings)

@@ -60,7 +60,7 @@ def assignment(**partitions: tuple[int, ...]) -> Assignment:
 
 
 class EpochScript:
-    """`outputs` are the effects of the last event without notes and timers; `asked` is the last heartbeat."""
+    """`outputs` are the effects of the last event without notes and timers; `requests` is the last heartbeat."""
 
     def __init__(self, topics: Any = frozenset({"t"}), known: dict[str, bytes] = IDS, **more: Any) -> None:
         given_settings = {"bootstrap_servers": "h:1", "group_id": "g", "max_poll_interval_ms": POLL_MS}

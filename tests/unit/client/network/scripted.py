@@ -31,7 +31,7 @@ EVERYTHING = tuple(
 
 
 class Scripted:
-    """`asked` are the requests so far, `connections` counts those that came; `port` is where it listens."""
+    """`requests` are those so far, `connections` counts those that came; `port` is where it listens."""
 
     def __init__(
         self, node: int = 0, *, versions: tuple[ApiVersion, ...] = EVERYTHING, tls: ssl.SSLContext | None = None

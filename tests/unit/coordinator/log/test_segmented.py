@@ -265,7 +265,7 @@ class WatchedLock:
 
 
 class FailsLate(FaultyFiles):
-    """The first fsync fails, after `may_fail` is set; `has_begun` says that it has begun."""
+    """The first fsync fails, after `release_sync` is set; `has_begun` says that it has begun."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -173,6 +173,14 @@ def test_an_exception_comes_with_its_traceback(form: str) -> None:
     assert "test_logs.py" in stream.getvalue()
 
 
+@pytest.mark.parametrize("form", ["human", "json"])
+def test_no_exception_is_no_field(form: str) -> None:
+    stream = io.StringIO()
+    configure(form, "info", stream)
+    get_logger().error("request failed", exc_info=None)
+    assert "exc_info" not in stream.getvalue()
+
+
 def test_log_lines_of_libraries_use_the_same_output() -> None:
     stream = io.StringIO()
     configure("json", "warning", stream)
