@@ -3,6 +3,7 @@
 A target checks new configs and writes them. The error codes and texts are Kafka's, which differ between the types.
 
 Laws
+    BC12 New configs of a topic are checked before it is asked whether the topic exists.
     BC6 min.insync.replicas of all brokers is not removed, and that of one broker not set.
     SC6 Key and trust stores that cannot be used are refused, and change nothing.
 """
@@ -17,7 +18,7 @@ from rota.coordinator.api.describe_configs import BROKER, CLIENT_METRICS, GROUP,
 from rota.coordinator.api.node import Node
 from rota.coordinator.config.broker import MIN_ISR, BrokerConfig, definition_of
 from rota.coordinator.config.client_metrics import SUBSCRIPTIONS_MAX, InvalidSubscription, check_client_metrics
-from rota.coordinator.config.definition import ConfigRefused, Definition, Type, unknown_config
+from rota.coordinator.config.definition import ConfigRefused, Definition, Type
 from rota.coordinator.config.dependent_values import check_dependent_values
 from rota.coordinator.config.dynamic import check_dynamic, check_topics, check_value, usable
 from rota.coordinator.config.group import check_group
@@ -96,30 +97,25 @@ def target_of(node: Node, resource: Resource) -> Target | Refusal:
 def _topic_target(node: Node, name: str) -> Target | Refusal:
     if not name:
         return Refusal(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
-    topic = node.topics.get(name)
-    if topic is not None:
-        return TopicTarget(node, topic)
-    missing = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
-    return refuse_name(name) or missing
+    return refuse_name(name) or TopicTarget(node, name, node.topics.get(name))
 
 
 class TopicTarget:
-    """A topic: every config may change."""
+    """A topic, which may be unknown (None): every config may change."""
 
-    def __init__(self, node: Node, topic: Topic) -> None:
-        self._node, self._topic = node, topic
+    def __init__(self, node: Node, name: str, topic: Topic | None) -> None:
+        self._node, self._name, self._topic = node, name, topic
 
     def before(self) -> Mapping[str, str]:
-        return self._topic.configs
+        return {} if self._topic is None else self._topic.configs
 
     def present(self) -> Collection[str]:
-        return self._topic.configs
+        return self.before()
 
     def refuse_list_operation(self, name: str, operation: int) -> Refusal | None:
         definition = TOPIC_CONFIGS.get(name)
-        if definition is None:
-            return Refusal(ErrorCode.INVALID_CONFIG, str(unknown_config(name, TOPIC_CONFIGS, "topic")))
-        return None if definition.type is Type.LIST else _not_a_list(name, operation)
+        is_list = definition is not None and definition.type is Type.LIST
+        return None if is_list else _not_a_list(name, operation)
 
     def in_force(self, name: str, configs: Configs) -> str:
         return usable_topic(configs, self._node.config)[0].text(name)
@@ -129,10 +125,11 @@ class TopicTarget:
             TopicConfig(configs, self._node.config)
         except ConfigRefused as refused:
             return Refusal(ErrorCode.INVALID_CONFIG, str(refused))
-        return None
+        missing = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{self._name}' does not exist.")
+        return missing if self._topic is None else None
 
     async def write(self, update: Update) -> Refusal | None:
-        outcome = await self._node.topics.update_config(self._topic.name, update)
+        outcome = await self._node.topics.update_config(self._name, update)
         return outcome if isinstance(outcome, Refusal) else None
 
 

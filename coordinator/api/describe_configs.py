@@ -24,7 +24,6 @@ from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.metadata.topic_names import refuse_name
-from rota.coordinator.metadata.topic_refusals import unknown_topic
 from rota.coordinator.observe.logger_levels import LOGGER_LEVELS
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_configs import (
@@ -38,6 +37,7 @@ from rota.protocol.messages.describe_configs import (
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = TYPES = 2, 4, 8, 16, 32  # of resources (KIP-133)
 ADVERTISED = "advertised.listeners"
+_UNKNOWN_TOPIC = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")  # Kafka has no text for it here
 ID_CHARS_MAX = len(str(-INT_MAX))
 
 
@@ -114,7 +114,7 @@ def _describe_topic(node: Node, name: str) -> list[ConfigEntry] | Refusal:
     if refusal is not None:
         return refusal
     topic = node.topics.get(name)
-    return unknown_topic() if topic is None else describe_topic(topic.configs, node.config)
+    return _UNKNOWN_TOPIC if topic is None else describe_topic(topic.configs, node.config)
 
 
 def _describe_broker(node: Node, call: Call, name: str) -> list[ConfigEntry] | Refusal:

@@ -133,3 +133,30 @@ def test_throttles_of_replication_are_set_and_deleted(world: World, name: str) -
     assert send_request(world, *((each, DELETE, None) for each in names), kind=BROKER, name=name) == (0, None)
     assert config.leader_replication_throttled_rate is None
     assert not {entry.name for entry in describe_broker(config)} & set(names)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "why"),
+    [
+        (("retention.ms", SET, "1"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic 'nope' does not exist."),
+        (("nope", DELETE, None), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic 'nope' does not exist."),
+        (
+            ("cleanup.policy", APPEND, "compact"),
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "The topic 'nope' does not exist.",
+        ),
+        (("nope", SET, "1"), ErrorCode.INVALID_CONFIG, "Unknown topic config name: nope"),
+        (("retention.ms", SET, None), ErrorCode.INVALID_REQUEST, "Null value not supported for : retention.ms"),
+        (("nope", SUBTRACT, "1"), ErrorCode.INVALID_CONFIG, "Can't SUBTRACT to key nope because its type is not LIST."),
+    ],
+)
+def test_configs_are_checked_before_it_is_asked_whether_the_topic_exists(
+    world: World, change: Change, code: ErrorCode, why: str
+) -> None:
+    """BC12."""
+    assert send_request(world, change, name="nope") == (code, why)
+
+
+def test_nothing_is_appended_to_a_config_that_is_not_known(world: World) -> None:
+    why = "Can't APPEND to key nope because its type is not LIST."
+    assert send_request(world, ("nope", APPEND, "1")) == (ErrorCode.INVALID_CONFIG, why)
