@@ -28,6 +28,7 @@ HEALED_SECONDS = 30
 BEGIN_SECONDS = 120  # a Java on a busy machine
 GIVE_UP_MS = 120_000
 PACE_MS = 2 if SOAK else 50  # between two records of a writer
+CALM_PACE_MS = 2 if SOAK else 150  # the same where a test finds its mutations with fewer records
 UNACKNOWLEDGED_MAX = 2_000
 GENERATION_AFTER, NO_GENERATION = b"CGMDv2:", -1
 
@@ -35,8 +36,8 @@ GENERATION_AFTER, NO_GENERATION = b"CGMDv2:", -1
 class Writer:
     """`acknowledged` are offsets by value, `errors` what was given up. `stop` sends what is left."""
 
-    def __init__(self, bootstrap: str, partition: int) -> None:
-        self.bootstrap, self.partition, self.sent = bootstrap, partition, 0
+    def __init__(self, bootstrap: str, partition: int, pace_ms: int = PACE_MS) -> None:
+        self.bootstrap, self.partition, self.pace_ms, self.sent = bootstrap, partition, pace_ms, 0
         self.acknowledged: dict[int, int] = {}
         self.errors: list[str] = []
         self._stopping = threading.Event()
@@ -63,7 +64,7 @@ class ConfluentWriter(Writer):
     def _run(self) -> None:
         settings = {"linger.ms": 2, "message.timeout.ms": GIVE_UP_MS, "enable.idempotence": True, "log_level": 0}
         producer = Producer({"bootstrap.servers": self.bootstrap, **settings})
-        while not self._stopping.wait(PACE_MS / 1000):
+        while not self._stopping.wait(self.pace_ms / 1000):
             if not self.is_ahead:
                 producer.produce(TOPIC, self._next(), partition=self.partition, on_delivery=self._delivered)
             producer.poll(0)
@@ -80,7 +81,7 @@ class ProcessWriter(Writer):
     """A process that writes until its standard input ends, and says what was acknowledged."""
 
     def _run(self) -> None:
-        arguments = (self.bootstrap, TOPIC, str(self.partition), str(GIVE_UP_MS), str(PACE_MS))
+        arguments = (self.bootstrap, TOPIC, str(self.partition), str(GIVE_UP_MS), str(self.pace_ms))
         command = self._command(*arguments)
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdin is not None
@@ -119,11 +120,11 @@ class PythonWriter(ProcessWriter):
 class JavaWriter(ProcessWriter):
     """Java's, which also reads the topic. `position` is what it reads next, `committed` its last commit."""
 
-    def __init__(self, bootstrap: str, partition: int) -> None:
+    def __init__(self, bootstrap: str, partition: int, pace_ms: int = PACE_MS) -> None:
         self.read: dict[tuple[int, int], int] = {}  # (partition, offset) -> value
         self.position: dict[int, int] = {}
         self.committed: dict[int, int] = {}
-        super().__init__(bootstrap, partition)
+        super().__init__(bootstrap, partition, pace_ms)
 
     def _command(self, *arguments: str) -> list[str]:
         return command("History.java", *arguments, JAVA_GROUP)
@@ -158,7 +159,7 @@ class RotaWriter(Writer):
         )
         async with rota.Producer(config) as producer, asyncio.TaskGroup() as deliveries:
             while not self._stopping.is_set():
-                await asyncio.sleep(PACE_MS / 1000)
+                await asyncio.sleep(self.pace_ms / 1000)
                 if not self.is_ahead:
                     value = self._next()
                     delivery = await producer.send(TOPIC, value, partition=self.partition)
@@ -185,8 +186,8 @@ class Committer:
     commits that may be written, or not.
     """
 
-    def __init__(self, bootstrap: str, group: str) -> None:
-        self.group, self.sent, self.acknowledged, self.seen = group, 0, 0, 0
+    def __init__(self, bootstrap: str, group: str, pace_ms: int = PACE_MS) -> None:
+        self.group, self.pace_ms, self.sent, self.acknowledged, self.seen = group, pace_ms, 0, 0, 0
         self.violations: list[str] = []
         self.errors: list[str] = []
         self._consumer = Consumer(
@@ -198,7 +199,7 @@ class Committer:
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._stopping.wait(PACE_MS / 1000):
+        while not self._stopping.wait(self.pace_ms / 1000):
             self.sent += 1
             try:
                 self._consumer.commit(offsets=[TopicPartition(TOPIC, 0, self.sent)], asynchronous=False)

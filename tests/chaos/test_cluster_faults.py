@@ -16,6 +16,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.chaos.cluster_clients import (
     BEGIN_SECONDS,
+    CALM_PACE_MS,
     HEALED_SECONDS,
     MEMBERS,
     PARTITIONS,
@@ -72,13 +73,13 @@ def _progress(writers: list[Writer], members: list[Member], committer: Committer
 def check_with_faults(cluster: NetworkedCluster, faults: Sequence[Fault], random: Random) -> None:
     """Cause these faults one after the other while clients work; check what they have written."""
     done, claims = list[str](), dict[tuple[int, int], str]()
-    writers = [writer(cluster.bootstrap, partition) for partition, writer in enumerate(WRITERS)]
+    writers = [writer(cluster.bootstrap, partition, CALM_PACE_MS) for partition, writer in enumerate(WRITERS)]
     members = [member(cluster.bootstrap, name, claims) for name, member in zip("abc", MEMBERS, strict=True)]
-    committer = Committer(cluster.bootstrap, "g")
+    committer = Committer(cluster.bootstrap, "g", CALM_PACE_MS)
     clients = (*writers, *members, committer)
     try:
         until(
-            lambda: all(len(writer.acknowledged) > 20 for writer in writers), "the writers do not begin", BEGIN_SECONDS
+            lambda: all(len(writer.acknowledged) > 10 for writer in writers), "the writers do not begin", BEGIN_SECONDS
         )
         for fault in faults:
             done.append(fault(writers))

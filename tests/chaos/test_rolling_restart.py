@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.chaos.cluster_clients import (
     BEGIN_SECONDS,
+    CALM_PACE_MS,
     PARTITIONS,
     TOPIC,
     WRITERS,
@@ -33,8 +34,8 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 def test_no_error_reaches_an_application_during_a_rolling_restart(cluster: Cluster) -> None:
     """CT5, L1, O1. Producers and commits go on while each broker is away and after its return; it exits with 0."""
-    writers = [writer(cluster.bootstrap, partition) for partition, writer in enumerate(WRITERS)]
-    committer = Committer(cluster.bootstrap, "g")
+    writers = [writer(cluster.bootstrap, partition, CALM_PACE_MS) for partition, writer in enumerate(WRITERS)]
+    committer = Committer(cluster.bootstrap, "g", CALM_PACE_MS)
 
     def progress() -> list[int]:
         return [*(len(writer.acknowledged) for writer in writers), committer.acknowledged]
@@ -45,7 +46,7 @@ def test_no_error_reaches_an_application_during_a_rolling_restart(cluster: Clust
 
     stopped = list[str]()
     try:
-        until(lambda: min(progress()) > 20, "the clients do not begin", BEGIN_SECONDS)
+        until(lambda: min(progress()) > 10, "the clients do not begin", BEGIN_SECONDS)
         for broker in cluster.brokers:
             stopped.append(f"{broker} stopped")
             assert cluster.stop(broker) == 0, cluster.log(broker)[-3000:]
