@@ -337,8 +337,8 @@ class SegmentedLog:
         self.cancel_truncate()
 
     def begin_truncate(self, offset: int) -> Callable[[], None] | None:
-        if offset >= self._end:
-            return None
+        if offset >= self._end:  # RE6. The last epoch may have no record here any more, and be unknown to the leader
+            return self._storage.begin_save_epochs(self.epochs) if self.epochs.truncate(self._end) else None
         keep = bisect_right(self._bases, offset)
         flushed = self._bases[keep - 1] if keep else offset  # a batch that spans `offset` goes whole
         start_offset = min(self._start, offset)

@@ -67,6 +67,24 @@ async def test_logs_that_diverged_more_than_once_become_equal(folder: Path | Non
         assert cluster[2].values() == [b"a", b"1", b"3", b"5"]
 
 
+async def test_a_follower_without_records_forgets_an_epoch_that_its_leader_does_not_have(folder: Path | None) -> None:
+    """RE6. There is nothing to truncate, and it would be told to truncate again and again."""
+    async with Cluster(size=2, folder=folder) as cluster:
+        await cluster[1].produce(b"a")
+        for broker in (1, 2):
+            await cluster[broker].replication.stop()
+        for leader, count in ((1, 3), (2, 1), (1, 1)):
+            cluster.elect(leader, isr=(leader,))
+            for _ in range(count):
+                await cluster[leader].produce(b"x", acks=1)
+            if leader == 2:
+                cluster[2].partition().log.delete_before(2)
+        for broker in (1, 2):
+            cluster[broker].replication.start()
+        await cluster.in_sync(1, 2)
+        assert cluster[2].values() == [b"x"] * 3
+
+
 async def test_a_stopped_follower_leaves_the_isr_and_returns(folder: Path | None) -> None:
     async with Cluster(folder=folder) as cluster:
         await cluster[1].produce(b"a")
