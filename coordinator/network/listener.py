@@ -214,7 +214,7 @@ class Listener:
 
 
 def open_sockets(endpoint: Endpoint) -> list[socket.socket]:
-    """Return one bound socket for each IP address of the host, all on one port. Raises CannotListen."""
+    """Return one listening socket for each IP address of the host, all on one port. Raises CannotListen."""
     try:
         found = _resolve(endpoint)
     except socket.gaierror as why:
@@ -223,7 +223,7 @@ def open_sockets(endpoint: Endpoint) -> list[socket.socket]:
     port = endpoint.port
     try:
         for family, where in found:
-            sockets.append(_bound(family, (where[0], port, *where[2:])))
+            sockets.append(_listening(family, (where[0], port, *where[2:])))
             port = sockets[0].getsockname()[1]
     except OSError as why:
         for bound_socket in sockets:
@@ -241,7 +241,8 @@ def _resolve(endpoint: Endpoint) -> list[tuple[int, tuple[Any, ...]]]:
     return list(dict.fromkeys((int(family), tuple(where)) for family, _, _, _, where in found))
 
 
-def _bound(family: int, where: tuple[Any, ...]) -> socket.socket:
+def _listening(family: int, where: tuple[Any, ...]) -> socket.socket:
+    """N15. The loop sets the backlog; it calls `listen` again, and uvloop ignores its error."""
     # accepted sockets inherit the protocol, and asyncio sets TCP_NODELAY on no others (N11)
     bound_socket = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -249,6 +250,7 @@ def _bound(family: int, where: tuple[Any, ...]) -> socket.socket:
         if family == socket.AF_INET6:
             bound_socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if where[0] == "::" else 1)
         bound_socket.bind(where)
+        bound_socket.listen()
     except OSError:
         bound_socket.close()
         raise

@@ -63,6 +63,19 @@ def test_a_port_in_use_is_reported_with_its_address() -> None:
             open_sockets(Endpoint("PLAINTEXT", "127.0.0.1", port))
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", ""])
+def test_n15_listeners_of_one_port_are_refused(host: str) -> None:
+    """uvloop reports no failed `listen`: the second one would serve nobody, and its clients would get the first one."""
+    sockets = open_sockets(Endpoint("PLAINTEXT", "127.0.0.1", 0))
+    try:
+        port = sockets[0].getsockname()[1]
+        with pytest.raises(CannotListen, match=f"OTHER://{host}:{port}.*in use"):
+            open_sockets(Endpoint("OTHER", host, port))
+    finally:
+        for listening in sockets:
+            listening.close()
+
+
 def test_an_unknown_host_is_reported() -> None:
     with pytest.raises(CannotListen, match="host is not known"):
         open_sockets(Endpoint("PLAINTEXT", "no.such.host.invalid", 0))
@@ -71,8 +84,6 @@ def test_an_unknown_host_is_reported() -> None:
 @pytest.mark.parametrize("text", ["PLAINTEXT://localhost:0", "PLAINTEXT://:0"])
 def test_all_addresses_of_a_host_share_one_port(text: str) -> None:
     sockets = open_sockets(parse_endpoint(text))
-    for listening in sockets:
-        listening.listen()
     (port,) = {listening.getsockname()[1] for listening in sockets}
     with socket.create_connection(("127.0.0.1", port)):
         pass
