@@ -17,7 +17,10 @@ from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pyarrow
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyarrow import parquet
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from tests.interop.kit import create_topic, unique, until
@@ -31,7 +34,9 @@ from rota.client.producer.producer import TIMESTAMP_MAX
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines import ingest
 from rota.spark_connector.pipelines.ingest import DAY, DEAD, RECORDS, Job, start
+from rota.spark_connector.pipelines.maintenance import compact
 from rota.spark_connector.pipelines.protobuf_messages import ProtobufMessage
+from rota.spark_connector.pipelines.table_files import TableFiles
 
 pytestmark = pytest.mark.timeout(600)
 DAY_MS = 86_400_000
@@ -174,10 +179,26 @@ def test_what_tasks_of_a_killed_job_had_finished_is_not_in_the_table_twice(
     assert ids(spark, out) == [0]
 
 
-def test_a_file_that_cannot_be_read_is_not_dropped_by_compaction(
-    spark: SparkSession, rota: str, tmp_path: Path
-) -> None:
+def test_compaction_drops_no_file_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
     """Whatever the session says about files that are corrupt or missing."""
+    days = [tmp_path / "day=2026-01-01" / f"batch_id={number}" for number in range(2)]
+    for number, folder in enumerate(days):
+        folder.mkdir(parents=True)
+        parquet.write_table(pyarrow.table({"id": [number]}), folder / "part.parquet")
+    whole = (days[0] / "part.parquet").read_bytes()
+    (days[0] / "part.parquet").write_bytes(b"PAR1" + bytes(len(whole) - 4))
+    spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    try:
+        with pytest.raises(Py4JJavaError, match="FAILED_READ_FILE"):
+            compact(spark, TableFiles(str(tmp_path), "day"), "day=2026-01-01", [0, 1], "id long")
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
+    assert all((folder / "part.parquet").exists() for folder in days)
+
+
+@soak_only
+def test_a_file_that_cannot_be_read_ends_the_job_until_it_can(spark: SparkSession, rota: str, tmp_path: Path) -> None:
+    """The same in a job that goes on when the file is there again."""
     topic, out = create_topic(rota, 1), tmp_path / "out"
     job = Job(rota, topic, str(out), schema=schema_file(tmp_path), compact_after=1)
     for number in range(2):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.interop.kit import create_topic, unique, until
+from tests.soak import soak_only
 from tests.spark.conftest import Options, written
 from tests.spark.table import ENDS_S, Table, reached, stream
 
@@ -51,6 +52,7 @@ def test_a_run_commits_its_end_to_the_group_and_the_next_query_starts_there(
     assert asyncio.run(stands(bootstrap, group))[places[0]] == 9
 
 
+@soak_only
 def test_lag_is_in_the_progress_and_the_group_follows_each_batch(spark: SparkSession, rota: str, table: Table) -> None:
     topic, group = create_topic(rota, 1), unique("group")
     written(rota, topic, [b"v"] * 10)
@@ -70,6 +72,7 @@ def test_lag_is_in_the_progress_and_the_group_follows_each_batch(spark: SparkSes
     assert sources[0].metrics == {}, "Spark asks no Python source for avgOffsetsBehindLatest and the like"
 
 
+@soak_only
 async def test_offsets_of_a_group_with_members_are_not_changed_and_the_query_continues(
     spark: SparkSession, bootstrap: str, base: Options, new_topic: NewTopic, send: Send, table: Table
 ) -> None:

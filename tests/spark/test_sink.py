@@ -10,6 +10,7 @@ import confluent_kafka
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from tests.soak import soak_only
 from tests.spark.conftest import Options, loaded, rows
 
 from rota.client import PartitionReader, TopicPartition
@@ -132,6 +133,7 @@ def copy(spark: SparkSession, base: Options, source: str, target: str, checkpoin
     writing.trigger(availableNow=True).start().awaitTermination()
 
 
+@soak_only
 def test_a_stream_continues_from_its_checkpoint_without_loss(
     spark: SparkSession, base: Options, new_topic: New, send: Callable[..., None], tmp_path: Path
 ):
