@@ -26,7 +26,8 @@ STORAGE_SEEDS = seeds(gate=0, soak=600) or (3, 5, 6)  # each of the six scenario
 
 # of worlds of the machines alone, which take the fiftieth part: in the gate those that find the mutations
 MACHINE_SEEDS = seeds(gate=0, soak=100_000) or (1, 2, 3, 5, 7, 8, 10, 11, 16, 17)
-SHORT_SEEDS = seeds(gate=200, soak=100_000)  # of short ones, with more faults
+# of short ones, with more faults: the same, and those in between
+SHORT_SEEDS = seeds(gate=0, soak=100_000) or (*range(1, 61), *range(121, 131), *range(176, 186))
 UNCLEAN_SEEDS = seeds(gate=12, soak=10_000)  # of those with unclean elections
 MOVING_SEEDS = seeds(gate=14, soak=10_000)  # of those with reassignments
 MACHINE_SLICE = 50  # that one test plays
