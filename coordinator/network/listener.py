@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +86,7 @@ class Listener:
             for endpoint in endpoints:
                 sockets = open_sockets(endpoint)
                 opened += [(endpoint.listener, bound_socket) for bound_socket in sockets]
+                listen(endpoint, sockets)
                 bound.append(Endpoint(endpoint.listener, endpoint.host, sockets[0].getsockname()[1]))
         except OSError:
             for _, bound_socket in opened:
@@ -214,7 +215,7 @@ class Listener:
 
 
 def open_sockets(endpoint: Endpoint) -> list[socket.socket]:
-    """Return one listening socket for each IP address of the host, all on one port. Raises CannotListen."""
+    """Return one bound socket for each IP address of the host, all on one port. Raises CannotListen."""
     try:
         found = _resolve(endpoint)
     except socket.gaierror as why:
@@ -223,13 +224,24 @@ def open_sockets(endpoint: Endpoint) -> list[socket.socket]:
     port = endpoint.port
     try:
         for family, where in found:
-            sockets.append(_listening(family, (where[0], port, *where[2:])))
+            sockets.append(_bound(family, (where[0], port, *where[2:])))
             port = sockets[0].getsockname()[1]
     except OSError as why:
         for bound_socket in sockets:
             bound_socket.close()
         raise CannotListen(why.errno, f"cannot listen on {endpoint}: {why.strerror}") from None
     return sockets
+
+
+def listen(endpoint: Endpoint, sockets: Sequence[socket.socket]) -> None:
+    """N15. Listen, before the loop gets the sockets: uvloop reports no `listen` that fails. Raises CannotListen."""
+    try:
+        for bound_socket in sockets:
+            bound_socket.listen()
+    except OSError as why:
+        for bound_socket in sockets:
+            bound_socket.close()
+        raise CannotListen(why.errno, f"cannot listen on {endpoint}: {why.strerror}") from None
 
 
 def _resolve(endpoint: Endpoint) -> list[tuple[int, tuple[Any, ...]]]:
@@ -241,8 +253,7 @@ def _resolve(endpoint: Endpoint) -> list[tuple[int, tuple[Any, ...]]]:
     return list(dict.fromkeys((int(family), tuple(where)) for family, _, _, _, where in found))
 
 
-def _listening(family: int, where: tuple[Any, ...]) -> socket.socket:
-    """N15. The loop sets the backlog; it calls `listen` again, and uvloop ignores its error."""
+def _bound(family: int, where: tuple[Any, ...]) -> socket.socket:
     # accepted sockets inherit the protocol, and asyncio sets TCP_NODELAY on no others (N11)
     bound_socket = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -250,7 +261,6 @@ def _listening(family: int, where: tuple[Any, ...]) -> socket.socket:
         if family == socket.AF_INET6:
             bound_socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if where[0] == "::" else 1)
         bound_socket.bind(where)
-        bound_socket.listen()
     except OSError:
         bound_socket.close()
         raise

@@ -20,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from rota.coordinator.config.listeners import Endpoint
-from rota.coordinator.network.listener import open_sockets
+from rota.coordinator.network.listener import listen, open_sockets
 from rota.coordinator.network.open_files import CONSOLE_CONNECTIONS_MAX
 from rota.coordinator.network.unauthenticated import UnauthenticatedConnections
 from rota.coordinator.web.app import App
@@ -98,6 +98,7 @@ class HttpServer:
     async def start(self, endpoint: Endpoint) -> None:
         """Bind and serve; `address` has the real port then. Raises CannotListen."""
         sockets = open_sockets(endpoint)
+        listen(endpoint, sockets)
         config = Config(
             self.app.serve,
             log_config=None,

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.coordinator.network.conftest import Serve
 
 from rota.coordinator.config.listeners import Endpoint, parse_endpoint
-from rota.coordinator.network.listener import CannotListen, open_sockets
+from rota.coordinator.network.listener import CannotListen, listen, open_sockets
 
 
 async def test_port_0_finds_a_free_port(serve: Serve) -> None:
@@ -67,13 +67,25 @@ def test_a_port_in_use_is_reported_with_its_address() -> None:
 def test_n15_listeners_of_one_port_are_refused(host: str) -> None:
     """uvloop reports no failed `listen`: the second one would serve nobody, and its clients would get the first one."""
     sockets = open_sockets(Endpoint("PLAINTEXT", "127.0.0.1", 0))
+    other = Endpoint("OTHER", host, sockets[0].getsockname()[1])
+    sockets += open_sockets(other)  # as a process does that starts at the same moment
     try:
-        port = sockets[0].getsockname()[1]
-        with pytest.raises(CannotListen, match=f"OTHER://{host}:{port}.*in use"):
-            open_sockets(Endpoint("OTHER", host, port))
+        listen(Endpoint("PLAINTEXT", "127.0.0.1", 0), sockets[:1])
+        with pytest.raises(CannotListen, match=f"{other}.*in use"):
+            listen(other, sockets[1:])
     finally:
-        for listening in sockets:
-            listening.close()
+        for bound in sockets:
+            bound.close()
+
+
+async def test_n15_a_start_with_two_listeners_of_one_port_fails(serve: Serve) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(CannotListen, match=f"B://127.0.0.1:{port}.*in use"):
+        await serve(
+            listeners=f"A://127.0.0.1:{port},B://127.0.0.1:{port}",
+            listener_security_protocol_map="A:PLAINTEXT,B:PLAINTEXT",
+        )
 
 
 def test_an_unknown_host_is_reported() -> None:
@@ -84,6 +96,8 @@ def test_an_unknown_host_is_reported() -> None:
 @pytest.mark.parametrize("text", ["PLAINTEXT://localhost:0", "PLAINTEXT://:0"])
 def test_all_addresses_of_a_host_share_one_port(text: str) -> None:
     sockets = open_sockets(parse_endpoint(text))
+    for listening in sockets:
+        listening.listen()
     (port,) = {listening.getsockname()[1] for listening in sockets}
     with socket.create_connection(("127.0.0.1", port)):
         pass
