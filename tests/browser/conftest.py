@@ -115,5 +115,18 @@ def page(context: BrowserContext) -> Iterator[Page]:
 def violations(page: Page) -> list[str]:
     """What axe finds wrong: WCAG 2.1, A and AA, and its best practices."""
     page.evaluate(AXE.read_text())  # from outside of the page, so that its content policy does not matter
-    found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+    return found_by_axe(page)
+
+
+def violations_of_themes(page: Page) -> list[str]:
+    """The same in light and in dark: style.css alone knows the theme, so that its colours alone differ."""
+    page.emulate_media(color_scheme="light")
+    found = violations(page)
+    page.emulate_media(color_scheme="dark")
+    return found + found_by_axe(page, {"runOnly": ["color-contrast", "link-in-text-block"]})
+
+
+def found_by_axe(page: Page, options: dict[str, list[str]] | None = None) -> list[str]:
+    given = {"resultTypes": ["violations"], **(options or {})}
+    found = page.evaluate("options => axe.run(document, options)", given)
     return [f"{each['id']}: {node['html']}" for each in found["violations"] for node in each["nodes"]]
