@@ -21,7 +21,8 @@ TESTED := $(VENV)/.test $(VENV)/.spark $(VENV)/.compiled
 
 $(VENV)/.core: export ROTA_COMPILE := 0
 $(VENV)/.core: pyproject.toml setup.py constraints.txt
-	$(PYTHON) -m venv $(VENV)
+	@"$(PYTHON)" -c 'import sys; old = "make needs Python 3.11 or newer, and this is %d.%d; give another, as in: make demo PYTHON=python3.12"; sys.exit(old % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	"$(PYTHON)" -m venv $(VENV)
 	$(PIP) uv "setuptools>=80" || $(PIP) "setuptools>=80"
 	$(UV) --no-build-isolation -e . || $(PIP) --no-build-isolation -e .
 	@touch $@

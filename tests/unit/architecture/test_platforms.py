@@ -15,7 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import mypy
-from tests.unit.architecture.test_tidy import named, sources
+from tests.unit.architecture.test_tidy import ROOT, named, sources
 
 TYPESHED = Path(mypy.__file__).parent / "typeshed" / "stdlib"
 STUBS = {
@@ -108,6 +108,22 @@ def test_no_module_needs_what_only_linux_has() -> None:
 def test_pf2_nothing_waits_by_asyncio_shield() -> None:
     """Python 3.14 reports the errors of what nobody waits for any more: `rota.transport.shielded` does not."""
     assert [named(path) for path in sources() if "asyncio.shield(" in path.read_text()] == []
+
+
+OLD_PYTHON = """#!/bin/sh
+exec {python} -c 'import sys; sys.version_info = (3, 10, 13, "final", 0); exec(sys.argv[2])' "$@"
+"""
+
+
+def test_pf4_make_says_which_python_it_needs(tmp_path: Path) -> None:
+    old = tmp_path / "python3.10"
+    old.write_text(OLD_PYTHON.format(python=sys.executable))
+    old.chmod(0o755)
+    command = ["make", "-C", str(ROOT), "demo", f"VENV={tmp_path / 'venv'}", f"PYTHON={old}"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert "needs Python 3.11 or newer, and this is 3.10" in done.stderr
+    assert done.returncode
+    assert not (tmp_path / "venv").exists(), "the next make, with another Python, would use it"
 
 
 def test_a_broker_with_a_disk_works_without_what_only_linux_has(tmp_path: Path) -> None:
