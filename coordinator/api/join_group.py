@@ -21,7 +21,7 @@ from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 
-GATHER_MS: Final = 5  # the least initial delay while clients connect: those that start together make one generation
+INITIAL_DELAY_MIN_MS: Final = 5  # while clients connect: those that start together make one generation
 CONNECTING_MS: Final = 100  # after the last new connection
 _PREPARING: Final = GroupState.PREPARING  # bound once, for speed
 PREFIX_CHARS_MAX: Final = 4_096  # of a member id: with the rest of it, what the offsets topic can hold (32,767 bytes)
@@ -68,7 +68,7 @@ def _submitted(
 ) -> DelayedReply[Joined]:
     event = _event(shard, call, request)
     if node.now_ms() - node.connected_ms < CONNECTING_MS:
-        event.gather_ms = GATHER_MS
+        event.initial_delay_min_ms = INITIAL_DELAY_MIN_MS
     return shard.submit(group, event, _refusal_of(request), mutes=True)
 
 

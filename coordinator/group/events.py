@@ -66,7 +66,7 @@ class Join:
     requires_known_id: bool  # request version 4 and later (KIP-394)
     can_skip_assignment: bool  # request version 9 and later (KIP-814)
     reason: str | None = None
-    gather_ms: int = 0  # the least initial delay: clients that start together make one generation
+    initial_delay_min_ms: int = 0  # the least initial delay: clients that start together make one generation
 
 
 @dataclass(slots=True, kw_only=True)

@@ -180,7 +180,7 @@ def _add(group: ClassicGroup, event: Join, member_id: MemberId, note: str, step:
         group.protocol_type = event.protocol_type
     if group.initial is not None:
         group.initial.grew = True
-    group.gather_ms = event.gather_ms
+    group.initial_delay_min_ms = event.initial_delay_min_ms
     member = member_of(event, member_id)
     group.members.add(member)
     group.members.park_join(member, event.token)

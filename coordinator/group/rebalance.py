@@ -145,7 +145,7 @@ def _wait_for_first_members(group: ClassicGroup, step: Step) -> None:
 
 
 def _initial_delay_ms(group: ClassicGroup) -> int:
-    return max(group.config.initial_rebalance_delay_ms, group.gather_ms)
+    return max(group.config.initial_rebalance_delay_ms, group.initial_delay_min_ms)
 
 
 def _refuse_syncs(group: ClassicGroup, step: Step) -> None:

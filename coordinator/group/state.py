@@ -111,7 +111,7 @@ class ClassicGroup:
     protocol: str | None = None  # the assignor of the current generation
     members: Members = field(default_factory=Members)
     initial: InitialDelay | None = None
-    gather_ms: int = 0  # the least initial delay, of the last member that was added
+    initial_delay_min_ms: int = 0  # the least initial delay, of the last member that was added
     loaded_ms: int | None = None  # when it was loaded; None for a group that began here
     # for the timeline
     phase_ms: int = 0  # when the join phase or the wait for the assignment began, in elapsed time

@@ -161,7 +161,7 @@ def join(
     known: bool = False,
     skip: bool = False,
     reason: str | None = None,
-    gather_ms: int = 0,
+    initial_delay_min_ms: int = 0,
 ) -> Join:
     """A JoinGroup of `member`; of a new one, to be called `new`, when there is none. `known`: it needs an id first."""
     return Join(
@@ -178,7 +178,7 @@ def join(
         requires_known_id=known,
         can_skip_assignment=skip,
         reason=reason,
-        gather_ms=gather_ms,
+        initial_delay_min_ms=initial_delay_min_ms,
     )
 
 

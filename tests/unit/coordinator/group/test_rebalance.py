@@ -55,14 +55,16 @@ def test_the_initial_delay_is_extended_while_members_join() -> None:
 
 def test_clients_that_start_together_join_one_generation_though_the_initial_delay_is_zero() -> None:
     """Law GJ1. Kafka's append linger does the same."""
-    script = Script().does(join(1, new="a", gather_ms=5)).after(4).does(join(2, new="b", gather_ms=5))
+    script = (
+        Script().does(join(1, new="a", initial_delay_min_ms=5)).after(4).does(join(2, new="b", initial_delay_min_ms=5))
+    )
     assert script.after(1) >> fires("join") << arm("join", 10)
     script.after(5).does(fires("join")).is_in(GroupState.COMPLETING, 1)
     assert len(script.group.members) == 2
 
 
 def test_the_initial_delay_is_not_shortened_because_clients_start() -> None:
-    script = Script(config=THREE_S).does(join(1, new="a", gather_ms=5))
+    script = Script(config=THREE_S).does(join(1, new="a", initial_delay_min_ms=5))
     assert script.group.initial is not None
     assert script.group.initial.delay_ms == 3_000
 
