@@ -16,7 +16,7 @@ from tests.interop.members import Member, Settings
 Join = Callable[..., Member]
 
 # kafka-python leaves the sockets of connections that it gave up to the garbage collector
-SOCKETS = "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
+SOCKETS = "ignore:Exception ignored in. <(socket|ssl.SSLSocket):pytest.PytestUnraisableExceptionWarning"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
