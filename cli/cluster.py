@@ -13,7 +13,7 @@ from rota.cli.session import Session, client_command
 from rota.cli.settings import config_of
 from rota.cli.text import Table
 from rota.cli.topic_details import describe_existing
-from rota.client.types import TopicPartition
+from rota.client.types import TopicPartition, address_text
 
 if TYPE_CHECKING:
     from rota.client import ClientConfig, ClusterDescription, TopicDescription
@@ -105,7 +105,7 @@ def _apis(versions: ApiVersionsResponse) -> list[dict[str, Any]]:
 def _tables(document: dict[str, Any]) -> Iterable[Table]:
     controller = document["controller"]
     brokers = [
-        (each["id"], f"{each['host']}:{each['port']}", each["rack"], each["leaders"], each["replicas"],
+        (each["id"], address_text(each["host"], each["port"]), each["rack"], each["leaders"], each["replicas"],
          each["id"] == controller)
         for each in document["brokers"]
     ]  # fmt: skip

@@ -23,6 +23,7 @@ from rota.cli.output import Output, print_error
 from rota.cli.secret_names import is_secret
 from rota.cli.settings import UsageError, config_of, read_settings
 from rota.client.errors import AdminFailed, BrokerError, ConfigError, IllegalUse, KafkaError, TimedOut, Unreachable
+from rota.client.types import address_text
 from rota.transport.standard_streams import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, discard
 
 if TYPE_CHECKING:
@@ -129,16 +130,17 @@ async def require_listener(addresses: tuple[tuple[str, int], ...]) -> None:
 
 async def _connect(host: str, port: int) -> str | None:
     """Return None when the address accepts a connection, else why not."""
+    at = address_text(host, port)
     try:
         async with asyncio.timeout(CONNECT_S):
             _, writer = await asyncio.open_connection(host, port)
         writer.close()
     except TimeoutError:
-        return f"{host}:{port}: no answer within {CONNECT_S:.0f} s"
+        return f"{at}: no answer within {CONNECT_S:.0f} s"
     except UnicodeError:
-        return f"{host}:{port}: not a name of a host"
+        return f"{at}: not a name of a host"
     except OSError as failure:
-        return f"{host}:{port}: {os.strerror(failure.errno) if failure.errno and failure.errno > 0 else failure}"
+        return f"{at}: {os.strerror(failure.errno) if failure.errno and failure.errno > 0 else failure}"
     return None
 
 

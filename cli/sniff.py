@@ -24,6 +24,7 @@ from rota.cli.session import Session, client_command
 from rota.cli.settings import UsageError, config_of
 from rota.cli.sniff_messages import Filter, Message
 from rota.cli.text import escaped
+from rota.client.types import address_text
 from rota.protocol.registry import APIS
 from rota.protocol.wire import DecodeError
 from rota.transport.frames import LENGTH_BYTES, Frames, InvalidFrame
@@ -88,8 +89,8 @@ async def sniff(session: Session) -> None:
     try:
         await proxy.listen(config.bootstrap[0], *session.options.listen)
     except OSError as failure:
-        host, port = session.options.listen
-        raise UsageError(f"cannot listen on {host}:{port}: {failure.strerror}; name another --listen") from failure
+        at = address_text(*session.options.listen)
+        raise UsageError(f"cannot listen on {at}: {failure.strerror}; name another --listen") from failure
     try:
         await proxy.ended.wait()
         if proxy.failure is not None:

@@ -94,3 +94,8 @@ class GroupMetadata:
     generation_id: int = -1
     member_id: str = ""
     group_instance_id: str | None = None
+
+
+def address_text(host: str, port: int) -> str:
+    """Return HOST:PORT as bootstrap.servers has it: an IPv6 address is in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

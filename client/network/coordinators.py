@@ -15,6 +15,7 @@ from typing import Any
 from rota.client.errors import BrokerError, TimedOut
 from rota.client.log import logger
 from rota.client.network.error_actions import ErrorAction, error_action
+from rota.client.types import address_text
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 
@@ -74,7 +75,7 @@ class Coordinators:
             noun = NOUNS[self._key_type]
             raise TimedOut(f"no coordinator for {noun} {key} was found in time: {failure}") from failure
         self._on_address(found.node_id, found.host, found.port)
-        address = f"{found.host}:{found.port}"
+        address = address_text(found.host, found.port)
         _log.info(
             f"discovered {NOUNS[self._key_type]} coordinator", **self._name(key), node=found.node_id, address=address
         )

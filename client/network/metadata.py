@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from typing import Final, Protocol
 
-from rota.client.types import PartitionInfo, TopicPartition
+from rota.client.types import PartitionInfo, TopicPartition, address_text
 from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
@@ -31,7 +31,7 @@ class BrokerInfo:
     rack: str | None = None
 
     def __str__(self) -> str:
-        at = f"{self.host}:{self.port}"
+        at = address_text(self.host, self.port)
         return f"{self.id} ({at})" if self.id >= 0 else at
 
 

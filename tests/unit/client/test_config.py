@@ -19,6 +19,7 @@ from rota.client.config import (
 )
 from rota.client.errors import ConfigError, KafkaError
 from rota.client.security_config import SecurityConfig
+from rota.client.types import address_text
 
 B = "127.0.0.1:9092"
 CONFIGS: list[type[ClientConfig]] = [ClientConfig, AdminConfig, ConsumerConfig, ProducerConfig]
@@ -138,6 +139,7 @@ def test_it_does_not_change() -> None:
 )
 def test_addresses(text: str, expected: tuple[str, int]) -> None:
     assert address(text) == expected
+    assert address_text(*expected) == text.removeprefix("PLAINTEXT://"), "as messages and tables have it"
 
 
 @pytest.mark.parametrize(
