@@ -49,7 +49,7 @@ async def test_a_topic_that_the_metadata_refuse_is_raised_and_the_others_are_rea
     """Law C13: once for each response, as in Java."""
     keeper, secret = feed(), TopicPartition("secrets", 0)
     refusing(keeper, code)
-    async with consuming(keeper, metadata_max_age_ms=60_000) as consumer:
+    async with consuming(keeper, metadata_max_age_ms=60_000, enable_auto_commit=False) as consumer:
         consumer.assign([P0, secret])
         consumer.seek(secret, 3)  # so that no look-up of its offset fails
         with pytest.raises(BrokerError, match="secrets") as raised:
