@@ -6,6 +6,8 @@ Laws
     An error of the peer, or of one API, closes this connection with a logged reason and harms no other.
     Requests in flight, queued requests and unread replies are bounded. At a bound the connection stops serving
     requests; it reads at most READ_AHEAD_BYTES more, then stops reading.
+    N16 However many requests a peer has sent, TURN_REQUESTS_MAX of them are served before other connections are. Kafka
+        serves one. Between them a consumer's Fetch is answered, with short runs of each partition that is written.
 
 The file is longer than 400 lines because one class owns the state of a connection.
 """
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
 FIND_COORDINATOR = 10  # its API key
 WRITE_CHUNK_BYTES = 64 * 1024  # replies go to the socket at least this often
-TURN_REQUESTS_MAX = 256  # requests of one connection before the others are served
+TURN_REQUESTS_MAX = 16  # N16. Requests of one connection before the others are served
 SEARCHED_REQUESTS_MAX = 1_024  # for a FindCoordinator among those that wait
 READ_AHEAD_BYTES = 64 * 1024  # read while no request is served, so that the end of the connection is noticed
 
