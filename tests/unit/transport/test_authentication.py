@@ -292,9 +292,18 @@ async def test_no_lifetime_makes_a_storm_of_renewals(lifetime_ms: int, monkeypat
 async def test_a_session_that_ends_before_a_renewal_is_allowed_gets_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """AU3. The broker would hang up. The first renewal follows a login, and need not wait."""
     monkeypatch.setattr(authentication, "RENEWAL_SECONDS_MIN", 3600.0)
+    calls = list[int]()
+
+    async def provider() -> str:
+        calls.append(1)
+        return "token"
+
     async with sasl_broker(lifetime_ms=40) as broker:
-        connection = await dialled(broker)
-        await eventually(lambda: broker.counted()[SaslAuthenticateRequest] == 2 and connection._is_held)
+        broker.on(SaslHandshakeRequest, lambda _: SaslHandshakeResponse(mechanisms=("OAUTHBEARER",)))
+        connection = await dialled(broker, TokenLogin(TokenCache(provider)))
+        # the third token is for the second renewal, so the first one has ended
+        await eventually(lambda: len(calls) == 3 and connection._is_held)
+        assert broker.counted()[SaslAuthenticateRequest] == 2
         waiting = asyncio.create_task(connection.send_request(MetadataRequest(topics=()), 10))
         await eventually(lambda: connection.in_flight == 1)
         await over(connection)
