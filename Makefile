@@ -77,7 +77,7 @@ types: $(VENV)/.test
 
 # the differential test, other clients' suites and the client's own tests, on Rota and on a live Apache Kafka
 interop: $(TESTED)
-	ROTA_CLIENT_SUITES=all ROTA_SEEDS="2 3 4 0" $(PY) -m tools.gate tests/interop tests/client -n 2
+	ROTA_TEST_SUITES=all ROTA_SEEDS="2 3 4 0" $(PY) -m tools.gate tests/interop tests/client -n 2
 
 bench: $(TESTED)
 	$(PY) -m benchmarks

@@ -88,11 +88,21 @@ def _from_file(file: str | None) -> dict[str, str]:
 
 
 def _from_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    found = {
-        name.removeprefix(SETTING_VARIABLES).lower().replace("_", "."): value
-        for name, value in variables.items()
-        if name.startswith(SETTING_VARIABLES)
-    }
+    """Raises UsageError for a variable that names no setting."""
+    given = {name: value for name, value in variables.items() if name.startswith(SETTING_VARIABLES)}
+    found = {_setting(name): value for name, value in given.items()}
     if variables.get(BOOTSTRAP_VARIABLE):
         found["bootstrap.servers"] = variables[BOOTSTRAP_VARIABLE]
     return found
+
+
+def _setting(variable: str) -> str:
+    from rota.client.config import AdminConfig, ConsumerConfig, ProducerConfig
+
+    name = variable.removeprefix(SETTING_VARIABLES).lower().replace("_", ".")
+    if not any(name in _names(kind) for kind in (AdminConfig, ConsumerConfig, ProducerConfig)):
+        raise UsageError(
+            f"the environment variable {variable} sets {name or 'nothing'}, which is no setting of a client: "
+            f"unset it, or name one of docs/CLIENT_SETTINGS.md, as {SETTING_VARIABLES}REQUEST_TIMEOUT_MS does"
+        )
+    return name

@@ -42,7 +42,7 @@ SUITES = {
     "spark": ["tests/spark", "tests/packaging/test_compose.py", "tests/docs/test_notebook.py"],
     "packaging": [*_files("tests/packaging", "test_[!c]*.py"), "tests/packaging/test_compiled.py", *TESTING_PAGE],
 }
-VARIABLES = {"PYTHONHASHSEED": "0", "ROTA_SOAK": "1", "ROTA_SEEDS": "2 3 4 0", "ROTA_CLIENT_SUITES": "all"}
+VARIABLES = {"PYTHONHASHSEED": "0", "ROTA_SOAK": "1", "ROTA_SEEDS": "2 3 4 0", "ROTA_TEST_SUITES": "all"}
 TEST_TIMEOUT_S = 1_800
 ROW = re.compile(r"^\| `make soak SUITES=(\w+)` \|.*$", re.MULTILINE)
 

@@ -93,7 +93,8 @@ def until_read(members: Sequence[Member | JavaMember], count: int) -> None:
         return [value for member in members for value in member.values]
 
     until(lambda: len(values()) >= count, f"{count} records")
-    assert sorted(values(), key=str) == sorted((b"%d" % number for number in range(count)), key=str)
+    read_by = [sorted(member.values, key=str) for member in members]
+    assert sorted(values(), key=str) == sorted((b"%d" % number for number in range(count)), key=str), read_by
 
 
 @pytest.mark.parametrize(("assignor", "leads"), WHO_LEADS)

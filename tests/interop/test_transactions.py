@@ -14,7 +14,7 @@ from tests.interop.kit import PATIENCE_S, create_topic, unique, until
 from tests.interop.transactional import CLIENTS, Transactional
 from tests.interop.transactional_programs import FranzGo, Java, ProgramProducer, Sarama
 
-GO = pytest.mark.skipif(os.environ.get("ROTA_CLIENT_SUITES") != "all", reason="ROTA_CLIENT_SUITES=all is not set")
+GO = pytest.mark.skipif(os.environ.get("ROTA_TEST_SUITES") != "all", reason="ROTA_TEST_SUITES=all is not set")
 
 
 @pytest.fixture(

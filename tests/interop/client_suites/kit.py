@@ -17,8 +17,8 @@ class Unavailable(Exception):
 
 
 def home() -> Path:
-    """The folder of downloaded suites, outside version control. ROTA_CLIENT_SUITES_HOME names another one."""
-    return Path(os.environ.get("ROTA_CLIENT_SUITES_HOME") or ROOT / ".tools" / "client_suites")
+    """The folder of downloaded suites, outside version control. ROTA_TEST_SUITES_HOME names another one."""
+    return Path(os.environ.get("ROTA_TEST_SUITES_HOME") or ROOT / ".tools" / "client_suites")
 
 
 def fetch(command: Sequence[str], cwd: Path, **environment: str) -> str:

@@ -1,7 +1,7 @@
 """The tests of five client libraries' own authors, unchanged, against this broker and against a cluster with ZooKeeper.
 
 They come by package name from PyPI, Go's proxy and crates.io, once, into .tools/client_suites; without network they are
-skipped. They run with ROTA_CLIENT_SUITES=all (`make interop`, `make soak`).
+skipped. They run with ROTA_TEST_SUITES=all (`make interop`, `make soak`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tools.cluster import Cluster
 from tools.peer.secure import PASSWORD, USER
 from tools.zookeeper import missing
 
-ALL = os.environ.get("ROTA_CLIENT_SUITES") == "all"
-needs_all = pytest.mark.skipif(not ALL, reason="ROTA_CLIENT_SUITES=all is not set")
+ALL = os.environ.get("ROTA_TEST_SUITES") == "all"
+needs_all = pytest.mark.skipif(not ALL, reason="ROTA_TEST_SUITES=all is not set")
 needs_zookeeper = pytest.mark.skipif(missing() is not None, reason=f"no ZooKeeper: {missing()}")
 AUTHORIZER = {  # everybody may do what no ACL says otherwise, also the brokers
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

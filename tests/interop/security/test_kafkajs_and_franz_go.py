@@ -1,6 +1,6 @@
 """kafkajs (Node) and franz-go (Go) on Rota's listeners: TLS, mTLS, SCRAM and bearer tokens, a process for each.
 
-They come by package name from npm and Go's proxy, once. franz-go is compiled with ROTA_CLIENT_SUITES=all
+They come by package name from npm and Go's proxy, once. franz-go is compiled with ROTA_TEST_SUITES=all
 (`make interop`); a program that has been compiled before runs without it, too.
 """
 
@@ -101,8 +101,8 @@ def franz_go() -> Path:
         raise Unavailable("Go is not installed")
     folder = home() / f"franz-go-secure-{FRANZ_GO}"
     if not (folder / "secure").exists():
-        if os.environ.get("ROTA_CLIENT_SUITES") != "all":
-            raise Unavailable("it is not compiled, and ROTA_CLIENT_SUITES=all is not set")
+        if os.environ.get("ROTA_TEST_SUITES") != "all":
+            raise Unavailable("it is not compiled, and ROTA_TEST_SUITES=all is not set")
         part = home() / f"franz-go-secure-part-{os.getpid()}"
         part.mkdir(parents=True, exist_ok=True)
         shutil.copy(PROGRAMS / "go" / "secure.go", part)

@@ -257,8 +257,8 @@ async def test_java(broker: SecureRota, tmp_path: Path) -> None:
 @pytest.mark.java
 @needs_java[1]
 async def test_java_tools(broker: SecureRota, tmp_path: Path) -> None:
-    """kafka-topics and kafka-configs, unmodified, with a file of settings; each way with ROTA_CLIENT_SUITES=all."""
-    for way in (*WAYS, "OAUTHBEARER") if os.environ.get("ROTA_CLIENT_SUITES") == "all" else ("SCRAM-SHA-512",):
+    """kafka-topics and kafka-configs, unmodified, with a file of settings; each way with ROTA_TEST_SUITES=all."""
+    for way in (*WAYS, "OAUTHBEARER") if os.environ.get("ROTA_TEST_SUITES") == "all" else ("SCRAM-SHA-512",):
         config, topic = write(tmp_path / way, java_settings(broker, way)), unique("tools")
         common = ("--bootstrap-server", address(broker, way), "--command-config", config)
         await asyncio.to_thread(

@@ -56,6 +56,12 @@ def test_a_setting_of_no_client_is_refused() -> None:
         config_of(AdminConfig, {"bootstrap.server": "a:1"})
 
 
+@pytest.mark.parametrize("name", ["ROTA_CLIENT_ID", "ROTA_CLIENT_"])
+def test_a_variable_of_no_setting_is_named(name: str) -> None:
+    with pytest.raises(UsageError, match=f"variable {name} sets .* no setting of a client"):
+        settings({name: "mine"})
+
+
 @pytest.mark.parametrize(
     ("content", "error_text"), [(None, "cannot read .*: No such file"), ("a=\\u12", "line 1"), (b"\xff", "not UTF-8")]
 )

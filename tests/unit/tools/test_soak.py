@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from tools import soak
+
+from rota.cli.settings import SETTING_VARIABLES
 
 REPORT = """<testsuites><testsuite tests="9" failures="1" errors="1" skipped="2"/></testsuites>"""
 RESULT = soak.Result("chaos", "2026-01-02", "abc1234", 1_200, 0, 3, 90.0)
@@ -34,6 +37,12 @@ def test_a_row_is_added_once_and_then_replaced() -> None:
 def test_every_suite_has_folders_that_exist() -> None:
     for folders in soak.SUITES.values():
         assert all((soak.ROOT / folder).exists() for folder in folders)
+
+
+def test_no_variable_of_the_tests_is_a_setting_of_the_commands_that_they_run() -> None:
+    """All tests of `rota` failed in a soak that set one."""
+    names = {*soak.VARIABLES, *re.findall(r"\bROTA_\w+(?==)", (soak.ROOT / "Makefile").read_text())}
+    assert not [name for name in names if name.startswith(SETTING_VARIABLES)]
 
 
 def test_an_unknown_suite_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
