@@ -4,12 +4,16 @@ v1 throttle time only · v2 flexible
 
 Replaces all configs of a resource: a config that is not in the request returns to its default. Resources are topics,
 this broker or, with an empty name, all brokers, groups, and client metrics subscriptions.
+
+Law
+    BC13 A resource or a config that is named twice, and then a config without a value, are refused before it is asked
+        whether there is such a resource.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from rota.coordinator.api.config_targets import Configs, Resource, Target, target_of
@@ -28,6 +32,7 @@ from rota.protocol.messages.alter_configs import (
 
 R = TypeVar("R", bound=Resource)
 Alter = Callable[[R, Target, Mapping[str, str]], Configs | Refusal]
+Outcome = tuple[R, Refusal | None]
 
 
 def alter_configs(node: Node, call: Call, request: AlterConfigsRequest) -> DelayedReply[AlterConfigsResponse]:
@@ -39,23 +44,12 @@ async def _alter_all(node: Node, request: AlterConfigsRequest) -> AlterConfigsRe
     async def alter(resource: AlterConfigsResource) -> Refusal | None:
         return await alter_target(node, resource, _replaced, request.validate_only)
 
-    outcomes = await alter_each(request.resources, alter)
-    return AlterConfigsResponse(responses=tuple(_response(resource, refusal) for resource, refusal in outcomes))
-
-
-def _response(resource: AlterConfigsResource, refusal: Refusal | None) -> AlterConfigsResourceResponse:
-    return AlterConfigsResourceResponse(
-        error_code=ErrorCode.NONE if refusal is None else refusal.code,
-        error_message=None if refusal is None else refusal.message,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-    )
+    checked = check_each(request.resources, lambda config: config.value is None)
+    outcomes = await alter_each(checked, alter)
+    return AlterConfigsResponse(responses=tuple(result(resource, refusal) for resource, refusal in outcomes))
 
 
 def _replaced(resource: AlterConfigsResource, target: Target, before: Mapping[str, str]) -> Configs | Refusal:
-    empty = [config.name for config in resource.configs if config.value is None]
-    if empty:
-        return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(empty)}")
     configs = {config.name: config.value for config in resource.configs if config.value is not None}
     return target.check(configs, configs, set(target.present()) - configs.keys()) or configs
 
@@ -63,19 +57,41 @@ def _replaced(resource: AlterConfigsResource, target: Target, before: Mapping[st
 # ---- shared with IncrementalAlterConfigs
 
 
-async def alter_each(
-    resources: Iterable[R], alter: Callable[[R], Coroutine[Any, Any, Refusal | None]]
-) -> list[tuple[R, Refusal | None]]:
-    """Return each resource with its error or None."""
-    resources = list(resources)
+def check_each(resources: Sequence[R], lacks_value: Callable[[Any], bool]) -> list[Outcome[R]]:
+    """Return each resource with what can be said against it without a look at what it names, or None (BC13)."""
     times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
 
-    async def alter_one(resource: R) -> tuple[R, Refusal | None]:
+    def check(resource: R) -> Refusal | None:
         if times[resource.resource_type, resource.resource_name] > 1:
-            return resource, Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-        return resource, await alter(resource)
+            return Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+        if max(Counter(config.name for config in resource.configs).values(), default=0) > 1:
+            return Refusal(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        empty = ", ".join(config.name for config in resource.configs if lacks_value(config))
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {empty}") if empty else None
 
-    return await eager_tasks.gather(map(alter_one, resources))
+    return [(resource, check(resource)) for resource in resources]
+
+
+async def alter_each(
+    checked: Iterable[Outcome[R]], alter: Callable[[R], Coroutine[Any, Any, Refusal | None]]
+) -> list[Outcome[R]]:
+    """Alter those that are not refused yet; return each resource with its error or None."""
+
+    async def alter_one(checked: Outcome[R]) -> Outcome[R]:
+        resource, refusal = checked
+        return resource, refusal or await alter(resource)
+
+    return await eager_tasks.gather(map(alter_one, checked))
+
+
+def result(resource: Resource, refusal: Refusal | None) -> AlterConfigsResourceResponse:
+    """Return the result of one resource."""
+    return AlterConfigsResourceResponse(
+        error_code=ErrorCode.NONE if refusal is None else refusal.code,
+        error_message=None if refusal is None else refusal.message or None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
 
 
 async def alter_target(node: Node, resource: R, altered: Alter[R], validate_only: bool) -> Refusal | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.coordinator.api.config_targets import APPEND, DELETE, SET, SUBTRACT
+from rota.coordinator.api.config_targets import APPEND, DELETE, OPERATIONS, SET, SUBTRACT
 from rota.coordinator.api.describe_configs import refuse_broker
 from rota.coordinator.api.node import Node
 from rota.coordinator.metadata.topic import Refusal
@@ -18,9 +18,6 @@ def alter_loggers(node: Node, resource: AlterConfigsResource, validate_only: boo
     )
     if refusal is not None:
         return refusal
-    names = [change.name for change in resource.configs]
-    if len(set(names)) < len(names):
-        return Refusal(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     refusals = [refusal for change in resource.configs if (refusal := _refuse(change)) is not None]
     if refusals:
         return refusals[0]
@@ -31,14 +28,12 @@ def alter_loggers(node: Node, resource: AlterConfigsResource, validate_only: boo
 
 def _refuse(change: AlterableConfig) -> Refusal | None:
     name, operation = change.name, change.config_operation
-    if operation not in (SET, DELETE, APPEND, SUBTRACT):
-        return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown operations type {operation}")
+    if operation not in OPERATIONS:
+        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "")  # as Kafka
     if operation in (APPEND, SUBTRACT):
         word = "APPEND" if operation == APPEND else "SUBTRACT"
         why = f"{word} operation is not allowed for the BROKER_LOGGER resource"
         return Refusal(ErrorCode.INVALID_REQUEST, why)
-    if operation == SET and change.value is None:
-        return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
     if name not in LOGGER_LEVELS.all():
         return Refusal(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
     if operation == DELETE and name == ROOT:

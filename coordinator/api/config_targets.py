@@ -10,7 +10,6 @@ Laws
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from typing import Final, Protocol
 
@@ -29,7 +28,7 @@ from rota.coordinator.metadata.topic import Refusal, Topic
 from rota.coordinator.metadata.topic_names import refuse_name
 from rota.protocol.errors import ErrorCode
 
-SET, DELETE, APPEND, SUBTRACT = range(4)  # the operations of IncrementalAlterConfigs (KIP-339)
+SET, DELETE, APPEND, SUBTRACT = OPERATIONS = range(4)  # of IncrementalAlterConfigs (KIP-339)
 WORDS: Final = {APPEND: "append", SUBTRACT: "subtract"}  # those on a list
 
 Configs = dict[str, str]
@@ -77,9 +76,6 @@ class Target(Protocol):
 
 def target_of(node: Node, resource: Resource) -> Target | Refusal:
     """Return the target that the resource names, or why there is none."""
-    names = Counter(config.name for config in resource.configs)
-    if any(count > 1 for count in names.values()):
-        return Refusal(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     name, kind = resource.resource_name, resource.resource_type
     if kind == TOPIC:
         return _topic_target(node, name)

@@ -48,7 +48,6 @@ DIFFERENT = {
     "unknown": "Kafka keeps any name, for plug-ins. Rota has none: it refuses, and names the nearest known name.",
     "listener": "Rota has no settings of a single listener, and says so.",
     "all defaults": "Kafka has kept the unknown name of the step before.",
-    "unknown operation": "Kafka fails with UNKNOWN_SERVER_ERROR for loggers.",
 }
 
 

@@ -92,3 +92,8 @@ def test_a_resource_twice_changes_nothing_and_others_go_on(world: World) -> None
     assert [code for _, code, _ in results] == [ErrorCode.INVALID_REQUEST, 0, ErrorCode.INVALID_REQUEST]
     assert configs(world) == {"cleanup.policy": "compact"}
     assert configs(world, "u") == {"retention.ms": "6"}
+
+
+def test_bc13_configs_without_a_value_are_refused_before_the_resource(world: World) -> None:
+    ((_, code, why),) = send_request(world, (BROKER, "4", (("a", None), ("b", "1"), ("c", None))))
+    assert (code, why) == (ErrorCode.INVALID_REQUEST, "Null value not supported for : a, c")

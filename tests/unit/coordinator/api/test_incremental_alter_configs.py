@@ -3,13 +3,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.coordinator.api.data_world import World, answered
 
-from rota.coordinator.api.incremental_alter_configs import (
-    APPEND,
-    DELETE,
-    SET,
-    SUBTRACT,
-    incremental_alter_configs,
-)
+from rota.coordinator.api.config_targets import APPEND, DELETE, SET, SUBTRACT
+from rota.coordinator.api.incremental_alter_configs import incremental_alter_configs
 from rota.coordinator.config.describe import describe_broker
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.incremental_alter_configs import (
@@ -18,7 +13,8 @@ from rota.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
+FAILED = (ErrorCode.UNKNOWN_SERVER_ERROR, None)
 Change = tuple[str, int, str | None]
 MISTYPED = "Unknown topic config name: retentoin.ms; the nearest known name is retention.ms"
 
@@ -85,7 +81,6 @@ def test_deleting_a_config_that_is_not_set_succeeds(world: World) -> None:
             "Can't APPEND to key retention.ms because its type is",
         ),
         (("retention.ms", SUBTRACT, "4"), ErrorCode.INVALID_CONFIG, "Can't SUBTRACT to key retention.ms because its"),
-        (("retention.ms", 9, "4"), ErrorCode.INVALID_REQUEST, "Unknown operations type 9"),
         (("retention.ms", SET, None), ErrorCode.INVALID_REQUEST, "Null value not supported for : retention.ms"),
         (("cleanup.policy", APPEND, None), ErrorCode.INVALID_REQUEST, "Null value not supported for : cleanup.policy"),
         (("retentoin.ms", SET, "1"), ErrorCode.INVALID_CONFIG, MISTYPED),
@@ -160,3 +155,52 @@ def test_configs_are_checked_before_it_is_asked_whether_the_topic_exists(
 def test_nothing_is_appended_to_a_config_that_is_not_known(world: World) -> None:
     why = "Can't APPEND to key nope because its type is not LIST."
     assert send_request(world, ("nope", APPEND, "1")) == (ErrorCode.INVALID_CONFIG, why)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(TOPIC, "t"), (TOPIC, "nope"), (TOPIC, ""), (METRICS, "m"), (GROUP, "g"), (LOGGER, "3")]
+)
+def test_bc14_an_unknown_operation_fails(world: World, kind: int, name: str) -> None:
+    for operation in (-1, 4, 9):
+        assert send_request(world, ("root", operation, "1"), kind=kind, name=name) == FAILED
+
+
+@pytest.mark.parametrize("name", ["", "3"])
+def test_an_unknown_operation_on_a_broker_is_refused(world: World, name: str) -> None:
+    refused = (ErrorCode.INVALID_REQUEST, "Unknown operations type 9")
+    assert send_request(world, ("log.retention.ms", 9, "1"), kind=BROKER, name=name) == refused
+
+
+def test_bc14_nothing_that_the_failed_request_names_is_changed(world: World) -> None:
+    world.topic("u", retention_ms="7")
+    wanted = [
+        (TOPIC, "t", ("retention.ms", SET, "8")),
+        (TOPIC, "u", ("retention.ms", 9, "8")),
+        (BROKER, "", ("log.retention.ms", SET, "8")),
+        (BROKER, "4", ("log.retention.ms", SET, "8")),
+        (7, "x", ("a", SET, "8")),
+    ]
+    resources = tuple(
+        AlterConfigsResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=(AlterableConfig(name=key, config_operation=how, value=value),),
+        )
+        for kind, name, (key, how, value) in wanted
+    )
+    request = IncrementalAlterConfigsRequest(resources=resources)
+    responses = answered(world.serve(incremental_alter_configs, request, 1)).responses
+    invalid = ErrorCode.INVALID_REQUEST
+    assert [response.error_code for response in responses] == [-1, -1, -1, invalid, invalid]
+    assert configs(world) == {"retention.ms": "7"}
+    assert "log.retention.ms" not in world.node.config.dynamic_defaults
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(TOPIC, ""), (TOPIC, "a b"), (BROKER, "4"), (LOGGER, "4"), (METRICS, ""), (GROUP, ""), (7, "x")]
+)
+def test_bc13_configs_without_a_value_are_refused_before_the_resource(world: World, kind: int, name: str) -> None:
+    refused = (ErrorCode.INVALID_REQUEST, "Null value not supported for : a, b")
+    assert send_request(world, ("a", SET, None), ("c", DELETE, None), ("b", 9, None), kind=kind, name=name) == refused
+    twice = (ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    assert send_request(world, ("a", SET, None), ("a", SET, None), kind=kind, name=name) == twice
