@@ -5,9 +5,11 @@ Laws
     Replies are sent in the order of the requests, whatever the order in which they become ready.
     An error of the peer, or of one API, closes this connection with a logged reason and harms no other.
     Requests in flight, queued requests and unread replies are bounded. At a bound the connection stops serving
-    requests; it reads at most READ_AHEAD_BYTES more, then stops reading.
+    requests; while they wait for a reply or for memory it reads at most READ_AHEAD_BYTES more, then stops reading.
     N16 However many requests a peer has sent, TURN_REQUESTS_MAX of them are served before other connections are. Kafka
         serves one. Between them a consumer's Fetch is answered, with short runs of each partition that is written.
+    N17 Requests that a peer has sent before it closes its connection are served: a producer with acks=0 waits for no
+        reply. While some are queued nothing more is read, unless they wait for a reply, which the end abandons.
 
 The file is longer than 400 lines because one class owns the state of a connection.
 """
@@ -47,7 +49,7 @@ READ_AHEAD_BYTES = 64 * 1024  # read while no request is served, so that the end
 # Mute reasons: while a connection has one it serves no request.
 AWAITS_REPLY, PEER_NOT_READING, IN_FLIGHT_FULL, CLOSING, AWAITS_MEMORY, SUSPENDED = 1, 2, 4, 8, 16, 32
 THROTTLED = 64
-READS_ON = AWAITS_REPLY | AWAITS_MEMORY | THROTTLED  # with these reasons it still reads up to READ_AHEAD_BYTES
+READS_ON = AWAITS_REPLY | AWAITS_MEMORY | THROTTLED  # with these reasons it still reads
 
 UNUSED = ApiCounters()  # the counters of connections that have sent no reply yet
 BoundHandler = tuple[ApiHandler, Call]  # a version of an API as one client uses it
@@ -144,6 +146,11 @@ class Connection(asyncio.Protocol):
             self._count_large_frame(framer.buffered if framer.large else 0)
         if framer.refused is not None and not self._backlog:
             self.end(framer.refused)
+
+    def eof_received(self) -> None:
+        """N17. Over TLS the peer's end comes with its last requests, and cannot be left unread."""
+        while self._backlog and not self._mute_reasons:
+            self._resume()
 
     def pause_writing(self) -> None:
         self._mute_reasons |= PEER_NOT_READING
@@ -531,7 +538,9 @@ class Connection(asyncio.Protocol):
         self._unmute(AWAITS_MEMORY)
 
     def _set_reading(self) -> None:
-        stop = self._mute_reasons & ~READS_ON or self._awaits_frame_memory or self._backlog_bytes > READ_AHEAD_BYTES
+        waits = self._mute_reasons & (AWAITS_REPLY | AWAITS_MEMORY)
+        is_full = self._backlog_bytes > (READ_AHEAD_BYTES if waits else 0)  # N17
+        stop = self._mute_reasons & ~READS_ON or self._awaits_frame_memory or is_full
         if self._transport is None or bool(stop) is self._paused or self._transport.is_closing():
             return
         self._paused = bool(stop)

@@ -388,6 +388,20 @@ async def test_many_requests_of_one_peer_do_not_delay_the_others(serve: Serve) -
     assert [await chatty.answers() for _ in range(5_000)] == list(range(2, 5_002))
 
 
+@pytest.mark.parametrize("first", ["never", "throttled"])
+async def test_n17_what_a_peer_has_sent_before_it_closes_is_served(serve: Serve, first: str) -> None:
+    """A producer with acks=0 waits for no reply before it closes."""
+    world = await serve()
+    peer = await world.peer()
+    for generation in range(1_000):
+        peer.send_request(generation, "never" if generation else first)
+    await peer.close()
+    await world.until(lambda: bool(world.requests))
+    world.timers.fire()
+    await world.until(lambda: not len(world.connections))
+    assert world.requests == list(range(1_000))
+
+
 async def test_waiting_requests_keep_their_order_through_every_pause(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()

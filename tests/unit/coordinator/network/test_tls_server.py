@@ -54,6 +54,18 @@ async def test_requests_are_served_over_tls(serve: Serve, certificates: Certific
     assert not world.calls[0].sends_files, "F18: what is sent from a file is not encrypted"
 
 
+async def test_n17_what_a_peer_has_sent_before_it_closes_is_served_over_tls(
+    serve: Serve, certificates: Certificates
+) -> None:
+    world = await secure(serve, certificates)
+    peer = await connect(world, certificates.ca)
+    for generation in range(1_000):
+        peer.send_request(generation, "never")
+    await peer.close()
+    await world.until(lambda: len(world.connections) == 0 and bool(world.requests))
+    assert world.requests == list(range(1_000))
+
+
 async def test_a_large_reply_comes_whole_over_tls(serve: Serve, certificates: Certificates) -> None:
     world = await secure(serve, certificates)
     peer = await connect(world, certificates.ca)
