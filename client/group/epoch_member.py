@@ -14,6 +14,8 @@ Laws
         classic one (protocol_selection.py), which owns nothing. Without auto `poll` raises the refusal.
     E7  While it is not known what the coordinator made of the last heartbeat, no assignment is taken over: a heartbeat
         with all fields may have given up what was not taken over yet, and others may have it.
+    E8  A heartbeat that is refused because of its topics ends no membership: `poll` raises it, and the member asks
+        again after growing waits, as Java's. What it owns it reads on, until its session ends.
 
 This file is longer than others because a decision of the member is read in one place; machine.py has branches for
 JoinGroup, SyncGroup and the leader, which this protocol does not need.
@@ -53,7 +55,7 @@ from rota.client.group.events import (
     Subscribed,
     TimerExpired,
 )
-from rota.client.group.refusals import fenced, refused
+from rota.client.group.refusals import fenced, refused, topics_refused
 from rota.client.group.state import ENDED, NO_GENERATION, Member
 from rota.client.group.states import EPOCH_TRANSITIONS, MemberState
 from rota.client.group.subscription import is_subscribed
@@ -312,6 +314,9 @@ def _refused(m: EpochMember, code: ErrorCode, message: str | None) -> None:
     elif code is E.FENCED_INSTANCE_ID:
         heartbeat.fence(m, fenced(m.config))
     elif code.retriable:
+        m.back_off()
+    elif code is E.TOPIC_AUTHORIZATION_FAILED:
+        m.fail(topics_refused("ConsumerGroupHeartbeat", m.topics, m.metadata, m.config))
         m.back_off()
     else:
         m.give_up(refused("ConsumerGroupHeartbeat", code, m.config), reason)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rota.client.config import ConsumerConfig
-from rota.client.errors import AssignmentFailed, BrokerError, FencedInstance, KafkaError
+from rota.client.errors import FAILURES_IN_MESSAGE_MAX, AssignmentFailed, BrokerError, FencedInstance, KafkaError
+from rota.client.network.metadata import Metadata
 from rota.protocol.errors import ErrorCode
 
 REASON_CHARS_MAX = 255
@@ -27,6 +30,20 @@ def refused(what: str, code: int, config: ConsumerConfig) -> KafkaError:
             "or it is not a group of consumers; give all of them one partition_assignment_strategy in common"
         )
     return BrokerError(code, f"{what} was refused", group=config.group_id, remedy=_remedy(code, config))
+
+
+def topics_refused(what: str, topics: Iterable[str], metadata: Metadata, config: ConsumerConfig) -> BrokerError:
+    """Return the error for a request that was refused because of topics: which ones, the metadata say."""
+    refused_ones = [name for name in topics if (info := metadata.topics.get(name)) is not None and info.is_refused]
+    names = sorted(refused_ones or topics)
+    shown = names if len(names) <= FAILURES_IN_MESSAGE_MAX else [*names[:FAILURES_IN_MESSAGE_MAX], "…"]
+    return BrokerError(
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        f"{what} was refused",
+        topic=names[0] if len(names) == 1 else None,
+        group=config.group_id,
+        remedy=f"Have READ granted to this client on {', '.join(shown)}.",
+    )
 
 
 def _remedy(code: int, config: ConsumerConfig) -> str:

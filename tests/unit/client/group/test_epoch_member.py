@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -350,6 +351,24 @@ def test_an_instance_id_in_use_is_an_error_until_it_is_free() -> None:
     assert script.does(POLL).outputs == [("heartbeat", 0)], "the next poll tries again"
 
 
+def test_topics_that_are_refused_end_no_membership() -> None:
+    """E8: the member reads on what it owns, and asks again after growing waits, also for the first time."""
+    script = joining(topics=frozenset({"t", "v"})).answers(0, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    assert isinstance(script.failure, BrokerError)
+    assert "on t, v" in str(script.failure)
+    assert script.does(POLL).outputs == [], "no heartbeat for each poll"
+    assert script.does(fires("retry")).outputs == [("heartbeat", 0)]
+    refused = replace(metadata(IDS).topics["t"], name="v", id=bytes(16), error=29)
+    script = stable(topics=frozenset({"t", "v"})).does(fires("heartbeat"))
+    script.does(events.MetadataChanged(Metadata(topics={**metadata(IDS).topics, "v": refused})))
+    script.answers(0, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    assert (script.m.state, script.m.owned, script.m.is_due) == (S.STABLE, {T0, T1}, False)
+    assert isinstance(script.failure, BrokerError)
+    assert script.failure.topic == "v"
+    assert script.does(fires("retry")).outputs == [("heartbeat", 1)]
+    assert script.fields() == {"rebalance": POLL_MS, "names": ("t", "v"), "owned": {"t": (0, 1)}}
+
+
 def test_a_broker_without_the_protocol_is_an_error() -> None:
     script = joining().breaks(Unsupported("no such API"))
     assert isinstance(script.failure, Unsupported)
@@ -401,7 +420,12 @@ def test_a_close_out_of_time_only_leaves() -> None:
 
 # ---- laws
 
-CODES = [ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+CODES = [
+    ErrorCode.FENCED_MEMBER_EPOCH,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+]
 ASSIGNMENTS = [None, assignment(), assignment(t=(0,)), assignment(t=(0, 1)), assignment(t=(1,), u=(0,))]
 MOVES = st.one_of(
     st.sampled_from(
