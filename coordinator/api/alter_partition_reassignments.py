@@ -57,7 +57,9 @@ async def _alter(node: Node, request: AlterPartitionReassignmentsRequest) -> Alt
         _topic(node, requested, is_replication_change_allowed) for requested in request.topics
     )
     return AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=is_replication_change_allowed, responses=tuple(responses)
+        allow_replication_factor_change=is_replication_change_allowed,
+        error_message=None if responses else "",  # as Kafka
+        responses=tuple(responses),
     )
 
 

@@ -18,7 +18,7 @@ from rota.coordinator.config.describe import describe_topic
 from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.placement import PARTITIONS_PER_REQUEST_MAX
-from rota.coordinator.metadata.topic import RESERVED, Refusal, Topic
+from rota.coordinator.metadata.topic import CLUSTER_METADATA, RESERVED, Refusal, Topic
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.create_topics import (
@@ -41,7 +41,7 @@ def create_topics(node: Node, call: Call, request: CreateTopicsRequest) -> Delay
 async def _create_all(node: Node, request: CreateTopicsRequest, quota: MutationQuota) -> CreateTopicsResponse:
     times = Counter(topic.name for topic in request.topics)
     topics = [topic for topic in request.topics if times[topic.name] == 1]
-    if is_over(request.timeout_ms) and any(topic.name not in RESERVED for topic in topics):
+    if is_over(request.timeout_ms) and any(topic.name != CLUSTER_METADATA for topic in topics):
         return CreateTopicsResponse(topics=tuple(_timed_out(topic.name) for topic in request.topics))
     if sum(_partition_count(topic) for topic in request.topics) > PARTITIONS_PER_REQUEST_MAX:
         return _all_refused(request)

@@ -2,7 +2,8 @@
 
 v1 kind of change instead of the permission to go down, trial runs (KIP-584, KIP-778) · v2 one error for all
 
-Each feature of this broker has a single level, so a request either changes nothing or is refused.
+Each feature of this broker has a single level, so a request either changes nothing or is refused. Of several updates of
+one feature the last one counts, as in Kafka.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ UPGRADE_TYPES: Final = (1, 2, 3)  # upgrade, safe downgrade, unsafe downgrade
 
 def update_features(node: Node, call: Call, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     """Return success for all updates, or the error of the first invalid one."""
-    for update in request.feature_updates:
+    for update in {update.feature: update for update in request.feature_updates}.values():
         why = _update_error(node, update)
         if why is not None:
             return UpdateFeaturesResponse(

@@ -12,7 +12,8 @@ CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
 GROUP_TIMELINE = "__rota_group_timeline"
 INTERNAL = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, GROUP_TIMELINE})
-RESERVED = INTERNAL | {"__cluster_metadata", "__share_group_state"}  # no client may create them
+CLUSTER_METADATA = "__cluster_metadata"
+RESERVED = INTERNAL | {CLUSTER_METADATA, "__share_group_state"}  # no client may create them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

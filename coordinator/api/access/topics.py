@@ -2,19 +2,24 @@
 
 Law
     AT1 A topic that the principal may not describe looks the same whether it exists or not; listings leave it out.
+    AT9 What is wrong with a request whatever topics there are is said before a permission is asked for: a topic that is
+        named twice, or by name and id; and that its time is over, if it has any other topic that may be changed.
 
 The file is longer than 400 lines because it is one guard beside the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from rota.coordinator.api.access.request import CLUSTER, TOPIC, Guard, RequestAccess, Serve, after
 from rota.coordinator.api.node import CloseConnection
 from rota.coordinator.api.throttling import throttle_produce
+from rota.coordinator.api.timeout import is_over
+from rota.coordinator.metadata.topic import CLUSTER_METADATA
 from rota.coordinator.replica.produce_validation import is_transactional
 from rota.coordinator.security.operations import NOT_REQUESTED, Operation, ResourceType
 from rota.protocol.errors import ErrorCode
@@ -24,7 +29,6 @@ from rota.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from rota.protocol.messages.create_topics import (
-    CreatableTopic,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -332,20 +336,36 @@ def _with_partition_operations(
 
 def create_topics(access: RequestAccess, request: CreateTopicsRequest, serve: Serve) -> Any:
     """CREATE on the cluster or on each topic; the configs of a new topic are shown with DESCRIBE_CONFIGS only."""
-    allowed, denied = list(request.topics), list[CreatableTopic]()
-    if not access.is_allowed(_O.CREATE, CLUSTER):
-        allowed, denied = access.split(_O.CREATE, TOPIC, request.topics, _name)
+    if access.is_allowed(_O.CREATE, CLUSTER):
+        return after(serve(request), lambda response: _all_created(access, response, ()))
+    wrong = _named_twice(map(_name, request.topics)) | {CLUSTER_METADATA}
+    allowed, denied = access.split(_O.CREATE, TOPIC, request.topics, _unless(wrong))
+    if is_over(request.timeout_ms) and any(topic.name not in wrong for topic in allowed):
+        return serve(request)
     refused = tuple(
-        CreatableTopicResult(name=name, error_code=DENIED, error_message=CREATE_DENIED_MESSAGE)
-        for name in dict.fromkeys(topic.name for topic in denied)
+        CreatableTopicResult(name=topic.name, error_code=DENIED, error_message=CREATE_DENIED_MESSAGE)
+        for topic in denied
     )
     if not allowed:
         return CreateTopicsResponse(topics=refused)
+    return after(
+        serve(replace(request, topics=tuple(allowed))), lambda response: _all_created(access, response, refused)
+    )
 
-    def finish(response: CreateTopicsResponse) -> CreateTopicsResponse:
-        return replace(response, topics=(*(_created(access, topic) for topic in response.topics), *refused))
 
-    return after(serve(replace(request, topics=tuple(allowed))), finish)
+def _named_twice(keys: Iterable[Hashable]) -> set[Hashable]:
+    return {key for key, count in Counter(keys).items() if count > 1}
+
+
+def _unless(wrong: set[Hashable]) -> Callable[[Any], str | None]:
+    """Return what names a topic whose permission is asked for (AT9)."""
+    return lambda topic: None if topic.name in wrong else topic.name
+
+
+def _all_created(
+    access: RequestAccess, response: CreateTopicsResponse, refused: tuple[CreatableTopicResult, ...]
+) -> CreateTopicsResponse:
+    return replace(response, topics=(*(_created(access, topic) for topic in response.topics), *refused))
 
 
 def _created(access: RequestAccess, topic: CreatableTopicResult) -> CreatableTopicResult:
@@ -356,11 +376,11 @@ def _created(access: RequestAccess, topic: CreatableTopicResult) -> CreatableTop
 
 def create_partitions(access: RequestAccess, request: CreatePartitionsRequest, serve: Serve) -> Any:
     """ALTER on each topic."""
-    allowed, denied = access.split(_O.ALTER, TOPIC, request.topics, _name)
-    refused = tuple(
-        CreatePartitionsTopicResult(name=name, error_code=DENIED)
-        for name in dict.fromkeys(topic.name for topic in denied)
-    )
+    wrong = _named_twice(map(_name, request.topics))
+    allowed, denied = access.split(_O.ALTER, TOPIC, request.topics, _unless(wrong))
+    if is_over(request.timeout_ms) and any(topic.name not in wrong for topic in allowed):
+        return serve(request)
+    refused = tuple(CreatePartitionsTopicResult(name=topic.name, error_code=DENIED) for topic in denied)
     if not allowed:
         return CreatePartitionsResponse(results=refused)
     return after(
@@ -374,28 +394,38 @@ def delete_topics(access: RequestAccess, request: DeleteTopicsRequest, serve: Se
 
     AT1: only a client that may describe a topic learns that it does not exist, and gets its name in a refusal by id.
     """
-    if access.is_allowed(_O.DELETE, CLUSTER):
+    if access.is_allowed(_O.DELETE, CLUSTER) or is_over(request.timeout_ms):
         return serve(request)
     if access.call.version < DELETE_IDS_SINCE:
         requested: list[Any] = list(request.topic_names)
-        allowed, denied = access.split(_O.DELETE, TOPIC, requested, lambda name: _to_delete(access, name))
+        twice = _named_twice(requested)
+        allowed, denied = access.split(
+            _O.DELETE, TOPIC, requested, lambda name: None if name in twice else _to_delete(access, name)
+        )
         reduced = replace(request, topic_names=tuple(allowed))
         refused = tuple(
             DeletableTopicResult(name=name, error_code=DENIED, error_message=DENIED_MESSAGE) for name in denied
         )
     else:
         requested = list(request.topics)
+        twice = _named_twice((topic.name, topic.topic_id) for topic in requested)
         allowed, denied = access.split(
             _O.DELETE,
             TOPIC,
             requested,
-            lambda topic: _to_delete(access, topic.name) if topic.name else access.topic_name(topic.topic_id),
+            lambda topic: None if (topic.name, topic.topic_id) in twice else _named_to_delete(access, topic),
         )
         reduced = replace(request, topics=tuple(allowed))
         refused = tuple(_not_deleted(access, topic) for topic in denied)
     if not allowed:
         return DeleteTopicsResponse(responses=refused)
     return after(serve(reduced), lambda response: replace(response, responses=(*response.responses, *refused)))
+
+
+def _named_to_delete(access: RequestAccess, topic: DeleteTopicState) -> str | None:
+    if not topic.name:
+        return access.topic_name(topic.topic_id)
+    return _to_delete(access, topic.name) if topic.topic_id == UUID_ZERO else None  # both are invalid
 
 
 def _to_delete(access: RequestAccess, name: str) -> str | None:

@@ -35,6 +35,13 @@ def send_request(world: World, name: str, index: int, replicas: tuple[int, ...] 
     return response.error_code, response.error_message
 
 
+@pytest.mark.parametrize("timeout_ms", [0, 60_000])
+def test_a_request_without_topics_has_an_empty_message_as_in_kafka(world: World, timeout_ms: int) -> None:
+    request = AlterPartitionReassignmentsRequest(topics=(), timeout_ms=timeout_ms)
+    reply = answered(world.serve(alter_partition_reassignments, request, 1))
+    assert (reply.error_code, reply.error_message, reply.responses) == (0, "", ())
+
+
 def test_a_partition_may_stay_where_it_is(world: World) -> None:
     assert send_request(world, "t", 1, (0,)) == (0, None)
 

@@ -53,6 +53,7 @@ def test_nothing_is_created_and_each_topic_is_answered_as_it_was_named(timeout_m
     world = World()
     names = ("new", "in/valid", "twice", "twice", "__cluster_metadata")
     assert create(world, timeout_ms, *names) == [(name, OVER, None) for name in names]
+    assert create(world, timeout_ms, "__consumer_offsets") == [("__consumer_offsets", OVER, None)]
     assert "new" not in world.node.topics
 
 

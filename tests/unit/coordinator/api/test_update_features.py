@@ -44,3 +44,10 @@ def test_an_update_to_the_current_level_succeeds() -> None:
     assert (result.feature, result.error_code) == ("group.version", 0)
     assert send_request(2, ("group.version", 1, 1)).results == ()
     assert send_request(2).error_code == 0
+
+
+def test_of_several_updates_of_a_feature_the_last_one_counts() -> None:
+    wrong, right = ("group.version", 9, 1), ("group.version", 1, 1)
+    reply = send_request(1, wrong, right)
+    assert [(result.feature, result.error_code) for result in reply.results] == [("group.version", 0)] * 2
+    assert send_request(1, right, wrong).error_code == ErrorCode.INVALID_UPDATE_VERSION

@@ -17,7 +17,7 @@ from rota.protocol.messages.describe_topic_partitions import Cursor, DescribeTop
 from rota.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from rota.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
-DENIED, INVALID = 29, 42
+DENIED, INVALID, OVER = 29, 42, 7
 ZERO = bytes(16)
 
 
@@ -185,6 +185,56 @@ def test_who_may_describe_a_topic_is_told_that_it_does_not_exist(grant: str, cod
     by_state = DeleteTopicsRequest(topics=(DeleteTopicState(name=MISSING, topic_id=ZERO),), timeout_ms=1000)
     for version, request in ((1, by_name), (5, by_name), (6, by_state)):
         assert names(world.send(20, request, version).responses) == [(MISSING, code)]
+
+
+CREATE, GROW, DELETE = 19, 37, 20
+ALLOWED = granted("TOPIC:PREFIXED:mine CREATE", "TOPIC:PREFIXED:mine ALTER", "TOPIC:PREFIXED:mine DELETE")
+
+
+def changed(api: int, timeout_ms: int, *named: str) -> list[tuple[str | None, int]]:
+    """The name and the error of each topic; a topic that is to be deleted is named by NAME, or as NAME/ID."""
+    world = AccessWorld(ALLOWED)
+    if api == CREATE:
+        new = tuple(CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in named)
+        return names(world.send(api, CreateTopicsRequest(topics=new, timeout_ms=timeout_ms), 7).topics)
+    if api == GROW:
+        grown = tuple(CreatePartitionsTopic(name=name, count=2) for name in named)
+        return names(world.send(api, CreatePartitionsRequest(topics=grown, timeout_ms=timeout_ms), 3).results)
+    old = tuple(DeleteTopicState(name=name.rstrip("/"), topic_id=b"1" * 16 if "/" in name else ZERO) for name in named)
+    results = names(world.send(api, DeleteTopicsRequest(topics=old, timeout_ms=timeout_ms), 6).responses)
+    if not any("/" in name for name in named):
+        by_name = DeleteTopicsRequest(topic_names=named, timeout_ms=timeout_ms)
+        assert names(world.send(api, by_name, 5).responses) == results
+    return results
+
+
+@pytest.mark.parametrize("api", [CREATE, GROW, DELETE])
+def test_at9_a_topic_that_is_named_twice_is_invalid_whoever_asks(api: int) -> None:
+    assert changed(api, 1000, TOPIC, TOPIC) == [(TOPIC, INVALID)]
+    assert sorted(changed(api, 1000, TOPIC, TOPIC, "other")) == [("other", DENIED), (TOPIC, INVALID)]  # type: ignore[type-var]
+
+
+def test_at9_no_client_may_create_the_topic_of_the_metadata_or_name_a_topic_in_two_ways() -> None:
+    metadata = "__cluster_metadata"
+    assert changed(CREATE, 1000, metadata, TOPIC) == [(metadata, INVALID), (TOPIC, DENIED)]
+    assert changed(CREATE, 0, metadata, TOPIC) == [(metadata, INVALID), (TOPIC, DENIED)]
+    assert changed(CREATE, 0, metadata, "mine") == [(metadata, OVER), ("mine", OVER)]
+    assert changed(DELETE, 1000, f"{TOPIC}/") == changed(DELETE, 0, f"{TOPIC}/") == [(TOPIC, INVALID)]
+
+
+@pytest.mark.parametrize("api", [CREATE, GROW])
+def test_at9_the_time_is_over_for_all_topics_if_one_of_them_may_be_changed(api: int) -> None:
+    for timeout_ms in (0, -1):
+        assert changed(api, timeout_ms, TOPIC, "mine", "twice", "twice") == [
+            (name, OVER) for name in (TOPIC, "mine", "twice", "twice")
+        ]
+        assert changed(api, timeout_ms, TOPIC) == [(TOPIC, DENIED)]
+        assert changed(api, timeout_ms, TOPIC, "mine", "mine") == [("mine", INVALID), (TOPIC, DENIED)]
+
+
+def test_at9_the_time_to_delete_is_over_whoever_asks() -> None:
+    assert changed(DELETE, 0, TOPIC, "mine", MISSING) == [(name, OVER) for name in (TOPIC, "mine", MISSING)]
+    assert changed(DELETE, 0, TOPIC, TOPIC) == [(TOPIC, INVALID)]
 
 
 def test_cluster_action_allows_offset_for_leader_epoch_of_every_topic() -> None:
