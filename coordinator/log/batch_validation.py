@@ -3,6 +3,7 @@
 Laws
     A batch is refused before anything is written, with Kafka's error code.
     Records are decoded only where a topic compacts: a record without a key cannot be compacted.
+    B2  A batch takes no more offsets than it can have records.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from rota.coordinator.log.contract import AppendRefused, LogConfig
 from rota.coordinator.log.producer import BatchMetadata
 from rota.coordinator.log.producers import Producers, Verification
 from rota.protocol.errors import ErrorCode
-from rota.protocol.records.batch import BatchHeader, Buffer, check_batch, headers
+from rota.protocol.records.batch import BATCH_HEADER_BYTES, CODEC_BITS, BatchHeader, Buffer, check_batch, headers
 from rota.protocol.records.errors import CorruptBatch, InvalidBatch, UnsupportedMagic
+from rota.protocol.records.fast import RECORD_BYTES_MIN, RECORDS_PER_BATCH_MAX
 from rota.protocol.records.record import read_records
 
 Batches = list[tuple[int, BatchHeader]]
@@ -93,7 +95,9 @@ def _check_size(header: BatchHeader, config: LogConfig) -> None:
 
 
 def _check_client(header: BatchHeader) -> None:
-    """Refuse batches that only a broker may write. Raises AppendRefused."""
+    """Refuse batches that only a broker may write, and those that cannot have their records. Raises AppendRefused."""
+    if header.count > _records_max(header):
+        raise AppendRefused(ErrorCode.INVALID_RECORD, f"{header.count} records in {header.size_bytes} bytes")
     if header.base_offset != 0:
         raise AppendRefused(ErrorCode.INVALID_RECORD, f"base offset {header.base_offset}, which only a log may give")
     if header.is_control:
@@ -104,6 +108,13 @@ def _check_client(header: BatchHeader) -> None:
         raise AppendRefused(ErrorCode.INVALID_TIMESTAMP, "only a broker sets the append time")
     if header.is_transactional and header.producer_id < 0:
         raise AppendRefused(ErrorCode.INVALID_TXN_STATE, "a transactional batch without a producer id")
+
+
+def _records_max(header: BatchHeader) -> int:
+    """B2. How many records the batch can have, by its size; a codec makes any number of equal ones small."""
+    if header.attributes & CODEC_BITS:
+        return RECORDS_PER_BATCH_MAX
+    return (header.size_bytes - BATCH_HEADER_BYTES) // RECORD_BYTES_MIN
 
 
 def _check_keys(buffer: Buffer, position: int) -> None:

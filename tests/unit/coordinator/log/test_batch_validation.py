@@ -10,7 +10,8 @@ from rota.coordinator.log.batch_validation import admit, admit_sequences
 from rota.coordinator.log.contract import AppendRefused, LogConfig
 from rota.coordinator.log.producers import Producers
 from rota.protocol.errors import ErrorCode
-from rota.protocol.records.batch import Codec, stamp_append_time
+from rota.protocol.records.batch import BATCH_HEADER_BYTES, Codec, field_at, stamp_append_time, with_payload
+from rota.protocol.records.fast import RECORDS_PER_BATCH_MAX
 
 from .log_kit import batch, values
 
@@ -70,6 +71,25 @@ def test_refused(data: bytes, config: LogConfig, code: ErrorCode) -> None:
     with pytest.raises(AppendRefused) as refused:
         admit(data, config)
     assert refused.value.code is code
+
+
+def with_offsets(data: bytes, count: int, codec: Codec) -> bytes:
+    """The batch with another count, the offsets for it and a good checksum; its payload stays."""
+    changed = bytearray(data)
+    for name, number in (("last_offset_delta", count - 1), ("count", count)):
+        changed[field_at(name) : field_at(name) + 4] = number.to_bytes(4, "big")
+    return with_payload(changed, codec, bytes(changed[BATCH_HEADER_BYTES:]))
+
+
+@pytest.mark.parametrize(
+    ("codec", "most"), [(Codec.NONE, len(values(1)[BATCH_HEADER_BYTES:]) // 7), (Codec.ZSTD, RECORDS_PER_BATCH_MAX)]
+)
+def test_b2_a_batch_takes_no_more_offsets_than_it_can_have_records(codec: Codec, most: int) -> None:
+    assert len(admit(with_offsets(values(1), most, codec), CONFIG)) == 1
+    for count in (most + 1, 2**31 - 1):
+        with pytest.raises(AppendRefused, match=f"{count} records in") as refused:
+            admit(with_offsets(values(1), count, codec), CONFIG)
+        assert refused.value.code is ErrorCode.INVALID_RECORD
 
 
 @pytest.mark.parametrize("codec", list(Codec))
