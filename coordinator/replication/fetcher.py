@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -26,7 +26,7 @@ from rota.coordinator.replica.follower import RetryLater, after_bounds
 from rota.coordinator.replica.follower_log import StartedTruncation
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.replication_throttle import ReplicationThrottle
-from rota.coordinator.replication.bounds import leader_bounds
+from rota.coordinator.replication.bounds import Bounds, leader_bounds
 from rota.coordinator.replication.fetch_responses import Outcome, apply_response, finish, perform_action
 from rota.coordinator.replication.fetch_session import FollowerSession, Key, SessionRequest
 from rota.coordinator.replication.fetch_states import FetchStates
@@ -246,7 +246,7 @@ class Fetcher:
             self._followed.begin_anew()
             return
         self._session.answered(response.session_id)
-        beyond, truncations = list[Partition](), list[StartedTruncation]()
+        beyond, truncations, is_of_use = list[Partition](), list[StartedTruncation](), False
         for topic in response.responses:
             for answer in topic.partitions:
                 key = (topic.topic_id, answer.partition_index)
@@ -259,7 +259,10 @@ class Fetcher:
                     beyond.append(partition)
                 else:
                     self._note(key, outcome)
+                    is_of_use = True
         await self._finish(truncations)
+        if is_of_use:
+            self._failures = 0
         if beyond:
             await self._finish(await self._look_for_bounds(connection, beyond))
         self._failures = 0
@@ -294,8 +297,18 @@ class Fetcher:
 
         Return what follows for the logs here.
         """
-        number, replica_id, truncations = self._requests, self._replica().replica_id, list[StartedTruncation]()
-        bounds = await leader_bounds(connection, partitions, replica_id, self._settings.timeout_ms / 1000)
+        number, replica_id, seconds = self._requests, self._replica().replica_id, self._settings.timeout_ms / 1000
+        try:
+            bounds = await leader_bounds(connection, partitions, replica_id, seconds)
+        except Exception:  # RF3. They wait, not what else is fetched from that leader
+            self._take_bounds(partitions, [ErrorCode.NETWORK_EXCEPTION] * len(partitions), number)
+            raise
+        return self._take_bounds(partitions, bounds, number)
+
+    def _take_bounds(
+        self, partitions: Sequence[Partition], bounds: Sequence[Bounds], number: int
+    ) -> list[StartedTruncation]:
+        truncations = list[StartedTruncation]()
         for partition, found in zip(partitions, bounds, strict=True):
             key = (partition.topic_id, partition.index)
             if self._followed.answered(key, number) is not partition:

@@ -20,6 +20,7 @@ from rota.protocol.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
+from rota.protocol.messages.list_offsets import ListOffsetsRequest
 from rota.transport.connection import Connection
 from rota.transport.errors import KafkaError, Unreachable
 from rota.transport.handshake import connect
@@ -170,6 +171,34 @@ async def test_rf3_an_answer_that_cannot_be_handled_makes_the_waits_grow(cluster
     assert fetcher._failures == 3
     await fetcher._answered(leader.connections[0], fetcher._requests, FetchResponse())
     assert fetcher._failures == 0
+
+
+async def test_rf3_bounds_that_the_leader_does_not_tell_pause_those_partitions_alone(cluster: Cluster) -> None:
+    """The others were fetched once in each wait before the next connection, and acknowledged with the fetch after."""
+
+    class Mute(LeaderConnections):
+        async def open(self) -> Connection:
+            connection = await super().open()
+            codec_for = connection.codec_for
+
+            def refuse(request: type[Any], *versions: Any) -> Any:
+                if request is ListOffsetsRequest:
+                    connection.end(Unreachable("cut"))
+                return codec_for(request, *versions)
+
+            connection.codec_for = refuse  # type: ignore[method-assign]
+            return connection
+
+    leader = Mute(cluster)
+    fetcher = leader.fetcher(FetchSettings(backoff_ms_max=600_000))
+    await cluster[1].produce(b"a", acks=1)
+    cluster[1].partition().log.delete_before(1)
+    for index in (0, 1):
+        fetcher.follow(cluster[2].partition(index))
+    for _ in range(20):
+        await copied(cluster, 1)
+    assert 1 < len(leader.connections) < 12
+    await fetcher.stop()
 
 
 async def test_rf5_a_truncation_does_not_wait_for_the_bounds_of_another_log(cluster: Cluster) -> None:
