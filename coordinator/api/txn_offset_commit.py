@@ -182,6 +182,8 @@ def _records(node: Node, request: TxnOffsetCommitRequest, refused: Refused) -> l
             index, metadata = partition.partition_index, partition.committed_metadata or ""
             if topic is None or not 0 <= index < len(topic.partitions):
                 refused[position, index] = _E.UNKNOWN_TOPIC_OR_PARTITION
+            elif not request.group_id:
+                refused[position, index] = _E.INVALID_GROUP_ID
             elif len(metadata) > node.config.offset_metadata_max_bytes:
                 refused[position, index] = _E.OFFSET_METADATA_TOO_LARGE
             else:

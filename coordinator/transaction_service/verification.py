@@ -86,7 +86,10 @@ class Verification:
             transactional_id, Producer(producer_id, producer_epoch), tuple(partitions), adds
         )
         reply: DelayedReply[Errors] = DelayedReply()
-        self._try(verification, RETRIES_MAX if adds else 0, reply.answer)
+        if transactional_id:
+            self._try(verification, RETRIES_MAX if adds else 0, reply.answer)
+        else:
+            reply.answer(verification.refused(_E.INVALID_REQUEST))
         return reply
 
     def _try(self, verification: PartitionVerification, retries_left: int, done: Callable[[Errors], None]) -> None:

@@ -233,6 +233,18 @@ def test_partitions_that_do_not_exist_are_refused_alone(world: TransactionWorld)
     assert [each.error_code for each in response.topics[0].partitions] == [E.NONE, E.UNKNOWN_TOPIC_OR_PARTITION]
 
 
+def test_txc14_an_empty_group_id_adds_nothing_to_the_transaction(world: TransactionWorld) -> None:
+    partitions = tuple(TxnOffsetCommitRequestPartition(partition_index=n, committed_offset=5) for n in (0, 99))
+    wanted = request(5)
+    wanted.group_id, wanted.topics = "", (TxnOffsetCommitRequestTopic(name="t", partitions=partitions),)
+    response = world.send_request(txn_offset_commit, wanted, 5)
+    assert [each.error_code for each in response.topics[0].partitions] == [
+        E.INVALID_GROUP_ID,
+        E.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    assert world.questions == []
+
+
 def test_markers_of_groups_that_are_not_loaded_are_sent_again(world: TransactionWorld) -> None:
     world.node.groups.resign(SHARD, 7)
     assert world.end(is_commit=True) is E.NOT_LEADER_OR_FOLLOWER

@@ -84,6 +84,13 @@ def test_an_error_of_the_producer_is_that_of_every_partition() -> None:
     assert world.verify((producer_id, epoch + 1), 0, 1).value == dict.fromkeys([("t", 0), ("t", 1)], E.PRODUCER_FENCED)
 
 
+def test_txc14_an_empty_transactional_id_is_an_invalid_request() -> None:
+    world = VerifyingWorld()
+    for adds in (True, False):
+        reply = world.verification.verify("", 5, 0, [("t", 0)], adds=adds)
+        assert reply.value == {("t", 0): E.INVALID_REQUEST}
+
+
 def ending() -> tuple[VerifyingWorld, tuple[int, int]]:
     """The marker of the transaction cannot be written."""
     world = VerifyingWorld()
