@@ -5,6 +5,9 @@ stop: each reads its standard input, which ends then.
 
     DIR/cluster.journal    the metadata store
     DIR/broker-ID          the logs of one broker
+
+Law
+    SV3 A warning says which brokers of the folder are not started, and how many partitions they have.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from typing import Final
 from rota.coordinator.admin.options import CLUSTER_JOURNAL, OptionsRefused, ServeOptions
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.listeners import Endpoint
+from rota.coordinator.log.checkpoints import partition_of
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.store_server import StoreServer
 from rota.coordinator.observe.logs import get_logger
@@ -118,6 +122,8 @@ class Supervisor:
         async with AsyncExitStack() as undo:
             store = EmbeddedStore(None if self.options.memory else undo.enter_context(_folder(self.config)))
             undo.push_async_callback(store.close)
+            if not self.options.memory:
+                _warn_of_brokers_not_started(self.options, self.config)
             server, address = StoreServer(store), undo.enter_context(_socket_path())
             await server.start(address)
             undo.push_async_callback(server.stop)
@@ -196,6 +202,26 @@ def _folder(config: BrokerConfig) -> Iterator[Path]:
         except OSError:
             raise CannotSupervise(f"{folder} is in use by another process") from None
         yield folder / CLUSTER_JOURNAL
+
+
+def _warn_of_brokers_not_started(options: ServeOptions, config: BrokerConfig) -> None:
+    """SV3. A folder without partitions is that of a broker which has been emptied."""
+    started = {f"broker-{config.node_id + step}" for step in range(options.brokers or 1)}
+    for folder in sorted(Path(config.log_dirs[0]).glob("broker-*")):
+        if folder.name not in started and (partitions := _partitions(folder)):
+            get_logger("rota.supervisor").warning(
+                "A broker of this folder is not started: partitions that are on no other broker have no leader;"
+                " start as many brokers as before, with the same node.id",
+                folder=str(folder),
+                partitions=partitions,
+                brokers=options.brokers,
+            )
+
+
+def _partitions(folder: Path) -> int:
+    with contextlib.suppress(OSError):
+        return sum(partition_of(path.name) is not None for path in folder.iterdir())
+    return 0
 
 
 @contextlib.contextmanager

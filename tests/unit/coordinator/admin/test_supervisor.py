@@ -5,9 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import structlog
 
 from rota.coordinator.admin.options import OptionsRefused, ServeOptions, parse_plain
-from rota.coordinator.admin.supervisor import BrokerProcess, CannotSupervise, _folder, broker_processes
+from rota.coordinator.admin.supervisor import (
+    BrokerProcess,
+    CannotSupervise,
+    _folder,
+    _warn_of_brokers_not_started,
+    broker_processes,
+)
 from rota.coordinator.config.broker import BrokerConfig
 
 
@@ -96,3 +103,16 @@ def test_one_supervisor_at_a_time_has_a_folder(tmp_path: Path) -> None:
             raise AssertionError("it was not refused")
     with _folder(config):
         pass
+
+
+@pytest.mark.parametrize(("brokers", "missing"), [(1, ["broker-1", "broker-2"]), (2, ["broker-2"]), (3, []), (5, [])])
+def test_sv3_a_warning_names_the_brokers_that_are_not_started(tmp_path: Path, brokers: int, missing: list[str]) -> None:
+    for path in ("broker-0/t-0", "broker-1/t-1", "broker-2/t-0", "broker-2/t-2", "broker-3", "broker-4/t-1.00-stray"):
+        (tmp_path / path).mkdir(parents=True)
+    (tmp_path / "broker-9").write_text("no folder")
+    with structlog.testing.capture_logs() as logs:
+        _warn_of_brokers_not_started(ServeOptions(brokers=brokers), BrokerConfig({"log.dirs": str(tmp_path)}))
+    assert [(line["log_level"], line["folder"]) for line in logs] == [
+        ("warning", str(tmp_path / name)) for name in missing
+    ]
+    assert [line["partitions"] for line in logs] == [2 if name == "broker-2" else 1 for name in missing]
