@@ -104,7 +104,7 @@ class Consumer:
             raise IllegalUse(f"{self!r} was started already")
         self._time = self._polls.time = asyncio.get_running_loop().time
         await self._cluster.start()
-        self._cluster.on_change(lambda _: self._notice())
+        self._cluster.on_metadata_response(lambda _: self._notice())
         self._is_started = True
         self._fetcher.start()
         if self._topics is not None:

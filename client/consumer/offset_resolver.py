@@ -3,8 +3,9 @@
 Laws
     An offset is taken only for the position epoch that it was looked up for: a position that was sought or revoked
     meanwhile does not change.
-    A partition that cannot be found delays no other.
-    The look-up goes on when its caller is cancelled; its failure is raised once, by the next poll.
+    A partition that cannot be found, or that this client may not read, delays no other.
+    The look-up goes on when its caller is cancelled; its failure is raised once, by the next poll. The same look-up
+    begins again after a pause that grows: polls that fail in a row do not make as many requests.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from rota.client.errors import BrokerError, NoOffset, TimedOut, UnknownTopic, Un
 from rota.client.log import logger
 from rota.client.network.cluster import Cluster
 from rota.client.offsets.list_offsets import EARLIEST, LATEST, Found, each_offset
-from rota.client.offsets.offset_fetch import committed
+from rota.client.offsets.offset_errors import Codes
+from rota.client.offsets.offset_fetch import committed_or_refused, fetch_refused
 from rota.client.types import GroupMetadata, TopicPartition
 
 PositionEpochs = dict[TopicPartition, int]
@@ -44,6 +46,8 @@ class OffsetResolver:
         self._wakeup = asyncio.Event()
         self._failure: BaseException | None = None
         self._sought: PositionEpochs = {}  # the partitions that the task looks for
+        self._failed: PositionEpochs = {}  # those of the last search that failed
+        self._failures = 0  # of it, in a row
         self.task: asyncio.Task[None] | None = None
 
     def begin(self) -> bool:
@@ -87,23 +91,37 @@ class OffsetResolver:
         self._on_progress()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
+        failure = None if task.cancelled() else task.exception()
         if self.task is task:
             self.task = None
-        failure = None if task.cancelled() else task.exception()
+            self._count(failure)
         if failure is not None and _is_retriable(failure):
             _log.warning("positions were not found yet", partitions=_listed(self._sought), error=str(failure))
         elif failure is not None:
             self._failure = failure
         self._progress()
 
+    def _count(self, failure: BaseException | None) -> None:
+        if failure is None:
+            self._failed, self._failures = {}, 0
+        elif self._sought.items() <= self._failed.items():
+            self._failures += 1
+        else:
+            self._failed, self._failures = self._sought, 1
+
     async def _find(self, position_epochs: PositionEpochs) -> None:
+        if position_epochs.items() <= self._failed.items():
+            await asyncio.sleep(self._cluster.backoff_seconds(self._failures))
+        await self._look_up(position_epochs)
+
+    async def _look_up(self, position_epochs: PositionEpochs) -> None:
         never_read = [
             partition
             for partition in position_epochs
             if (at := self._positions.find(partition)) is not None and at.reset is None
         ]
-        known = await self._committed(never_read, position_epochs)
-        unresolved = [partition for partition in position_epochs if partition not in known]
+        known, refused = await self._committed(never_read, position_epochs)
+        unresolved = [partition for partition in position_epochs if partition not in known | refused.keys()]
         policy = self._config.auto_offset_reset
         policies = {
             partition: position.reset or policy
@@ -114,6 +132,8 @@ class OffsetResolver:
         await self._reset(
             {partition: policy for partition, policy in policies.items() if policy != "none"}, position_epochs
         )
+        if refused:
+            raise fetch_refused(self._config.group_id or "", refused)
         if without_policy:
             group = "" if self._config.group_id is None else f" of group {self._config.group_id}"
             raise NoOffset(
@@ -124,16 +144,13 @@ class OffsetResolver:
 
     async def _committed(
         self, never_read: list[TopicPartition], position_epochs: PositionEpochs
-    ) -> set[TopicPartition]:
-        """Take the committed offsets of the group. Returns the partitions that have one."""
+    ) -> tuple[set[TopicPartition], Codes]:
+        """Take the committed offsets of the group. Returns the partitions that have one, and the refused ones."""
         group = self._group()
         if group is None or not never_read:
-            return set()
-        known = {
-            partition: at
-            for partition, at in (await committed(self._cluster, group, never_read)).items()
-            if at is not None
-        }
+            return set(), {}
+        offsets, refused = await committed_or_refused(self._cluster, group, never_read)
+        known = {partition: at for partition, at in offsets.items() if at is not None}
         for partition, at in known.items():
             if self._set(partition, position_epochs, at.offset, at.leader_epoch):
                 _log.info(
@@ -142,7 +159,7 @@ class OffsetResolver:
                     partition=str(partition),
                     offset=at.offset,
                 )
-        return set(known)
+        return set(known), refused
 
     async def _reset(self, policies: dict[TopicPartition, str], position_epochs: PositionEpochs) -> None:
         ends: list[TopicPartition] = []

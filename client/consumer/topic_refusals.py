@@ -1,8 +1,9 @@
 """The topics whose metadata the brokers refuse: their names are invalid, or this client may not read them.
 
 Laws
-    C13 Such a topic is raised by the next poll, once for each response that refuses it; polls after that read the other
-        topics on. Without that a consumer that lacks an ACL waits for ever.
+    C13 Such topics are raised by the next poll, once for each response that refuses them, the first one with the names
+        of the others; polls after that read the other topics on. Without that a consumer that lacks an ACL waits for
+        ever.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Final
 
 from rota.client.errors import BrokerError
 from rota.client.network.cluster import Cluster
+from rota.client.network.metadata import TopicInfo
 from rota.protocol.errors import ErrorCode
 
 REMEDIES: Final = {
@@ -33,8 +35,14 @@ class TopicRefusals:
         if metadata.at == self._read_at:
             return
         self._read_at = metadata.at
-        for name in sorted(self._topics()):
-            info = metadata.topics.get(name)
-            if info is not None and info.is_refused:
-                remedy = REMEDIES[ErrorCode(info.error)]
-                raise BrokerError(info.error, "reading records", topic=name, remedy=remedy)
+        topics = [info for name in sorted(self._topics()) if (info := metadata.topics.get(name)) is not None]
+        refused = [topic for topic in topics if topic.is_refused]
+        if refused:
+            first, *others = refused
+            also = f" Also refused: {', '.join(map(_named, others))}." if others else ""
+            remedy = REMEDIES[ErrorCode(first.error)] + also
+            raise BrokerError(first.error, "reading records", topic=first.name, remedy=remedy)
+
+
+def _named(topic: TopicInfo) -> str:
+    return f"{topic.name}: {ErrorCode.of(topic.error).name}"

@@ -308,6 +308,10 @@ class Cluster:
         """Call `listener(metadata)` after each change of the metadata. Returns a function that removes the listener."""
         return self._metadata_updater.on_change(listener)
 
+    def on_metadata_response(self, listener: Callable[[Metadata], None]) -> None:
+        """Call `listener(metadata)` after each Metadata response, also when it has changed nothing."""
+        self._metadata_updater.on_response(listener)
+
     async def _read_metadata(self, request: MetadataRequest) -> MetadataResponse:
         answer: MetadataResponse = await self._all_brokers.send_request_to_any(request, _refused)
         return answer

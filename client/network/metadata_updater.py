@@ -49,6 +49,7 @@ class MetadataUpdater:
         self._tried_at = self._loop.time()
         self._pause = 0.0
         self._listeners: list[Callable[[Metadata], None]] = []
+        self._on_responses: list[Callable[[Metadata], None]] = []
         self._closed: KafkaError | None = None
 
     def set_topics(self, topics: Iterable[str] | None) -> None:
@@ -69,6 +70,10 @@ class MetadataUpdater:
     def on_change(self, listener: Callable[[Metadata], None]) -> Callable[[], None]:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    def on_response(self, listener: Callable[[Metadata], None]) -> None:
+        """Call `listener` after each response, also when it has changed nothing."""
+        self._on_responses.append(listener)
 
     def request_refresh(self) -> None:
         """Read metadata soon, in the background, after the backoff."""
@@ -137,6 +142,8 @@ class MetadataUpdater:
         self._unchanged += 1
         try:
             self.replace(updated_from(self.metadata, await self._answer(), self._loop.time()))
+            for listener in self._on_responses:
+                _notify(listener, self.metadata)
         except KafkaError as why:
             _log.debug("metadata could not be read", reason=str(why))
             self._failed(waiting, why)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from rota.client.errors import BrokerError
 from rota.client.network.cluster import Cluster
 from rota.client.network.targets import Coordinator
 from rota.client.offsets.offset_errors import Codes, refused_error
@@ -35,9 +36,27 @@ async def committed(
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
     """Return the committed offset of each partition, None where nothing is committed. `partitions` None: all partitions
     with a committed offset of the group. Raises BrokerError, TimedOut, Unsupported."""
+    offsets, refused = await committed_or_refused(
+        cluster, group, partitions, require_stable=require_stable, timeout_ms=timeout_ms
+    )
+    if refused:
+        raise fetch_refused(group.group_id, refused)
+    return offsets
+
+
+async def committed_or_refused(
+    cluster: Cluster,
+    group: GroupMetadata,
+    partitions: Iterable[TopicPartition] | None,
+    *,
+    require_stable: bool = True,
+    timeout_ms: int | None = None,
+) -> tuple[dict[TopicPartition, OffsetAndMetadata | None], Codes]:
+    """As `committed`, but returns the offsets that were answered beside the codes of the partitions that were refused.
+    Raises BrokerError when the group is refused."""
     requested = None if partitions is None else tuple(dict.fromkeys(partitions))
     if requested == ():
-        return {}
+        return {}, {}
     response = await cluster.send_request_until(
         Coordinator(group.group_id),
         _fetch_request(group.group_id, requested, require_stable),
@@ -48,9 +67,15 @@ async def committed(
         version_min=ALL_TOPICS_SINCE if requested is None else 0,
     )
     refused = {partition: code for partition, code in _fetch_codes(response).items() if code}
-    if refused:
-        raise refused_error("reading committed offsets", group.group_id, refused)
-    return dict.fromkeys(requested or ()) | _offsets(response)
+    if None in refused:
+        raise fetch_refused(group.group_id, refused)
+    answered = dict.fromkeys(requested or ()) | _offsets(response)
+    return {partition: at for partition, at in answered.items() if partition not in refused}, refused
+
+
+def fetch_refused(group_id: str, refused: Codes) -> BrokerError:
+    """The error for the codes that `committed_or_refused` returns."""
+    return refused_error("reading committed offsets", group_id, refused)
 
 
 def _fetch_request(
