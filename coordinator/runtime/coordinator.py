@@ -29,6 +29,7 @@ from rota.coordinator.log.contract import Appended, Load, Pair, StorageFailed
 from rota.coordinator.log.errors import NotCached, NotLeader
 from rota.coordinator.runtime.broadcast import Broadcast, each_machine
 from rota.coordinator.runtime.contract import BATCH_RECORD_BYTES_MAX, Encoded, Hosting, M, Note
+from rota.coordinator.runtime.logged_failures import LoggedFailures
 from rota.coordinator.runtime.replay import Readable, Replay
 from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.runtime.shard import NO_EPOCH, Shard, ShardState, TimerKey, Units
@@ -139,7 +140,7 @@ class CoordinatorRuntime(Generic[M]):
         self._broadcasts: deque[tuple[Broadcast[M], Callable[[], None]]] = deque()
         self._missed: dict[int, list[Callable[[], None]]] = {}  # broadcasts to repeat when the shard is ready
         self.loads_count = self.loads_total_ms = 0  # of shards that this broker leads
-        self._logged_failures: dict[int, str] = {}  # the logged reason of each failed shard
+        self._logged_failures = LoggedFailures()
 
     # ---- requests
 
@@ -328,7 +329,6 @@ class CoordinatorRuntime(Generic[M]):
         del self._loading[shard.index]
         self.loads_count += 1
         self.loads_total_ms += self.now_ms() - began_ms
-        self._logged_failures.pop(shard.index, None)
         shard.become_ready()
         self._on_ready(shard.index)
         for repeat in self._missed.pop(shard.index, ()):
@@ -479,8 +479,7 @@ class CoordinatorRuntime(Generic[M]):
         """
         if isinstance(cause, NotLeader):
             log.info("Shard lost its leadership", shard=shard.index, cause=str(cause))
-        elif self._logged_failures.get(shard.index) != str(cause):
-            self._logged_failures[shard.index] = str(cause)
+        elif self._logged_failures.is_new(shard.index, str(cause), self.now_ms()):
             mistake = None if isinstance(cause, EXPECTED_FAILURES) else cause
             event = "Shard lost its log; its groups are loaded again"
             log.error(event, shard=shard.index, cause=str(cause), exc_info=mistake)

@@ -27,6 +27,7 @@ from rota.coordinator.runtime.coordinator import (
     RELOAD_AFTER_MS,
     portions,
 )
+from rota.coordinator.runtime.logged_failures import AGAIN_MS
 from rota.coordinator.runtime.replay import APPLY_BYTES_MAX, APPLY_RECORDS_MAX, LOADS_MAX
 from rota.coordinator.runtime.shard import Shard, ShardState
 from rota.protocol.errors import ErrorCode
@@ -543,6 +544,24 @@ def test_a_failed_log_is_an_error_in_the_log_once() -> None:
         for _ in range(2):
             toy.runtime.storage_failed(toy.runtime.shards[0], StorageFailed("disk full"))
     assert [(line["log_level"], line["cause"]) for line in lines] == [("error", "disk full")]
+
+
+def test_a1_a_log_that_fails_again_after_each_load_is_an_error_in_the_log_once() -> None:
+    """A full disk: it is the same failure until it has not come for a while."""
+    toy = ToyWorld().lead(5)
+    shard = toy.runtime.shards[0]
+    with capture_logs() as lines:
+        for wait_ms in (60_000, 60_000, AGAIN_MS, 0):
+            for cause in ("disk full", "numbers-0 is offline: disk full"):
+                toy.runtime.storage_failed(shard, StorageFailed(cause))
+            toy.now_ms += wait_ms
+            toy.runtime._reload(shard)
+            toy.settle()
+            assert shard.state is ShardState.READY
+    assert [line["cause"] for line in lines if line["log_level"] == "error"] == [
+        "disk full",
+        "numbers-0 is offline: disk full",
+    ] * 2
 
 
 def test_the_machines_are_visited_in_portions_while_they_come_and_go(world: Any) -> None:
