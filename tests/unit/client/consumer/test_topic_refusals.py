@@ -77,14 +77,14 @@ def refused_offsets(request: OffsetFetchRequest) -> OffsetFetchResponse:
     """Nothing is committed, and of "secrets" nothing is told."""
     [group] = request.groups
     topics = []
-    for asked in group.topics or ():
-        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED if asked.name == "secrets" else 0
+    for requested in group.topics or ():
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED if requested.name == "secrets" else 0
         parts = (OffsetFetchResponsePartitions(partition_index=0, committed_offset=-1, error_code=code),)
-        topics.append(OffsetFetchResponseTopics(name=asked.name, partitions=parts))
+        topics.append(OffsetFetchResponseTopics(name=requested.name, partitions=parts))
     return OffsetFetchResponse(groups=(OffsetFetchResponseGroup(group_id=GROUP, topics=tuple(topics)),))
 
 
-async def test_a_topic_whose_committed_offsets_are_refused_delays_no_other_and_is_asked_for_again_after_a_pause() -> None:
+async def test_refused_committed_offsets_delay_no_other_topic_and_are_asked_for_again_after_a_pause() -> None:
     """Law C13, for a user who polls on after the error."""
     keeper = feed()
     keeper.brokers[0].on(OffsetFetchRequest, refused_offsets)
