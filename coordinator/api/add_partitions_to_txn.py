@@ -9,6 +9,7 @@ A transaction of which one partition does not exist is not changed: the others g
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
@@ -24,6 +25,7 @@ from rota.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
@@ -48,7 +50,7 @@ def add_partitions_to_txn(
 
     def response(errors: Errors) -> AddPartitionsToTxnResponse:
         codes = {partition: fenced_code(error, call.version, FENCED_SINCE) for partition, error in errors.items()}
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results(codes))
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results(transaction.topics, codes))
 
     return replied(_change(node, transaction, client_version=0), response)
 
@@ -60,7 +62,7 @@ def _batched(
 
     def response(errors: list[Errors]) -> AddPartitionsToTxnResponse:
         results_of_all = (
-            AddPartitionsToTxnResult(transactional_id=each.transactional_id, topic_results=results(own))
+            AddPartitionsToTxnResult(transactional_id=each.transactional_id, topic_results=results(each.topics, own))
             for each, own in zip(transactions, errors, strict=True)
         )
         return AddPartitionsToTxnResponse(results_by_transaction=tuple(results_of_all))
@@ -108,12 +110,15 @@ def _of_each(partitions: tuple[TopicPartition, ...], body: PartitionErrors) -> E
     return {partition: body.partitions.get(partition, body.error) for partition in partitions}
 
 
-def results(errors: Errors) -> tuple[AddPartitionsToTxnTopicResult, ...]:
-    """Return the errors by topic, in their order."""
-    by_topic: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
-    for (topic, index), error in errors.items():
-        result = AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=error)
-        by_topic.setdefault(topic, []).append(result)
+def results(topics: Iterable[AddPartitionsToTxnTopic], errors: Errors) -> tuple[AddPartitionsToTxnTopicResult, ...]:
+    """Return the errors as a request names the partitions: a topic without one has an empty result."""
     return tuple(
-        AddPartitionsToTxnTopicResult(name=topic, results_by_partition=tuple(each)) for topic, each in by_topic.items()
+        AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=_results(topic, errors)) for topic in topics
+    )
+
+
+def _results(topic: AddPartitionsToTxnTopic, errors: Errors) -> tuple[AddPartitionsToTxnPartitionResult, ...]:
+    return tuple(
+        AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=errors[topic.name, index])
+        for index in topic.partitions
     )

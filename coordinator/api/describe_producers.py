@@ -5,6 +5,8 @@ v0 flexible from the start (KIP-664)
 
 from __future__ import annotations
 
+from typing import Final
+
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.log.producer import Producer
@@ -18,6 +20,8 @@ from rota.protocol.messages.describe_producers import (
     ProducerState,
     TopicResponse,
 )
+
+NOT_HOSTED: Final = "This server does not host this topic-partition."  # Kafka's words, for an unknown topic alone
 
 
 def describe_producers(node: Node, call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
@@ -50,7 +54,8 @@ def _missing(partition_lookup: PartitionLookup, name: str, index: int) -> tuple[
     why = invalid_reason(name)
     if why is not None:
         return ErrorCode.INVALID_TOPIC_EXCEPTION, message(f"Topic name is invalid: {why}")
-    return partition_lookup.missing((name, index)), None
+    is_known = partition_lookup.topics.get(name) is not None
+    return partition_lookup.missing((name, index)), None if is_known else NOT_HOSTED
 
 
 def _state(producer: Producer) -> ProducerState:

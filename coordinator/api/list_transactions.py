@@ -107,7 +107,9 @@ class _Listing:
         if self._is_expensive:
             return Response(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
         response = Response(
-            unknown_state_filters=tuple(name for name in self._request.state_filters if name not in STATES),
+            unknown_state_filters=tuple(
+                dict.fromkeys(name for name in self._request.state_filters if name not in STATES)
+            ),
             transaction_states=tuple(self._found),
         )
         return self._node.transactions.when_states_committed(response, lambda code: Response(error_code=code))

@@ -207,5 +207,6 @@ def _response(request: TxnOffsetCommitRequest, refused: Refused, code: ErrorCode
                 ),
             )
             for position, topic in enumerate(request.topics)
+            if topic.partitions
         )
     )

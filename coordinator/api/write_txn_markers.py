@@ -93,6 +93,8 @@ class _MarkerWriting:
         partition = self._partition_lookup.find((name, index))
         if partition is None:
             return self._partition_lookup.missing((name, index))
+        if marker.producer_id < 0 or marker.producer_epoch < 0:
+            return ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka; a replay of the log would know no such producer
         if partition.is_leader and not partition.state.has_min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS
         write = partial(

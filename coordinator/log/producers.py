@@ -127,17 +127,18 @@ class Producers:
     def begin_verification(
         self, producer_id: int, epoch: int, sequence: int, now_ms: int, *, is_v2: bool = False
     ) -> Verification:
-        """Return the verification for a transaction's first batch; the one that is under way, if it has this epoch.
+        """Return the verification for a transaction's first batch: the producer's, if one is under way.
 
         `is_v2`: the producer's epoch is bumped at each end of a transaction.
         """
         verification = self._verifications.get(producer_id)
-        if verification is None or verification.epoch < epoch:
-            self._verifications.pop(producer_id, None)
+        if verification is None:
             if len(self._verifications) >= PRODUCERS_PER_LOG_MAX:
                 del self._verifications[next(iter(self._verifications))]
             verification = Verification(producer_id, epoch, sequence, now_ms, is_v2)
             self._verifications[producer_id] = verification
+        elif verification.epoch < epoch:  # XL7: it stays the one of the batches that wait, whoever claims that epoch
+            verification.epoch, verification.lowest_sequence = epoch, sequence
         elif verification.epoch == epoch:
             verification.lowest_sequence = min(verification.lowest_sequence, sequence)
         return verification
@@ -151,9 +152,7 @@ class Producers:
 
         With `is_v2` the marker that ends a transaction has a higher epoch than its records (KIP-890).
         """
-        producer = self._by_id.get(producer_id)
-        if producer is None:
-            return
+        producer = self._by_id.get(producer_id) or Producer(producer_id)
         is_old = epoch < producer.epoch
         if is_old or (is_v2 and epoch == producer.epoch and producer.transaction_first_offset >= 0):
             raise _fenced(producer, epoch)
@@ -179,6 +178,7 @@ class Producers:
         if header.attributes & TRANSACTIONAL_BIT:
             self._check_verified(header, verification)
         if producer is None:
+            _check_epoch(Producer(header.producer_id), header)
             if not self.has_room_for(header.producer_id):
                 raise AppendRefused(ErrorCode.NOT_ENOUGH_REPLICAS, "all producers that are kept have open transactions")
         else:

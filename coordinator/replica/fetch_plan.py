@@ -194,11 +194,11 @@ class FetchPlan:
         try:
             log, state, reader, offset = partition.log, partition.state, self._reader, request.fetch_offset
             of_follower, is_leader = self.of_follower, state.role is _LEADER
-            is_fenced = of_follower or not is_leader or request.current_leader_epoch != NO_EPOCH
+            is_fenced = of_follower or not is_leader or request.current_leader_epoch > NO_EPOCH
             if is_fenced and (error := self._forbidden(partition, request.current_leader_epoch)):
                 return self._refuse(key, error)
             start, diverging, preferred, records = log.log_start_offset, None, UNKNOWN, NOTHING_READ
-            if request.last_fetched_epoch != NO_EPOCH:
+            if request.last_fetched_epoch > NO_EPOCH:
                 diverging = _diverging(partition, request, start)
             if of_follower and diverging is None and self._is_first_pass:
                 self._follower_fetched(partition, request, start)

@@ -59,7 +59,8 @@ def verify_partitions(machine: TransactionalId, event: VerifyPartitions, step: S
     if hard is None or error is not ErrorCode.NONE:
         step.reply(event.token, PartitionErrors(error))
         return
-    missing = (partition for partition in event.partitions if partition not in hard.partitions)
+    known = set(hard.partitions)
+    missing = (partition for partition in event.partitions if partition not in known)
     step.reply(event.token, PartitionErrors(error, dict.fromkeys(missing, ErrorCode.TRANSACTION_ABORTABLE)))
 
 

@@ -37,12 +37,12 @@ def add_partitions_to_txn(access: RequestAccess, request: AddPartitionsToTxnRequ
             return serve(request)
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if not access.authorize(_O.WRITE, TRANSACTION, request.v3_and_below_transactional_id):
-        return _refused(dict.fromkeys(_partitions(request), DENIED))
+        return _refused(request, dict.fromkeys(_partitions(request), DENIED))
     _, denied = access.split(_O.WRITE, TOPIC, request.v3_and_below_topics, lambda topic: topic.name)
     if not denied:
         return serve(request)
     names = {topic.name for topic in denied}
-    return _refused({partition: _error(access, partition, names) for partition in _partitions(request)})
+    return _refused(request, {partition: _error(access, partition, names) for partition in _partitions(request)})
 
 
 def _partitions(request: AddPartitionsToTxnRequest) -> Iterator[tuple[str, int]]:
@@ -57,8 +57,8 @@ def _error(access: RequestAccess, partition: tuple[str, int], denied: set[str]) 
     return ErrorCode.OPERATION_NOT_ATTEMPTED
 
 
-def _refused(errors: Errors) -> AddPartitionsToTxnResponse:
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results(errors))
+def _refused(request: AddPartitionsToTxnRequest, errors: Errors) -> AddPartitionsToTxnResponse:
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results(request.v3_and_below_topics, errors))
 
 
 def add_offsets_to_txn(access: RequestAccess, request: AddOffsetsToTxnRequest, serve: Serve) -> Any:

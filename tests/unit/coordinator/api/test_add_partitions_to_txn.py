@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.coordinator.api.transaction_world import TransactionWorld, transaction
 
+from rota.coordinator.api.add_partitions_to_txn import add_partitions_to_txn
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
 from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 
 E = ErrorCode
 
@@ -51,6 +55,27 @@ def test_many_transactions_are_changed_or_verified_in_one_request() -> None:
         "three": {("t", 0): E.INVALID_PRODUCER_ID_MAPPING},
         "": {("t", 0): E.INVALID_REQUEST},
     }
+
+
+@pytest.mark.parametrize("version", [3, 5])
+def test_topics_and_partitions_are_answered_as_they_are_named(version: int) -> None:
+    world = TransactionWorld()
+    named = (("t", (1, 1)), ("missing", ()), ("t", (0,)))
+    topics = tuple(AddPartitionsToTxnTopic(name=name, partitions=indexes) for name, indexes in named)
+    producer_id, epoch = world.began()
+    if version == 3:
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="tx",
+            v3_and_below_producer_id=producer_id,
+            v3_and_below_producer_epoch=epoch,
+            v3_and_below_topics=topics,
+        )
+        results = world.send_request(add_partitions_to_txn, request, 3).results_by_topic_v3_and_below
+    else:
+        requested = replace(transaction("tx", (producer_id, epoch), {}, verify_only=False), topics=topics)
+        request = AddPartitionsToTxnRequest(transactions=(requested,))
+        results = world.send_request(add_partitions_to_txn, request, 5).results_by_transaction[0].topic_results
+    assert [(each.name, tuple(p.partition_index for p in each.results_by_partition)) for each in results] == list(named)
 
 
 def test_no_transactions_are_no_results() -> None:

@@ -35,7 +35,10 @@ def test_partitions_that_are_not_here() -> None:
     world = World()
     world.topic()
     assert send_request(world, index=7).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert send_request(world, "nope").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert send_request(world, index=7).error_message is None
+    unknown = send_request(world, "nope")
+    assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert unknown.error_message == "This server does not host this topic-partition."
     wrong = send_request(world, "bad name!")
     assert wrong.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert wrong.error_message == (

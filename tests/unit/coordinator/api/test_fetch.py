@@ -199,6 +199,10 @@ class TestEpochs:
         assert answer.diverging_epoch == EpochEndOffset(epoch=where[0], end_offset=where[1])
         assert (answer.error_code, answer.records, answer.high_watermark) == (0, b"", 4)
 
+    def test_a_negative_epoch_is_none(self, world: World) -> None:
+        (answer,) = get(world, ("t", 0, 2), current_leader_epoch=-7, last_fetched_epoch=-5)
+        assert (answer.error_code, bool(answer.records)) == (0, True)
+
     def test_an_epoch_that_never_was(self, world: World) -> None:
         (answer,) = get(world, ("t", 0, 2), last_fetched_epoch=9)
         assert answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE

@@ -52,7 +52,7 @@ def test_each_filter_selects() -> None:
 
 
 def test_states_that_do_not_exist_are_named() -> None:
-    response = listed(three(), state_filters=("Dead", "PrepareEpochFence", "Bogus"))
+    response = listed(three(), state_filters=("Dead", "PrepareEpochFence", "Bogus", "Bogus"))
     assert (response.unknown_state_filters, response.transaction_states) == (("Bogus",), ())
 
 

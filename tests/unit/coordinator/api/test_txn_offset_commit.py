@@ -245,6 +245,12 @@ def test_txc14_an_empty_group_id_adds_nothing_to_the_transaction(world: Transact
     assert world.questions == []
 
 
+def test_a_topic_without_partitions_is_not_answered(world: TransactionWorld) -> None:
+    wanted = request(5)
+    wanted.topics += (TxnOffsetCommitRequestTopic(name="u", partitions=()),)
+    assert [topic.name for topic in world.send_request(txn_offset_commit, wanted, 4).topics] == ["t"]
+
+
 def test_markers_of_groups_that_are_not_loaded_are_sent_again(world: TransactionWorld) -> None:
     world.node.groups.resign(SHARD, 7)
     assert world.end(is_commit=True) is E.NOT_LEADER_OR_FOLLOWER

@@ -86,6 +86,19 @@ def test_old_epochs_are_fenced() -> None:
     assert codes(older) == [(0, ErrorCode.TRANSACTION_COORDINATOR_FENCED)]
 
 
+def test_xl1_a_marker_without_a_producer_is_not_written() -> None:
+    world = world_with_transaction()
+    for producer_id, epoch in ((-1, 0), (8, -1)):
+        wanted = request(epoch=epoch)
+        wanted.markers[0].producer_id = producer_id
+        assert codes(world.serve(write_txn_markers, wanted, 1)) == [(0, ErrorCode.UNKNOWN_SERVER_ERROR)]
+    assert world.partition().log.log_end_offset == 1
+    wanted = request(coordinator_epoch=-2)
+    wanted.markers[0].producer_id = 8
+    fenced = world.serve(write_txn_markers, wanted, 1)
+    assert codes(fenced) == [(0, ErrorCode.TRANSACTION_COORDINATOR_FENCED)]
+
+
 def test_the_response_waits_for_the_commit() -> None:
     world = world_with_transaction()
     partition = world.partition()

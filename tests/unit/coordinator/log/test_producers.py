@@ -244,6 +244,17 @@ class TestTransactions:
         assert refused.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         assert producers.check(transactional(0), verification) is None
 
+    def test_xl7_a_claim_of_a_later_epoch_does_not_refuse_the_batch_that_waits(self) -> None:
+        producers = Producers()
+        verification = producers.begin_verification(PID, 0, 5, 0)
+        assert producers.begin_verification(PID, 1, 0, 0) is verification
+        assert producers.check(transactional(5), verification) is None
+
+    def test_an_epoch_that_nobody_gave_is_refused(self) -> None:
+        with pytest.raises(AppendRefused) as refused:
+            Producers().check(batch(0, epoch=-2))
+        assert refused.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+
     def test_with_epoch_bumps_an_unknown_producer_begins_at_sequence_0(self) -> None:
         producers = Producers()
         verification = producers.begin_verification(PID, 0, 3, 0, is_v2=True)

@@ -93,3 +93,25 @@ def test_partitions_keep_their_order_through_a_load() -> None:
     assert before.partitions == (("t", 0), ("t", 1), ("u", 0))
     script.crash()
     assert script.value == before
+
+
+class CountedName(str):
+    """A topic name that counts how often it is compared."""
+
+    __slots__ = ()
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedName.comparisons += 1
+        return str(self) == other
+
+    __hash__ = str.__hash__
+
+
+def test_txc15_the_work_of_a_verification_grows_with_the_number_of_partitions_alone() -> None:
+    script = Script()
+    script.init()
+    script.add(*((f"t{number}", 0) for number in range(300)))
+    CountedName.comparisons = 0
+    assert not script.verify(*((CountedName(f"t{number}"), 0) for number in range(300))).partitions
+    assert CountedName.comparisons <= 600
