@@ -3,6 +3,7 @@
 Laws
     A batch is refused before anything is written, with Kafka's error code.
     Records are decoded only where a topic compacts: a record without a key cannot be compacted.
+    B3  A batch with a good checksum is refused for good: its producer would only send it again.
     B2  A batch takes no more offsets than it can have records.
 """
 
@@ -27,12 +28,8 @@ def admit(buffer: Buffer, config: LogConfig) -> Batches:
         for position, header in batches:
             _check_size(header, config)
             check_batch(buffer, position, header)
-    except UnsupportedMagic as error:
-        raise AppendRefused(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, str(error)) from error
-    except InvalidBatch as error:
-        raise AppendRefused(ErrorCode.INVALID_RECORD, str(error)) from error
     except CorruptBatch as error:
-        raise AppendRefused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+        raise refused(error) from error
     if not batches:
         raise AppendRefused(ErrorCode.INVALID_RECORD, "there is no batch to append")
     for position, header in batches:
@@ -44,6 +41,18 @@ def admit(buffer: Buffer, config: LogConfig) -> Batches:
             ErrorCode.RECORD_LIST_TOO_LARGE, f"{len(buffer)} bytes do not fit a segment of {config.segment_bytes}"
         )
     return batches
+
+
+def refused(error: CorruptBatch) -> AppendRefused:
+    """B3. The refusal; producers retry CORRUPT_MESSAGE alone, which is for bytes that may have changed on their way."""
+    match error:
+        case UnsupportedMagic():
+            code = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+        case InvalidBatch():
+            code = ErrorCode.INVALID_RECORD
+        case _:
+            code = ErrorCode.CORRUPT_MESSAGE
+    return AppendRefused(code, str(error))
 
 
 def admit_replicated(buffer: Buffer, log_end_offset: int, leader_epoch: int) -> tuple[Batches, int]:
@@ -121,6 +130,6 @@ def _check_keys(buffer: Buffer, position: int) -> None:
     try:
         records = read_records(buffer, position)
     except CorruptBatch as error:
-        raise AppendRefused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+        raise refused(error) from error
     if any(record.key is None for record in records):
         raise AppendRefused(ErrorCode.INVALID_RECORD, "a compacted topic takes no record without a key")

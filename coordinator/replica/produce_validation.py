@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from rota.coordinator.log.batch_validation import refused
 from rota.coordinator.log.contract import AppendRefused, LogConfig
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import (
@@ -54,7 +55,7 @@ def check_records(records: Buffer, version: int) -> ErrorCode:
 def recompress(records: Buffer, codec: Codec | None, level: int | None) -> Buffer:
     """Return a checked batch in the codec that its topic keeps; None leaves it as the producer sent it.
 
-    Raises AppendRefused, CORRUPT_MESSAGE.
+    Raises AppendRefused.
     """
     if codec is None:
         return records
@@ -63,10 +64,13 @@ def recompress(records: Buffer, codec: Codec | None, level: int | None) -> Buffe
         if header.attributes & CODEC_BITS == codec:
             return records
         check_batch(records, 0, header)
-        payload = compress(codec, decompress(header.codec, records[BATCH_HEADER_BYTES:]), level)
     except CorruptBatch as error:
-        raise AppendRefused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
-    return with_payload(records, codec, payload)
+        raise refused(error) from error
+    try:
+        payload = decompress(header.codec, records[BATCH_HEADER_BYTES:])
+    except CorruptBatch as error:
+        raise AppendRefused(ErrorCode.INVALID_RECORD, str(error)) from error
+    return with_payload(records, codec, compress(codec, payload, level))
 
 
 def records_without_key(records: Buffer, topic_partition: str) -> AppendRefused | None:
@@ -118,7 +122,7 @@ def _decoded(records: Buffer) -> list[Record]:
     try:
         return read_records(records)
     except CorruptBatch as error:
-        raise AppendRefused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+        raise refused(error) from error
 
 
 def _out_of_range(record: Record, index: int, earliest: int, latest: int) -> str:

@@ -8,7 +8,7 @@ class CorruptBatch(ValueError):
 
 
 class InvalidBatch(CorruptBatch):
-    """A batch with a valid checksum and inconsistent counts, offsets or codec (INVALID_RECORD, 87)."""
+    """A batch with a valid checksum and records that are not as its header says, or no records (INVALID_RECORD, 87)."""
 
 
 class UnsupportedMagic(CorruptBatch):

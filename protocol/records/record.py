@@ -30,6 +30,7 @@ from rota.protocol.records.batch import (
     read_header,
 )
 from rota.protocol.records.codecs import DECOMPRESSED_BYTES_MAX, compress, decompress
+from rota.protocol.records.errors import CorruptBatch, InvalidBatch
 from rota.protocol.records.fast import Headers, Record, RecordBuffer, decode_records, encode_kept, encode_pairs
 from rota.protocol.records.fast import encode_records as _encode_records
 
@@ -55,11 +56,14 @@ Pair = tuple[bytes | None, bytes | None]
 def read_records(buffer: Buffer, position: int = 0, *, limit_bytes: int = DECOMPRESSED_BYTES_MAX) -> list[Record]:
     """The records of the batch at `position`, checksum checked, decompressed to `limit_bytes` at most.
 
-    Raises CorruptBatch. The marker of a control batch is a record.
+    Raises CorruptBatch; InvalidBatch if the checksum is right. The marker of a control batch is a record.
     """
     header = read_header(buffer, position)
     check_batch(buffer, position, header, compacted=True)
-    return _records(buffer, position, header, limit_bytes)
+    try:
+        return _records(buffer, position, header, limit_bytes)
+    except CorruptBatch as error:
+        raise InvalidBatch(f"batch at {position}: {error}") from error
 
 
 def read_all(buffer: Buffer, *, limit_bytes: int = DECOMPRESSED_BYTES_MAX) -> list[Record]:

@@ -65,6 +65,8 @@ def with_count(data: bytes, count: int) -> bytes:
         ),
         (values(1), replace(CONFIG, compact=True), ErrorCode.INVALID_RECORD),
         (batch((b"k", b"v"), (None, b"v"), codec=Codec.GZIP), replace(CONFIG, compact=True), ErrorCode.INVALID_RECORD),
+        (with_payload(values(1), Codec.NONE, b"\xff" * 30), replace(CONFIG, compact=True), ErrorCode.INVALID_RECORD),
+        (with_payload(values(1), Codec.GZIP, b"\xff" * 30), replace(CONFIG, compact=True), ErrorCode.INVALID_RECORD),
     ],
 )
 def test_refused(data: bytes, config: LogConfig, code: ErrorCode) -> None:

@@ -16,7 +16,7 @@ from rota.coordinator.replica.produce_validation import (
     records_without_key,
 )
 from rota.protocol.errors import ErrorCode
-from rota.protocol.records.batch import Codec, check_batch, read_header, read_max_timestamp
+from rota.protocol.records.batch import Codec, check_batch, read_header, read_max_timestamp, with_payload
 from rota.protocol.records.record import read_records
 
 GOOD = batch(b"a", b"b", timestamp=1000, step_ms=5)
@@ -77,6 +77,17 @@ def test_a_broken_batch_is_not_recompress() -> None:
     with pytest.raises(AppendRefused) as refused:
         recompress(CORRUPT, Codec.ZSTD, None)
     assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_b3_records_that_nothing_can_decode_are_refused_for_good() -> None:
+    undecodable = with_payload(batch(b"a", timestamp=NOW_MS + 10**9), Codec.ZSTD, b"\xff" * 30)
+    for check in (
+        lambda: recompress(undecodable, Codec.GZIP, None),
+        lambda: check_times(undecodable, LogConfig(), NOW_MS),
+    ):
+        with pytest.raises(AppendRefused) as refused:
+            check()
+        assert refused.value.code is ErrorCode.INVALID_RECORD
 
 
 def test_records_records_without_key_are_named() -> None:
