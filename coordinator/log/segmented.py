@@ -337,12 +337,24 @@ class SegmentedLog:
         self.cancel_truncate()
 
     def begin_truncate(self, offset: int) -> Callable[[], None] | None:
-        if offset >= self._end:  # RE6. The last epoch may have no record here any more, and be unknown to the leader
-            return self._storage.begin_save_epochs(self.epochs) if self.epochs.truncate(self._end) else None
+        if offset >= self._end:
+            self._forget_empty_epoch()
+            return None
         keep = bisect_right(self._bases, offset)
         flushed = self._bases[keep - 1] if keep else offset  # a batch that spans `offset` goes whole
         start_offset = min(self._start, offset)
         return self._begin_truncation(Truncation(offset, start_offset, flushed, self._recovery_point, is_full=False))
+
+    def _forget_empty_epoch(self) -> None:
+        """RE6. The last epoch may have no record here any more, and be unknown to the leader.
+
+        It is saved at once: no truncation goes on whose end the epoch of the next record would wait for.
+        """
+        try:
+            if self.epochs.truncate(self._end):
+                self._storage.save_epochs(self.epochs)
+        except StorageFailed as error:
+            raise self._failed(error) from error
 
     def begin_truncate_fully_and_start_at(self, offset: int) -> Callable[[], None] | None:
         return self._begin_truncation(Truncation(offset, offset, offset, offset, is_full=True))

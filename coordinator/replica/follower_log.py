@@ -2,7 +2,8 @@
 
 Laws
     RE5  Only a follower of the leader epoch in which the answer was fetched takes anything from it.
-    RE6  After a truncation the follower's log is a prefix of the leader's, or checks itself against it again.
+    RE6  After a truncation the follower's log is a prefix of the leader's, or checks itself against it again. A log
+         that starts within a batch has that batch whole, as the leader's.
     RF5  The event loop never waits for the medium for a truncation: what comes before its end cancels it.
 """
 
@@ -15,6 +16,7 @@ from rota.coordinator.log.contract import AppendRefused, Log, StorageFailed
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.state import Role
 from rota.protocol.errors import ErrorCode
+from rota.protocol.records.batch import headers
 
 T = TypeVar("T")
 
@@ -30,6 +32,20 @@ def append(partition: Partition, records: bytes | memoryview, leader_epoch: int)
         return False
     partition.log_grown()
     return True
+
+
+def batch_around_start(partition: Partition, records: bytes | memoryview, leader_start: int) -> int | None:
+    """Return where the first batch begins if the log here ends within it, with no record that the leader has, too.
+
+    So does an empty log that was started where the leader's does, within a batch after a DeleteRecords. `records` are
+    those that `append` refused. Raises StorageFailed.
+    """
+    log = partition.log
+    if log.log_start_offset < log.log_end_offset and leader_start < log.log_end_offset:
+        return None
+    header = next((header for _, header in headers(records, cut=True)), None)
+    is_around = header is not None and header.base_offset < log.log_end_offset < header.next_offset
+    return header.base_offset if header is not None and is_around else None
 
 
 def take_bounds(partition: Partition, high_watermark: int, log_start_offset: int, leader_epoch: int) -> bool:
@@ -67,12 +83,13 @@ class StartedTruncation:
     Cuts of logs that share a checkpoint have equal `write`s, and one of them writes for all.
     """
 
-    __slots__ = ("_log", "partition", "read", "write", "write_start")
+    __slots__ = ("_log", "partition", "read", "then", "write", "write_start")
 
     def __init__(self, partition: Partition, log: Log, write: Callable[[], None] | None) -> None:
         self.partition, self._log, self.write = partition, log, write
         self.read = log.begin_read_kept()
         self.write_start: Callable[[], None] | None = None  # to call in any thread after `cancel`
+        self.then: Callable[[], None] = lambda: None  # to call on the loop after `finish`
         partition.pending_cut = self.cancel
 
     def remove(self) -> Callable[[], None] | None:

@@ -57,7 +57,7 @@ def perform_action(
         match action:
             case TakeRecords():
                 assert answer is not None, "records come with an answer"
-                return _take_records(partition, answer, epoch)
+                return _take_records(partition, answer, epoch, truncations)
             case Truncate(offset=offset):
                 _log_cut("Truncating", partition, offset)
                 truncations.append(follower_log.begin_truncate(partition, offset, epoch))
@@ -99,6 +99,7 @@ async def _truncate(truncations: Iterable[StartedTruncation]) -> None:
                 truncation.failed(error)
             else:
                 truncation.finish()
+                truncation.then()
 
 
 async def _in_thread(work: Callable[[], None] | None) -> StorageFailed | None:
@@ -111,7 +112,9 @@ async def _in_thread(work: Callable[[], None] | None) -> StorageFailed | None:
     return None
 
 
-def _take_records(partition: Partition, answer: PartitionData, epoch: int) -> Outcome:
+def _take_records(
+    partition: Partition, answer: PartitionData, epoch: int, truncations: list[StartedTruncation]
+) -> Outcome:
     """Raises AppendRefused, StorageFailed."""
     is_longer = False
     if answer.records:
@@ -120,9 +123,30 @@ def _take_records(partition: Partition, answer: PartitionData, epoch: int) -> Ou
         except AppendRefused as refusal:
             if refusal.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
                 raise
+            start = follower_log.batch_around_start(partition, answer.records, answer.log_start_offset)
+            if start is not None:
+                return _start_with_batch(partition, start, answer, epoch, truncations)
             return Outcome.MOVED  # the answer before had these records, too: ask from the log end on
     is_shorter = follower_log.take_bounds(partition, answer.high_watermark, answer.log_start_offset, epoch)
     return Outcome.MOVED if is_longer or is_shorter else Outcome.UNCHANGED
+
+
+def _start_with_batch(
+    partition: Partition, offset: int, answer: PartitionData, epoch: int, truncations: list[StartedTruncation]
+) -> Outcome:
+    """RE6. The leader's log starts within a batch: begin where that begins, then append the answer."""
+    _log_cut("Starting afresh", partition, offset)
+    truncation = follower_log.begin_truncate_fully_and_start_at(partition, offset, epoch)
+
+    def append() -> None:
+        try:
+            _take_records(partition, answer, epoch, [])
+        except (AppendRefused, StorageFailed) as why:
+            _failed(partition, str(why))
+
+    truncation.then = append
+    truncations.append(truncation)
+    return Outcome.CUT
 
 
 def _failed(partition: Partition, reason: str) -> Outcome:

@@ -10,6 +10,7 @@ from tests.unit.coordinator.faulty_files import FaultyFiles
 
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
+from rota.coordinator.log.epochs import EPOCHS_FILE
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.log.segmented import SegmentedLog
 from rota.coordinator.log.store import OpenFiles
@@ -70,6 +71,28 @@ def test_nothing_is_read_for_a_truncation_of_all_records() -> None:
     assert log.begin_read_kept() is None
     log.begin_truncate_fully_and_start_at(5)
     assert log.begin_read_kept() is None
+
+
+def test_re6_forgetting_an_epoch_without_records_does_not_take_the_next_one_along(tmp_path: Path) -> None:
+    """A follower may be elected, and write, before a thread has come to write for its truncation."""
+    log = DiskLog.open(tmp_path / "t-0", CONFIG)
+    log.append(values(1), leader_epoch=3, now_ms=0)
+    log.delete_before(1)
+    write = log.begin_truncate(1)
+    assert log.latest_epoch == -1
+    log.append(values(1), leader_epoch=5, now_ms=0)
+    if write is not None:
+        write()
+    assert (log.path / EPOCHS_FILE).read_text() == "0\n1\n5 1\n"
+
+
+def test_an_epoch_that_cannot_be_forgotten_on_the_disk_is_a_storage_failure(tmp_path: Path) -> None:
+    log, system = closed_log(tmp_path, 2)
+    log.delete_before(2)
+    system.fail("replace", EPOCHS_FILE)
+    with pytest.raises(StorageFailed, match=EPOCHS_FILE):
+        log.begin_truncate(2)
+    assert log.failure is not None
 
 
 def test_a_damaged_snapshot_is_not_used_and_goes(tmp_path: Path) -> None:

@@ -68,6 +68,38 @@ async def test_a_diverging_log_is_truncated() -> None:
     assert follower.log.log_end_offset == 1
 
 
+def starting_within_a_batch() -> Partition:
+    """A leader with a batch of three records, the first of which is deleted."""
+    leader = partition(1)
+    leader.append(write_batch([Record(at, 0, None, b"v") for at in range(3)]), 0)
+    leader.log.delete_before(1)
+    return leader
+
+
+@pytest.mark.parametrize("own", [(), (b"old",)])
+async def test_re6_a_log_within_the_first_batch_of_the_leader_starts_with_that(own: tuple[bytes, ...]) -> None:
+    """It is started where the leader's log is, or has none of its records."""
+    leader, follower, truncations = starting_within_a_batch(), partition(2), list[StartedTruncation]()
+    if own:
+        copy(leader_with(*own), follower)
+    else:
+        perform_action(follower, TruncateFullyAndStartAt(1), truncations)
+        await finish(truncations)
+        truncations.clear()
+    fetched = answer(leader, 1, high_watermark=3, log_start_offset=1)
+    assert apply_response(follower, fetched, truncations) is Outcome.CUT
+    await finish(truncations)
+    assert (follower.log_start_offset, follower.log.log_end_offset, follower.high_watermark) == (1, 3, 3)
+    assert follower.read(1, 1 << 20) == leader.read(1, 1 << 20, uncommitted=True)
+
+
+async def test_re6_a_log_with_records_of_its_leader_is_not_started_again() -> None:
+    leader, follower, truncations = starting_within_a_batch(), partition(2), list[StartedTruncation]()
+    copy(leader_with(b"old"), follower)
+    assert apply_response(follower, answer(leader, 1), truncations) is Outcome.MOVED
+    assert truncations == []
+
+
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [(ErrorCode.OFFSET_OUT_OF_RANGE, Outcome.BEYOND), (ErrorCode.FENCED_LEADER_EPOCH, Outcome.FAILED)],

@@ -302,3 +302,15 @@ def test_settings_between_brokers_that_cannot_be_used_are_refused_at_the_start()
     listener = {"listeners": "SSL://127.0.0.1:0", "ssl.truststore.location": "/absent.pem"}
     with pytest.raises(ConfigRefused, match=r"ssl\.truststore\.location"):
         Replication(None, None, BrokerConfig(listener), timers=None, now_ms=lambda: 0)  # type: ignore[arg-type]
+
+
+async def test_re6_a_log_that_starts_within_a_batch_is_copied(folder: Path | None) -> None:
+    """The leader's records were deleted up to the middle of a batch, which is sent whole."""
+    async with Cluster(size=2, folder=folder) as cluster:
+        await cluster[2].replication.stop()
+        cluster.elect(1, isr=(1,))
+        await cluster[1].produce(b"a", b"b", b"c", acks=1)
+        cluster[1].partition().log.delete_before(1)
+        cluster[2].replication.start()
+        await cluster.in_sync(1, 2)
+        await cluster.same_logs()
