@@ -10,6 +10,7 @@ Laws
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +22,7 @@ LATEST: Final = -1
 INT32_MAX: Final = (1 << 31) - 1
 INT64_MIN: Final = -(1 << 63)
 INT64_MAX: Final = (1 << 63) - 1
+_PARTITION: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 Offsets = dict[TopicPartition, int]
 
@@ -137,12 +139,21 @@ def format_partitions(partitions: Iterable[TopicPartition], shown_max: int = 10)
 
 def _object(text: str, option: str) -> dict[str, Any]:
     try:
-        tree = json.loads(text)
-    except ValueError as error:
+        tree = json.loads(text, object_pairs_hook=_distinct)
+    except (ValueError, RecursionError) as error:
         raise OptionError(option, text, f'JSON as in {{"topic": {{"0": 12}}}} ({error})') from None
     if not isinstance(tree, dict):
         raise OptionError(option, text, "a JSON object of topics")
     return tree
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these names and values. Raises ValueError for a name that is there twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is there twice")
+    return found
 
 
 def _by_partition(tree: Mapping[str, Any], option: str) -> dict[TopicPartition, Any]:
@@ -151,7 +162,7 @@ def _by_partition(tree: Mapping[str, Any], option: str) -> dict[TopicPartition, 
         if not isinstance(numbers, dict):
             raise OptionError(option, json.dumps(tree), 'partitions for each topic, as in {"topic": {"0": 12}}')
         for number, value in numbers.items():
-            if not (number.isascii() and number.isdigit() and int(number) <= INT32_MAX):
+            if not _PARTITION.fullmatch(number) or int(number) > INT32_MAX:
                 raise OptionError(option, json.dumps(tree), f"partition numbers; {number!r} of {topic} is not one")
             values[TopicPartition(topic, int(number))] = value
     return values

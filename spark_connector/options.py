@@ -4,7 +4,7 @@ Laws
     Names (in any case), meanings, defaults and precedence are those of Spark's `kafka` format, except where
     docs/SPARK.md says otherwise.
     An unknown option, or one that contradicts another option, is refused when the source is loaded, with its name and
-    the valid names; no option is ignored silently.
+    the valid names; no option is ignored silently, also not one without a value (SP18).
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ OFFSET_RETRY_INTERVAL_MS: Final = 1_000  # fetchOffset.retryIntervalMs
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _TIME: Final = re.compile(r"-?[0-9]{1,19}")
-_DURATION: Final = re.compile(r"\s*(\d+)\s*([a-z]*)\s*")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_DURATION: Final = re.compile(r"\s*([0-9]{1,19})\s*([a-z]*)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +210,8 @@ class _RawOptions:
                 raise OptionError(name, options[name], "left out: only a sink writes in transactions")
             if low not in known and not low.startswith(KAFKA):
                 raise OptionError(name, options[name], _expected_name(name, valid, query))
+            if not self._values[low].strip() and low in {option.lower() for option in valid}:
+                raise OptionError(name, options[name], "left out, or given a value")
 
     def text(self, name: str) -> str | None:
         return self._values.get(name.lower())
@@ -225,11 +228,8 @@ class _RawOptions:
         value = self.text(name)
         if value is None:
             return None
-        try:
-            number = int(value)
-        except ValueError:
-            number = least - 1
-        if number < least:
+        number = int(value) if _INTEGER.fullmatch(value.strip()) else least - 1
+        if not least <= number <= INT64_MAX:
             raise OptionError(name, value, f"an integer of at least {least}")
         return number
 
@@ -348,7 +348,10 @@ def parse_duration_ms(option: str, text: str) -> int:
     match = _DURATION.fullmatch(text.lower())
     if match is None or (match[2] and match[2] not in _UNITS_MS):
         raise OptionError(option, text, f"a number and one of {', '.join(_UNITS_MS)}, as in 15m")
-    return int(match[1]) * _UNITS_MS[match[2] or "ms"]
+    duration_ms = int(match[1]) * _UNITS_MS[match[2] or "ms"]
+    if duration_ms > INT64_MAX:
+        raise OptionError(option, text, f"at most {INT64_MAX} ms")
+    return duration_ms
 
 
 def _validate_client(config: type[ConsumerConfig | ProducerConfig], client: Mapping[str, str]) -> None:

@@ -40,6 +40,11 @@ def test_offsets_as_spark_writes_them() -> None:
         ('{"t": {"0": "1"}}', "t-0"),
         ('{"t": {"0": true}}', "t-0"),
         ('{"t": {"0": -3}}', "t-0"),
+        ('{"t": {"0": 1}, "t": {"1": 2}}', "'t' is there twice"),
+        ('{"t": {"0": 1, "0": 2}}', "'0' is there twice"),
+        ('{"t": {"0": 1, "00": 2}}', "'00'"),
+        ('{"t": {"' + "9" * 5000 + '": 1}}', "partition numbers"),
+        ('{"t":' * 100_000, "JSON"),
     ],
 )
 def test_invalid_offsets_are_refused_with_the_name_of_the_option(text: str, answer: str) -> None:

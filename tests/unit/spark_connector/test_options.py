@@ -121,11 +121,28 @@ def test_invalid_batch_options_are_refused_by_name(options: dict[str, str], name
         ({**BASE, "endingOffsets": "latest"}, "endingOffsets"),
         ({**BASE, "minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "3"}, "minOffsetsPerTrigger"),
         ({**BASE, "maxTriggerDelay": "15 fortnights"}, "maxTriggerDelay"),
+        ({**BASE, "maxTriggerDelay": "9" * 5000}, "maxTriggerDelay"),
+        ({**BASE, "maxTriggerDelay": str(1 << 62) + "d"}, "maxTriggerDelay"),
+        ({**BASE, "maxOffsetsPerTrigger": str(1 << 63)}, "maxOffsetsPerTrigger"),
+        ({**BASE, "maxOffsetsPerTrigger": "1_000"}, "maxOffsetsPerTrigger"),
+        ({**BASE, "minPartitions": "\u0663"}, "minPartitions"),
     ],
 )
 def test_invalid_stream_options_are_refused_by_name(options: dict[str, str], named: str) -> None:
     with pytest.raises(OptionError, match=named):
         stream_options(options)
+
+
+@pytest.mark.parametrize("value", ["", "  "])
+def test_sp18_an_option_without_a_value_is_refused_by_name(value: str) -> None:
+    for name in ("startingOffsets", "startingOffsetsByTimestampStrategy", "group.id", "subscribePattern", "subscribe"):
+        topics = {} if name.startswith("subscribe") else {"subscribe": "t"}
+        for parse in (batch_options, stream_options):
+            with pytest.raises(OptionError, match=f"option {name} .*left out"):
+                parse({**SERVERS, **topics, name: value})
+    with pytest.raises(OptionError, match="topic"):
+        write_options({**SERVERS, "topic": value})
+    assert batch_options({**BASE, "path": value}).min_partitions is None, "what Spark gives beside the options"
 
 
 def test_a_sink_may_leave_the_topic_to_its_rows() -> None:
