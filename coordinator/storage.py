@@ -117,14 +117,16 @@ class Disk:
     def begin_checkpoint(self) -> Callable[[], None]:
         """Note how far each log is; the returned call writes that down and removes deleted files, in any thread.
 
-        The call raises StorageFailed.
+        The call raises StorageFailed. It removes them also when nothing can be written (A13).
         """
         directory, high_watermarks = self._opened, self.high_watermarks
         directory.note(None if high_watermarks is None else high_watermarks())
 
         def write() -> None:
-            directory.checkpoint()
-            directory.remove_deleted()
+            try:
+                directory.checkpoint()
+            finally:  # a full disk, on which nothing can be written, gets room
+                directory.remove_deleted()
 
         return write
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 from tests.unit.coordinator.api.data_world import NOW_MS, batch
+from tests.unit.coordinator.faulty_files import FaultyFiles
 
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.metadata.topic import Topic
@@ -81,6 +83,20 @@ def test_tidying_removes_deleted_logs_and_notes_where_recovery_begins(tmp_path: 
     storage.begin_checkpoint()()
     assert not list((tmp_path / "data").glob("*-delete"))
     assert "t 1 1" in (tmp_path / "data" / "recovery-point-offset-checkpoint").read_text()
+    storage.abandon()
+
+
+def test_a13_deleted_logs_are_removed_from_a_disk_on_which_nothing_can_be_written(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    storage = Disk(tmp_path / "data", node_id=1, wall_ms=lambda: NOW_MS, system=files)
+    storage.open()
+    storage.identify("cluster")
+    storage.open_log(TOPIC, 0, LogConfig()).append(batch(b"a"), leader_epoch=0, now_ms=NOW_MS)
+    storage.open_log(TOPIC, 1, LogConfig()).destroy()
+    files.fail("pwrite", code=errno.ENOSPC)
+    with pytest.raises(StorageFailed, match="recovery-point-offset-checkpoint"):
+        storage.begin_checkpoint()()
+    assert not list((tmp_path / "data").glob("*-delete"))
     storage.abandon()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -916,6 +917,26 @@ def test_a_start_that_ends_before_the_cluster_is_known_leaves_the_folder_as_clea
     crashed = LogDirectory(tmp_path / "data", node_id=1)
     assert (crashed.was_clean, crashed.has_possible_data_loss) == (False, False), "it ran in this boot"
     crashed.abandon()
+
+
+def test_a_start_on_a_full_disk_fails_and_leaves_the_folder_as_clean_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CM5. The machine has started anew, so that the folder is noted as used in this boot."""
+    monkeypatch.setattr(boot, "BOOT_ID", tmp_path / "boot_id")
+    (tmp_path / "boot_id").write_text("one")
+    directory = opened(tmp_path / "data")
+    fill(directory.open_log("t", 0, CONFIG), 5)
+    directory.close()
+    (tmp_path / "boot_id").write_text("two")
+    files = FaultyFiles()
+    files.fail("pwrite", code=errno.ENOSPC)
+    with pytest.raises(StorageFailed, match=r"cannot write .*\.rota_boot"):
+        LogDirectory(tmp_path / "data", node_id=1, cluster_id="c", system=files)
+    again = opened(tmp_path / "data")
+    assert (again.was_clean, again.has_possible_data_loss) == (True, False)
+    assert again.open_log("t", 0, CONFIG).log_end_offset == 5
+    again.close()
 
 
 def test_a_start_that_fails_later_closes_the_folder_in_order_if_it_was_closed_so(
