@@ -20,7 +20,7 @@ from rota.protocol.messages.describe_transactions import (
 def describe_transactions(
     node: Node, call: Call, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse | DelayedReply[DescribeTransactionsResponse]:
-    """Return the state of each transactional id. Its partitions are those that have no marker yet.
+    """Return the state of each transactional id. TXC16: its partitions are those that have no marker yet.
 
     Delayed while records of these ids are being written.
     """

@@ -8,6 +8,7 @@ Laws
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from rota.coordinator.runtime.contract import Effect, TimerFired
@@ -23,7 +24,7 @@ from rota.coordinator.transaction.events import (
     VerifyPartitions,
 )
 from rota.coordinator.transaction.state import Step, TransactionalId, TransactionValue
-from rota.coordinator.transaction.transitions import IDLE, TransactionState
+from rota.coordinator.transaction.transitions import ENDING, IDLE, TransactionState
 
 
 class Transaction(TransactionalId):
@@ -65,8 +66,14 @@ class Transaction(TransactionalId):
         return step.effects
 
     def describe(self) -> TransactionValue | None:
-        """Return the durable state; None for an id that is not known."""
-        return self.hard
+        """Return the durable state, with the partitions whose marker is missing once the transaction is decided.
+
+        None for an id that is not known.
+        """
+        hard = self.hard
+        if hard is None or hard.state not in ENDING:
+            return hard
+        return replace(hard, partitions=tuple(partition for partition in hard.partitions if partition in self.unmarked))
 
     def _expire(self, event: ExpireIds, step: Step) -> None:
         hard = self.hard

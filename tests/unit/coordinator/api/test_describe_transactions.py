@@ -42,6 +42,16 @@ def test_a_complete_transaction_has_no_partitions() -> None:
     assert (state.transaction_state, state.topics) == ("CompleteCommit", ())
 
 
+def test_txc16_a_decided_transaction_has_the_partitions_without_a_marker() -> None:
+    world = TransactionWorld()
+    producer = world.began()
+    world.add(producer, {"t": (1, 2)})
+    world.partition(index=1).offline = "its disk is gone"
+    world.end(producer)
+    (state,) = describe(world, "tx")
+    assert (state.transaction_state, state.topics) == ("PrepareCommit", (TopicData(topic="t", partitions=(1,)),))
+
+
 def test_what_is_not_known_is_said() -> None:
     assert describe(TransactionWorld(), "unknown", "") == (
         TransactionState(error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id="unknown"),
