@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 from typing import Any, Final
 
 from rota.coordinator.metadata.topic import Topic
 from rota.coordinator.web.broker_requests import ApiError, BrokerRequests, check
 from rota.coordinator.web.offsets import EARLIEST, LATEST, UNKNOWN, offsets_at, topic_named
+from rota.coordinator.web.record_page import decode_page
 from rota.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from rota.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from rota.protocol.records.batch import headers
 from rota.protocol.records.errors import CorruptBatch
-from rota.protocol.records.record import Record, read_records
 
 TOPIC_RESOURCE: Final = 2
 CONFIGS_VERSION: Final = 4
@@ -23,8 +21,6 @@ LOG_DIRS_VERSION: Final = 4
 FETCH_VERSION: Final = 12
 RECORDS_MAX: Final = 500  # of one page
 FETCH_BYTES_MAX: Final = 1024 * 1024
-DECOMPRESSED_BYTES_MAX: Final = 16 * 1024 * 1024
-VALUE_BYTES_MAX: Final = 64 * 1024  # of a key, a value or a header that is shown; the rest is cut off
 SOURCES: Final = {1: "topic", 2: "broker", 3: "cluster", 4: "static", 5: "default", 6: "logger", 8: "group"}
 
 
@@ -133,13 +129,13 @@ async def records(
         "start_offset": start,
         "end_offset": end,
         "next_offset": next_offset,
-        "records": [_shown(record) for record in page],
+        "records": page,
     }
 
 
 async def _page(
     requests: BrokerRequests, leader: int, key: tuple[str, int], first: int, limit: int
-) -> tuple[list[Record], int]:
+) -> tuple[list[dict[str, Any]], int]:
     partition = FetchPartition(partition=key[1], fetch_offset=first, partition_max_bytes=FETCH_BYTES_MAX)
     request = FetchRequest(
         max_wait_ms=0,
@@ -156,52 +152,3 @@ async def _page(
         return await asyncio.to_thread(decode_page, data, first, limit)
     except CorruptBatch as damage:
         raise ApiError(502, f"{key[0]}-{key[1]} at offset {first}: {damage}") from damage
-
-
-def decode_page(data: bytes, first: int, limit: int) -> tuple[list[Record], int]:
-    """Return at most `limit` records from `first` on, and the offset to go on at. Raises CorruptBatch."""
-    found: list[Record] = []
-    next_offset = first
-    for position, header in headers(data, cut=True):
-        for record in read_records(data, position, limit_bytes=DECOMPRESSED_BYTES_MAX):
-            if record.offset < first:
-                continue
-            if len(found) == limit:
-                return found, next_offset
-            found.append(record)
-            next_offset = record.offset + 1
-        next_offset = max(next_offset, header.next_offset)
-    return found, next_offset
-
-
-def _shown(record: Record) -> dict[str, Any]:
-    return {
-        "offset": record.offset,
-        "timestamp_ms": record.timestamp,
-        "key": shown_bytes(record.key),
-        "value": shown_bytes(record.value),
-        "headers": [{"key": key, "value": shown_bytes(value)} for key, value in record.headers],
-    }
-
-
-def shown_bytes(data: bytes | None) -> dict[str, Any] | None:
-    """Return bytes as JSON shows them: text where they are UTF-8, else base64. None stays None (a tombstone)."""
-    if data is None:
-        return None
-    part = data[:VALUE_BYTES_MAX]
-    shown = {"size_bytes": len(data), "is_cut": len(part) < len(data)}
-    try:
-        text = part.decode("utf-8", "strict" if len(part) == len(data) else "ignore")
-    except UnicodeDecodeError:
-        return {**shown, "format": "base64", "text": base64.b64encode(part).decode()}
-    return {**shown, "format": "json" if _is_json(text) else "text", "text": text}
-
-
-def _is_json(text: str) -> bool:
-    if not text.startswith(("{", "[")):
-        return False
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True

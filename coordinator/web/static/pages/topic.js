@@ -36,7 +36,8 @@ export function topic(main, name) {
       replace(records, table(`Records of partition ${it.partition}`,
         [{ name: "Offset", number: true }, { name: "Time" }, { name: "Key" }, { name: "Value" }, { name: "Headers" }],
         shown.map((record) => [String(record.offset), time(record.timestamp_ms), content(record.key), content(record.value),
-          record.headers.map((header) => h("div", {}, h("code", {}, header.key), ": ", content(header.value)))]), "No record is there."));
+          [...record.headers.map((header) => h("div", {}, h("code", {}, header.key), ": ", content(header.value))),
+            record.header_count > record.headers.length && h("div", { class: "quiet" }, `the first of ${count(record.header_count)} headers`)]]), "No record is there."));
     } catch (error) { page.textContent = error.message; }
   }
 

@@ -6,8 +6,6 @@ import pytest
 from tests.chaos.requests import NOW_MS, batch, create_topic, produce
 from tests.unit.coordinator.web.conftest import World
 
-from rota.coordinator.web.api_topics import VALUE_BYTES_MAX, decode_page, shown_bytes
-from rota.protocol.records.errors import CorruptBatch
 from rota.protocol.records.record import Record, write_batch
 
 
@@ -55,38 +53,9 @@ async def test_records_are_read_by_offset_and_by_time(
     assert (page["start_offset"], page["end_offset"], page["next_offset"]) == (0, 5, next_offset)
 
 
-@pytest.mark.parametrize(
-    ("data", "form", "text"),
-    [
-        (b"text <b>", "text", "text <b>"),
-        (b'{"a": 1}', "json", '{"a": 1}'),
-        (b"[" * 5_000, "text", "[" * 5_000),
-        (b"\xff\x00", "base64", "/wA="),
-        (b"", "text", ""),
-    ],
-)
-def test_bytes_are_shown_in_the_format_that_fits(data: bytes, form: str, text: str) -> None:
-    assert shown_bytes(data) == {"size_bytes": len(data), "is_cut": False, "format": form, "text": text}
-
-
-def test_a_tombstone_is_null_and_a_long_value_is_cut_between_characters() -> None:
-    assert shown_bytes(None) is None
-    shown = shown_bytes("é".encode() * VALUE_BYTES_MAX + b"x")
-    assert shown is not None
-    assert (shown["is_cut"], len(shown["text"].encode())) == (True, VALUE_BYTES_MAX)
-    shown = shown_bytes(b"x" + "é".encode() * VALUE_BYTES_MAX)
-    assert shown is not None
-    assert (shown["format"], len(shown["text"].encode())) == ("text", VALUE_BYTES_MAX - 1)
-
-
-def test_a_page_that_ends_inside_a_batch_continues_there() -> None:
-    data = write_batch([Record(at, NOW_MS, None, b"v", ()) for at in range(4)])
-    found, next_offset = decode_page(data, 1, 2)
-    assert ([record.offset for record in found], next_offset) == ([1, 2], 3)
-
-
-def test_damaged_records_are_an_error() -> None:
-    damaged = bytearray(batch(b"one"))
-    damaged[16] = 9
-    with pytest.raises(CorruptBatch):
-        decode_page(bytes(damaged), 0, 10)
+async def test_wb33_a_header_whose_name_is_not_utf_8_hides_no_page(world: World) -> None:
+    await create_topic(world.kafka, "t", 1)
+    record = Record(0, NOW_MS, None, b"v", (("a\udcff", b"x"),))
+    await world.kafka.send_request(produce(0, write_batch([record])), 9)
+    (shown,) = (await world.read("/api/records?topic=t"))["records"]
+    assert [header["key"] for header in shown["headers"]] == ["a\ufffd"]
