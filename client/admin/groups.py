@@ -2,7 +2,8 @@
 
 Laws
     ListGroups goes to every broker; describe and change requests go to the coordinator of the group.
-    A group that does not exist fails with GROUP_ID_NOT_FOUND, also where an old broker calls it Dead (KIP-1043).
+    A group that does not exist fails with GROUP_ID_NOT_FOUND, also where an old broker calls it Dead (KIP-1043). AD6:
+    no other group does: one that could not be described fails with the reason.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 from rota.client.admin.call_results import CallResults, ErrorContext, KeyResult, SentRequest
 from rota.client.admin.descriptions import GroupDescription, from_consumer_group_describe, from_describe_groups
 from rota.client.admin.requests import Deadline, request_all_brokers, request_each_broker, request_with_retries
-from rota.client.errors import AdminFailed, BrokerError
+from rota.client.errors import AdminFailed, BrokerError, KafkaError, Unsupported
 from rota.client.network.cluster import Cluster
 from rota.client.network.targets import Coordinator
 from rota.protocol.dataclass import dataclass
@@ -27,6 +28,7 @@ from rota.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, L
 STATES_VERSION, TYPES_VERSION = 4, 5  # of ListGroups
 MEMBERS_VERSION: Final = 3  # of LeaveGroup
 DEAD: Final = "Dead"
+_NOT_CONSUMER: Final = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION})
 REMEDIES: Final = {
     ErrorCode.GROUP_ID_NOT_FOUND: "Check the name against list_groups().",
     ErrorCode.NON_EMPTY_GROUP: "Stop its members, or remove them with remove_members().",
@@ -63,10 +65,7 @@ async def list_groups(
     )
 
     def read(sent: SentRequest[int], answer: ListGroupsResponse) -> Iterable[KeyResult[int, dict[str, GroupListing]]]:
-        listed = [
-            GroupListing(group.group_id, group.protocol_type, group.group_state, group.group_type)
-            for group in answer.groups
-        ]
+        listed = map(_listed, answer.groups)
         yield KeyResult(sent.node, answer.error_code, {listing.group_id: listing for listing in listed})
 
     await request_all_brokers(cluster, results, lambda _: request, read, deadline, version_min=version_min)
@@ -119,6 +118,14 @@ async def _describe_consumer_groups(
     )
     for name, description in consumer_results.done.items():
         results.succeed(name, description)
+    for name, failure in consumer_results.failed.items():
+        if not _says_nothing(failure):
+            results.fail(name, failure)
+
+
+def _says_nothing(failure: KafkaError) -> bool:
+    """Return whether the group is not of the consumer protocol, or the broker does not know that protocol."""
+    return isinstance(failure, Unsupported) or (isinstance(failure, BrokerError) and failure.code in _NOT_CONSUMER)
 
 
 async def describe_group_if_exists(cluster: Cluster, group: str, deadline: Deadline) -> GroupDescription | None:

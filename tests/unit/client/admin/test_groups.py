@@ -268,3 +268,27 @@ async def test_a_group_of_the_consumer_protocol_is_described_too(
         await describe_groups(cluster, ["classic", "new", "gone"], deadline)
     assert list(failed.value.failed) == ["gone"]
     assert {name: item.type for name, item in failed.value.done.items()} == {"classic": "classic", "new": "consumer"}
+
+
+async def test_ad6_a_group_that_may_not_be_described_is_not_one_that_does_not_exist(
+    pair: Pair, cluster: Cluster, deadline: Deadline
+) -> None:
+    """Apache Kafka refuses to describe a group of the consumer protocol to who may not describe all its topics."""
+    absent, refused = ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    describes(pair, group_of("g", error_code=absent))
+    hidden = newer.DescribedGroup(group_id="g", error_code=refused, group_epoch=0, assignment_epoch=0, assignor_name="")
+    pair.one.on(ConsumerGroupDescribeRequest, lambda _: ConsumerGroupDescribeResponse(groups=(hidden,)))
+    with pytest.raises(AdminFailed) as failed:
+        await describe_group_if_exists(cluster, "g", deadline)
+    assert failed.value.codes == {refused}
+
+
+async def test_ad6_a_broker_that_does_not_know_the_consumer_protocol_says_that_a_group_does_not_exist(
+    pair: Pair, cluster: Cluster, deadline: Deadline
+) -> None:
+    describes(pair, group_of("g", error_code=ErrorCode.GROUP_ID_NOT_FOUND))
+    unknown = newer.DescribedGroup(
+        group_id="g", error_code=ErrorCode.UNSUPPORTED_VERSION, group_epoch=0, assignment_epoch=0, assignor_name=""
+    )
+    pair.one.on(ConsumerGroupDescribeRequest, lambda _: ConsumerGroupDescribeResponse(groups=(unknown,)))
+    assert await describe_group_if_exists(cluster, "g", deadline) is None
