@@ -119,11 +119,11 @@ async def _describe_consumer_groups(
     for name, description in consumer_results.done.items():
         results.succeed(name, description)
     for name, failure in consumer_results.failed.items():
-        if not _says_nothing(failure):
+        if not _is_no_consumer_group(failure):
             results.fail(name, failure)
 
 
-def _says_nothing(failure: KafkaError) -> bool:
+def _is_no_consumer_group(failure: KafkaError) -> bool:
     """Return whether the group is not of the consumer protocol, or the broker does not know that protocol."""
     return isinstance(failure, Unsupported) or (isinstance(failure, BrokerError) and failure.code in _NOT_CONSUMER)
 
