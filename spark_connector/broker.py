@@ -74,6 +74,11 @@ class DriverClient:
         """The start offsets of the logs."""
         return self._list_existing(dict.fromkeys(partitions, EARLIEST))
 
+    def earliest_of_existing(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """As `earliest`, without partitions that were deleted meanwhile. Raises KafkaError."""
+        listed = self._run(self._list_of_existing(tuple(partitions), EARLIEST))
+        return {partition: at.offset for partition, at in listed.items() if at is not None}
+
     def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """The end offsets of the logs, for this isolation level."""
         return self._list_existing(dict.fromkeys(partitions, LATEST))
@@ -162,7 +167,7 @@ class DriverClient:
     ) -> Offsets:
         wait = HighWatermarkWait(self._config)
         while True:
-            listed = await self._list_ends(partitions)
+            listed = await self._list_of_existing(partitions, LATEST)
             marks = {partition: at.offset for partition, at in listed.items() if at is not None}
             ends = await existing_ends(self._config, marks, ends)
             behind = [partition for partition, mark in marks.items() if mark < ends.get(partition, mark)]
@@ -171,13 +176,15 @@ class DriverClient:
             partition = min(behind)
             await wait.pause(partition, marks[partition], ends[partition])
 
-    async def _list_ends(self, partitions: tuple[TopicPartition, ...]) -> dict[TopicPartition, Any]:
-        """The ends of those of the partitions that still exist. Raises KafkaError."""
+    async def _list_of_existing(
+        self, partitions: tuple[TopicPartition, ...], time_ms: int
+    ) -> dict[TopicPartition, Any]:
+        """The offsets at a time, of those of the partitions that still exist. Raises KafkaError."""
         deadline = time.monotonic() + self._config.default_api_timeout_ms / 1000
         while True:
             left_ms = max(1, int((deadline - time.monotonic()) * 1000))
             try:
-                times = dict.fromkeys(partitions, LATEST)
+                times = dict.fromkeys(partitions, time_ms)
                 return await self._list_offsets(times, min(left_ms, EXISTENCE_CHECK_MS))
             except TimedOut:
                 if time.monotonic() >= deadline:

@@ -71,12 +71,12 @@ def readable_ranges(
     losses: Losses = {}
     for offsets in ranges:
         partition = offsets.topic_partition
-        if partition not in earliest:
+        if partition not in earliest or partition not in latest:
             losses[partition] = (
                 f"{partition} does not exist any more; its offsets {offsets.start} to {offsets.end - 1} are lost"
             )
             continue
-        start, end = max(offsets.start, earliest[partition]), min(offsets.end, latest.get(partition, offsets.start))
+        start, end = max(offsets.start, earliest[partition]), min(offsets.end, latest[partition])
         if start > offsets.start or end < offsets.end:
             losses[partition] = (
                 f"{partition} lacks offsets {_missing(offsets, start, end)}: its log begins at {earliest[partition]} "

@@ -106,7 +106,7 @@ class RotaStreamReader(Shipped, DriverRows, DataSourceStreamReader, SupportsTrig
             return []
         existing = self._client.existing(offsets.topic_partition for offsets in ranges)
         latest = self._client.latest_at_least({offsets.topic_partition: offsets.end for offsets in ranges}, existing)
-        readable, losses = readable_ranges(ranges, self._client.earliest(existing), latest)
+        readable, losses = readable_ranges(ranges, self._client.earliest_of_existing(existing), latest)
         self._report(losses)
         _log.info("Planned a micro-batch", **batch_progress(readable, latest))
         topic_ids = self._client.topic_ids({partition.topic for partition in existing})
@@ -134,9 +134,13 @@ class RotaStreamReader(Shipped, DriverRows, DataSourceStreamReader, SupportsTrig
         if self._target is None and self._options.fail_on_data_loss:
             self._client.require(self._options.topics)
         new = _missing_in(begin, latest)
-        earliest = self._client.earliest((*new, *(partition for partition in losses if partition in latest)))
+        found = (*new, *(partition for partition in losses if partition in latest))
+        earliest = self._client.earliest_of_existing(found)
+        latest = {
+            partition: offset for partition, offset in latest.items() if partition in begin or partition in earliest
+        }
         restarts = restart_offsets(begin, losses, earliest)
-        begin = {**begin, **{partition: earliest[partition] for partition in new}}
+        begin = {**begin, **{partition: earliest[partition] for partition in new if partition in earliest}}
         backlog = sum(
             max(0, offset - restarts.get(partition, begin[partition])) for partition, offset in latest.items()
         )
@@ -215,7 +219,7 @@ class RotaStreamReader(Shipped, DriverRows, DataSourceStreamReader, SupportsTrig
         back = () if self._is_first_batch else [key for key, offset in end.items() if offset < begin.get(key, offset)]
         from_start = (*_missing_in(begin, end), *back)
         if from_start:
-            begin = {**begin, **self._client.earliest(self._client.existing(from_start))}
+            begin = {**begin, **self._client.earliest_of_existing(self._client.existing(from_start))}
         return [
             OffsetRange(partition.topic, partition.partition, begin[partition], offset)
             for partition, offset in sorted(end.items())

@@ -64,7 +64,7 @@ def test_offsets_times_and_the_group(client: DriverClient, topic: str, write: Wr
     assert client.committed(group, (first, second)) == {first: 3, second: None}
 
 
-def test_the_ends_lack_a_partition_that_was_deleted_after_the_metadata_were_read(
+def test_offsets_lack_a_partition_that_was_deleted_after_the_metadata_were_read(
     bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(broker, "EXISTENCE_CHECK_MS", 300)
@@ -75,6 +75,7 @@ def test_the_ends_lack_a_partition_that_was_deleted_after_the_metadata_were_read
         asyncio.run(_delete(bootstrap, deleted.topic))
         assert client.latest_at_least({deleted: 5}, (deleted, kept)) == {kept: 0}
         assert client.latest_at_least({deleted: 5}, (deleted,)) == {}
+        assert client.earliest_of_existing((deleted, kept)) == {kept: 0}
     finally:
         client.close()
 

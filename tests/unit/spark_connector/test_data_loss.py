@@ -55,6 +55,12 @@ def test_deleted_partitions_have_no_end_offset() -> None:
     assert next_end({T0: 5, T1: 5}, {}, {T1: 9}, 2) == {T1: 7}
 
 
+def test_sp19_a_partition_that_goes_between_two_requests_is_lost() -> None:
+    lost = {T0: "t-0 does not exist any more; its offsets 2 to 8 are lost"}
+    for earliest, latest in (({T0: 0}, {}), ({}, {T0: 9}), ({}, {})):
+        assert readable_ranges([OffsetRange("t", 0, 2, 9)], earliest, latest) == ([], lost)
+
+
 def test_readable_ranges_are_separated_from_lost_ones() -> None:
     wanted = [
         OffsetRange("t", 0, 2, 9),

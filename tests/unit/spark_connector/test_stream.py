@@ -175,6 +175,35 @@ def test_a_deleted_topic_is_lost_data(bootstrap: str, write: Write, opened: Open
     assert rows(lossy, {one: {"0": 0}}, {one: {"0": 1}}) == []
 
 
+class DeletingClient(DriverClient):
+    """Deletes a topic before its first offset is listed."""
+
+    doomed: str | None = None
+
+    def earliest_of_existing(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        if self.doomed is not None:
+            doomed, self.doomed = self.doomed, None
+            admin(self._settings["bootstrap.servers"], lambda requests: requests.delete_topics([doomed]))
+        return super().earliest_of_existing(partitions)
+
+
+def test_sp19_a_topic_that_appears_and_goes_stops_no_query(
+    bootstrap: str, write: Write, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker, "EXISTENCE_CHECK_MS", 300)
+    prefix = unique("short")
+    kept, doomed = create(bootstrap, f"{prefix}-1", 1), f"{prefix}-2"
+    reader = opened(subscribePattern=f"{prefix}-.*")
+    reader._client = client = DeletingClient(reader._options.client)
+    at = reader.latestOffset(reader.initialOffset(), ALL)
+    write(create(bootstrap, doomed, 1), 0, [(None, b"v")])
+    write(kept, 0, [(None, b"v")])
+    client.doomed = doomed
+    end = reader.latestOffset(at, ALL)
+    assert end == {kept: {"0": 1}}
+    assert rows(reader, at, end) == [(0, 0)]
+
+
 def test_a_subscribed_topic_may_be_deleted_and_created_again(
     bootstrap: str, topic: str, write: Write, opened: Opened
 ) -> None:
