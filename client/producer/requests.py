@@ -1,5 +1,5 @@
-"""Builds a Produce request from batches, assigns the parts of its response to the batches, and the topics of a
-TxnOffsetCommit. Pure.
+"""Builds a Produce request from batches, assigns the parts of its response to the batches, and builds the topics of
+TxnOffsetCommit and AddPartitionsToTxn. Pure.
 
 Laws
     A request names its topics by id (v13) if all ids are known, otherwise all by name.
@@ -7,12 +7,13 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from rota.client.producer.batch import Batch
 from rota.client.types import OffsetAndMetadata, TopicPartition
+from rota.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTopic
 from rota.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -97,3 +98,11 @@ def offset_topics(offsets: Offsets) -> tuple[TxnOffsetCommitRequestTopic, ...]:
             )
         )
     return tuple(TxnOffsetCommitRequestTopic(name=name, partitions=tuple(parts)) for name, parts in topics.items())
+
+
+def added_topics(partitions: Iterable[TopicPartition]) -> tuple[AddPartitionsToTxnTopic, ...]:
+    """Return the partitions as AddPartitionsToTxn has them: by topic."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return tuple(AddPartitionsToTxnTopic(name=name, partitions=tuple(numbers)) for name, numbers in topics.items())

@@ -20,6 +20,7 @@ from rota.client.errors import (
     TimedOut,
     TransactionAbortable,
     TransactionAborted,
+    TransactionError,
     TransactionFailed,
 )
 from rota.client.log import logger
@@ -31,7 +32,7 @@ from rota.client.producer.accumulator import Accumulator
 from rota.client.producer.batch import Batch
 from rota.client.producer.delivery import ended, failure
 from rota.client.producer.prepared import END_VERSION_MAX, PreparedTransaction
-from rota.client.producer.requests import Offsets, offset_topics
+from rota.client.producer.requests import Offsets, added_topics, offset_topics
 from rota.client.producer.transaction import (
     BROKERS_ADD,
     FEATURE,
@@ -42,7 +43,7 @@ from rota.client.producer.transaction import (
 )
 from rota.client.types import GroupMetadata, TopicPartition
 from rota.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from rota.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from rota.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from rota.protocol.messages.end_txn import EndTxnRequest
 from rota.protocol.messages.init_producer_id import InitProducerIdRequest
 from rota.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
@@ -276,16 +277,11 @@ class Transactions:
 
     async def _add_partitions(self, partitions: tuple[TopicPartition, ...]) -> None:
         number, epoch = self.machine.producer
-        topics: dict[str, list[int]] = {}
-        for topic, partition in partitions:
-            topics.setdefault(topic, []).append(partition)
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self._id,
             v3_and_below_producer_id=number,
             v3_and_below_producer_epoch=epoch,
-            v3_and_below_topics=tuple(
-                AddPartitionsToTxnTopic(name=name, partitions=tuple(numbers)) for name, numbers in topics.items()
-            ),
+            v3_and_below_topics=added_topics(partitions),
         )
         try:
             await self._send_request(
@@ -371,23 +367,31 @@ class Transactions:
         version_min: int = 0,
         version_max: int | None = None,
     ) -> Any:
-        """Return the response without errors. Raises TransactionError for a code that ends the attempts, TimedOut."""
-        answer = await self._cluster.send_request_until(
-            target or TransactionCoordinator(self._id),
-            request,
-            codes,
-            what=what,
-            timeout_ms=timeout_ms,
-            version_min=version_min,
-            version_max=version_max,
-        )
+        """Return the response without errors. Raises TransactionError for a code that ends the attempts, also one of
+        the look-up of the coordinator, TimedOut."""
+        try:
+            answer = await self._cluster.send_request_until(
+                target or TransactionCoordinator(self._id),
+                request,
+                codes,
+                what=what,
+                timeout_ms=timeout_ms,
+                version_min=version_min,
+                version_max=version_max,
+            )
+        except BrokerError as refusal:
+            raise self._refused(request, refusal) from refusal
         refused = [code for code in codes(answer) if code]
         final = [code for code in refused if error_action(request.KEY, code) not in RETRIED]
         if final:
-            error = response_error(self._id, request.KEY, BrokerError(final[0], f"{what} ({self._id})"))
-            self._failed(error)
-            raise error
+            raise self._refused(request, BrokerError(final[0], f"{what} ({self._id})"))
         if refused:
             last = BrokerError(refused[0], what)
             raise TimedOut(f"{what} ({self._id}) did not succeed within {timeout_ms} ms: {last}") from last
         return answer
+
+    def _refused(self, request: Any, refusal: BrokerError) -> TransactionError:
+        """The transaction, or the producer, has failed: return why."""
+        error = response_error(self._id, request.KEY, refusal)
+        self._failed(error)
+        return error

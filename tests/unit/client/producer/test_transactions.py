@@ -490,6 +490,23 @@ async def test_start_raises_what_the_coordinator_refuses() -> None:
         await eventually(lambda: not broker._writers)
 
 
+async def test_tx2_a_refused_look_up_of_the_coordinator_is_fatal_for_start_and_commit() -> None:
+    """The ACL on the transactional id was taken away: FindCoordinator is what is refused first."""
+    denied = int(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    async with TransactionalLeader() as broker:
+        broker.codes[FindCoordinatorRequest] = [denied]
+        with pytest.raises(TransactionFailed, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
+            await Producer(config(broker)).start()
+        async with Producer(config(broker)) as producer:
+            await producer.begin_transaction()
+            await producer.send_and_wait("t", b"a")
+            broker.codes[EndTxnRequest] = [int(ErrorCode.NOT_COORDINATOR)]
+            broker.codes[FindCoordinatorRequest] = [denied]
+            for _ in range(2):
+                with pytest.raises(TransactionFailed, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
+                    await producer.commit_transaction()
+
+
 async def test_without_a_transactional_id_there_are_no_transactions() -> None:
     async with TransactionalLeader() as broker, Producer(settings(broker)) as producer:
         with pytest.raises(ConfigError, match="transactional_id"):
