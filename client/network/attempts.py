@@ -39,7 +39,7 @@ class Requester(Protocol):
     def coordinator_moved(self, group: str, node: int) -> None: ...
     def transaction_coordinator_moved(self, transactional_id: str, node: int) -> None: ...
     def backoff_seconds(self, failures: int) -> float: ...
-    def describe_failures(self) -> str: ...
+    def describe_failures(self, target: Target | None = None) -> str: ...
 
 
 class Attempts:
@@ -71,7 +71,7 @@ class Attempts:
         last = (
             f"; the last failure: {self._error}"
             if self._error is not None
-            else f": {self._cluster.describe_failures()}"
+            else f": {self._cluster.describe_failures(self._target)}"
         )
         raise TimedOut(f"{what} did not succeed within {timeout_ms} ms{last}") from self._error
 

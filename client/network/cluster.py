@@ -12,6 +12,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import nullcontext, suppress
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from rota.client.config import ClientConfig
@@ -20,7 +21,7 @@ from rota.client.log import logger
 from rota.client.network.attempts import Attempts, Codes
 from rota.client.network.backoff import wait_ms
 from rota.client.network.brokers import Brokers
-from rota.client.network.coordinators import NOUNS, TRANSACTION, Coordinators, codes
+from rota.client.network.coordinators import NOUNS, TRANSACTION, Coordinators
 from rota.client.network.metadata import BrokerInfo, Endpoint, Metadata, with_brokers, with_leader
 from rota.client.network.metadata_updater import AutoCreate, MetadataUpdater
 from rota.client.network.shielded_close import run_shielded
@@ -218,7 +219,8 @@ class Cluster:
         if known is not None:
             return known
         what, timeout_ms = f"looking for the coordinator of group {group}", self._timeout_ms(timeout_ms)
-        return await _within(timeout_ms, self._coordinators.of(group), what)
+        why = partial(self.describe_failures, Coordinator(group))
+        return await _within(timeout_ms, self._coordinators.of(group), what, why)
 
     def coordinator_moved(self, group: str, node: int) -> None:
         """Remove `node` from the cache: it is not the coordinator any more, or unreachable."""
@@ -235,8 +237,9 @@ class Cluster:
 
     async def _find_coordinator(self, key: str, request: FindCoordinatorRequest) -> Any:
         noun = NOUNS[request.key_type]
+        found = self._transaction_coordinators if request.key_type == TRANSACTION else self._coordinators
         return await self.send_request_until(
-            AnyNode(), request, codes, what=f"looking for the coordinator of {noun} {key}"
+            AnyNode(), request, partial(found.codes, key), what=f"looking for the coordinator of {noun} {key}"
         )
 
     # ---- metadata
@@ -297,8 +300,17 @@ class Cluster:
             failures += 1
             await asyncio.sleep(self.backoff_seconds(failures))
 
-    def describe_failures(self) -> str:
-        """Return the error codes of topics, or the failures of brokers, for error messages."""
+    def describe_failures(self, target: Target | None = None) -> str:
+        """Return why the coordinator was not found, the error codes of topics, or the failures of brokers, for error
+        messages."""
+        reason = ""
+        match target:
+            case Coordinator(group=group):
+                reason = self._coordinators.take_reason(group)
+            case TransactionCoordinator(transactional_id=transactional_id):
+                reason = self._transaction_coordinators.take_reason(transactional_id)
+        if reason:
+            return reason
         topics = [
             f"{topic.name}: {ErrorCode.of(topic.error).name}" for topic in self.metadata.topics.values() if topic.error
         ]

@@ -4,6 +4,7 @@ Laws
     There is one FindCoordinator request per group, or transactional id, at a time; concurrent callers share its
     response.
     A coordinator that is not in the metadata yet can be used at once: the response has its address.
+    NC11 A caller whose time is over learns why there is no coordinator: what the last response to the look-up said.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Coordinators:
         self._on_address = on_address
         self._nodes: dict[str, int] = {}
         self._locks: dict[str, asyncio.Lock] = {}
+        self._refused: dict[str, int] = {}  # the code of the last response to a look-up that has not succeeded
 
     def cached(self, key: str) -> int | None:
         """Return the node id in the cache; None when the coordinator is not known."""
@@ -59,7 +61,20 @@ class Coordinators:
                 node=node,
             )
 
+    def codes(self, key: str, answer: Any) -> list[int]:
+        """Return the error codes of a response to the look-up of that key, which the reason names if it was the last
+        one."""
+        found = codes(answer)
+        self._refused[key] = found[0]
+        return found
+
+    def take_reason(self, key: str) -> str:
+        """Return why the look-up that has just ended did not succeed; empty when no broker has answered it."""
+        code = ErrorCode.of(self._refused.pop(key, 0))
+        return f"no coordinator for {NOUNS[self._key_type]} {key}: {code.name} ({code.text})" if code else ""
+
     async def _find_coordinator(self, key: str) -> int:
+        self._refused.pop(key, None)
         request = FindCoordinatorRequest(key=key, key_type=self._key_type, coordinator_keys=(key,))
         answer = await self._find(key, request)
         found = answer.coordinators[0] if answer.coordinators else answer
@@ -74,6 +89,7 @@ class Coordinators:
                 raise failure
             noun = NOUNS[self._key_type]
             raise TimedOut(f"no coordinator for {noun} {key} was found in time: {failure}") from failure
+        self._refused.pop(key, None)
         self._on_address(found.node_id, found.host, found.port)
         address = address_text(found.host, found.port)
         _log.info(

@@ -11,7 +11,7 @@ from tests.unit.client.network.scripted import CLOSE, Scripted, eventually
 from rota.client.config import ClientConfig
 from rota.client.errors import BrokerError, IllegalUse, TimedOut, Unreachable, Unsupported
 from rota.client.network.cluster import Cluster
-from rota.client.network.targets import AnyNode, Controller, Coordinator, Leader, Node
+from rota.client.network.targets import AnyNode, Controller, Coordinator, Leader, Node, TransactionCoordinator
 from rota.client.types import TopicPartition
 from rota.protocol.messages.api_versions import ApiVersion
 from rota.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
@@ -421,6 +421,20 @@ async def test_a_coordinator_lookup_times_out() -> None:
 
 
 # ---- metadata
+
+
+@pytest.mark.parametrize("target", [Coordinator("g"), TransactionCoordinator("g")])
+async def test_nc11_a_request_whose_coordinator_is_not_found_in_time_names_the_last_response(target: Any) -> None:
+    async with scripted() as brokers, client(*brokers) as cluster:
+        loading = Found(key="g", node_id=-1, host="", port=-1, error_code=15)
+        brokers[0].on(FindCoordinatorRequest, lambda _: FindCoordinatorResponse(coordinators=(loading,)))
+        with pytest.raises(TimedOut, match=r"group g: COORDINATOR_NOT_AVAILABLE \(|id g: COORDINATOR_NOT_AVAILABLE \("):
+            await cluster.send_request_until(target, HEARTBEAT, lambda _: (), what="asking", timeout_ms=40)
+        with pytest.raises(TimedOut, match="no coordinator for group g: COORDINATOR_NOT_AVAILABLE"):
+            await cluster.coordinator("g", timeout_ms=40)
+        brokers[0].on(FindCoordinatorRequest, lambda _: None)
+        with pytest.raises(TimedOut, match="has not answered yet"):
+            await cluster.coordinator("g", timeout_ms=40)
 
 
 async def test_until_something_is_known() -> None:
