@@ -21,11 +21,13 @@ import pyarrow as pa
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.aborted import Aborted
 from rota.client.consumer.reader import FetchedRaw, PartitionReader
-from rota.client.errors import OffsetOutOfRange
+from rota.client.errors import CorruptRecords, OffsetOutOfRange
 from rota.client.log import logger
+from rota.client.types import TopicPartition
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, CODEC_BITS, CONTROL_BIT, BatchHeader, check_batch, headers
 from rota.protocol.records.codecs import decompress
 from rota.protocol.records.columns import Columns
+from rota.protocol.records.errors import CorruptBatch
 from rota.spark_connector.arrow import record_batch
 from rota.spark_connector.errors import REMEDY, DataLost
 from rota.spark_connector.high_watermark import HighWatermarkWait, is_log_continuous
@@ -73,11 +75,21 @@ def decode(
     columns = Columns(options.include_headers)
     for offset, fetched in responses:
         decoder = FetchDecoder(offset, fetched, offsets.end, config)
-        while decoder.fill(columns) or columns.source_bytes > CARRIED_BYTES:
+        while _fill(decoder, columns, offsets.topic_partition) or columns.source_bytes > CARRIED_BYTES:
             yield record_batch(offsets.topic, offsets.partition, columns, schema)
             columns = Columns(options.include_headers)
     if columns.count:
         yield record_batch(offsets.topic, offsets.partition, columns, schema)
+
+
+def _fill(decoder: FetchDecoder, columns: Columns, partition: TopicPartition) -> bool:
+    """As `FetchDecoder.fill`. Raises CorruptRecords, which names the partition and the offset."""
+    try:
+        return decoder.fill(columns)
+    except CorruptBatch as error:
+        at = decoder.offset
+        message = f"{partition} at offset {at}: {error}; to go on without this batch, read from an offset behind it"
+        raise CorruptRecords(message, partition, at) from error
 
 
 class RangeFetcher:
@@ -186,6 +198,7 @@ class FetchDecoder:
         self._data, self._begin = underlying_bytes(fetched.batches)
         self._batches = headers(self._view)
         self._first, self._end = first, end
+        self.offset = first  # of the batch that is decoded
         self._aborted = Aborted(fetched.aborted) if config.isolation_level == "read_committed" else None
         self._check_crcs = config.check_crcs
 
@@ -194,6 +207,7 @@ class FetchDecoder:
         for position, header in self._batches:
             if header.base_offset >= self._end:
                 return False
+            self.offset = header.base_offset
             if self._check_crcs:
                 check_batch(self._view, position, header, compacted=True)
             if (self._aborted is None and not header.attributes & CONTROL_BIT) or self._is_visible(position, header):

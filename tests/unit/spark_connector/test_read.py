@@ -9,11 +9,12 @@ from collections.abc import Iterator
 import pytest
 from tests.unit.spark_connector.conftest import Write, create
 
-from rota.client import Admin, AdminConfig, NewTopic, Producer, ProducerConfig
+from rota.client import Admin, AdminConfig, CorruptRecords, NewTopic, Producer, ProducerConfig
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.reader import FetchedRaw, PartitionReader
 from rota.client.types import TopicPartition
 from rota.protocol.messages.fetch import AbortedTransaction
+from rota.protocol.records.batch import Codec, with_payload
 from rota.protocol.records.columns import Columns
 from rota.protocol.records.record import Record, write_batch
 from rota.spark_connector import read as reading
@@ -126,6 +127,16 @@ def test_the_rest_of_a_response_is_returned_as_its_own_batch(
     cut = list(read(KafkaInputPartition(OffsetRange(topic, 0, 0, 1000)), options))
     assert len(cut) > 5
     assert whole.to_pylist() == [row for batch in cut for row in batch.to_pylist()]
+
+
+def test_sp20_a_batch_that_cannot_be_decoded_is_named(options: ReadOptions) -> None:
+    good, undecodable = write_batch([Record(0, 1, None, b"x")]), write_batch([Record(0, 1, None, b"y")], base_offset=1)
+    for bad in (with_payload(undecodable, Codec.NONE, b"\xff" * 9), undecodable[:-1] + b"\xff"):
+        fetched = FetchedRaw(memoryview(good + bad), 2, 2, 2, 0, 0, 0, ())
+        part = KafkaInputPartition(OffsetRange("t", 3, 0, 2))
+        with pytest.raises(CorruptRecords, match=r"t-3 at offset 1: .*behind it") as failed:
+            list(reading.decode(part, options, [(0, fetched)]))
+        assert (failed.value.partition, failed.value.offset) == (TopicPartition("t", 3), 1)
 
 
 def deleted(topic: str, before: int, options: ReadOptions) -> None:
