@@ -7,7 +7,7 @@ Laws
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
@@ -74,20 +74,23 @@ async def consume(session: Session) -> None:
     options = session.options
     if options.group and (options.partition or (options.start and options.start.kind not in ("earliest", "latest"))):
         raise UsageError("--group takes no --partition, and --from earliest or latest: the group has its offsets")
-    settings = session.settings() | {"enable.auto.commit": "false", "allow.auto.create.topics": "false"}
-    settings["isolation.level"] = "read_committed" if options.read_committed else "read_uncommitted"
-    if options.group:
-        settings["group.id"] = options.group
-        settings["auto.offset.reset"] = options.start.kind if options.start else "latest"
-    else:
-        settings.pop("group.id", None)
-    config = config_of(ConsumerConfig, settings)
+    config = config_of(ConsumerConfig, _consumer_settings(session.settings(), options))
     await session.require_listener(config)
     async with Consumer(config) as consumer:
         batches = _follow_group(consumer, session) if options.group else _read(consumer, session)
         async with aclosing(batches):
             async for records in batches:
                 _print(session, records)
+
+
+def _consumer_settings(settings: dict[str, str], options: Namespace) -> dict[str, str]:
+    """Without a group, records that retention deletes before they are read are the only ones left out."""
+    own = {"enable.auto.commit": "false", "allow.auto.create.topics": "false", "auto.offset.reset": "earliest"}
+    own["isolation.level"] = "read_committed" if options.read_committed else "read_uncommitted"
+    if not options.group:
+        return {name: value for name, value in settings.items() if name != "group.id"} | own
+    own["auto.offset.reset"] = options.start.kind if options.start else "latest"
+    return settings | own | {"group.id": options.group}
 
 
 async def _follow_group(consumer: Consumer, session: Session) -> AsyncGenerator[list[ConsumerRecord], None]:

@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from rota.client.network.cluster import Cluster
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_UNREACHABLE, EXIT_TIMED_OUT = 0, 1, 2, 3, 4
-EXIT_TERMINATED = 143
+EXIT_HUNG_UP, EXIT_TERMINATED = 129, 143
 EXIT_CODES: Final = {
     EXIT_OK: "done",
     EXIT_FAILED: "the cluster refused it, a part of it failed, or the output is full; what was done is printed",
     EXIT_USAGE: "an option, an argument, a settings file or a line of input is not valid",
     EXIT_UNREACHABLE: "no broker answers at the given addresses",
     EXIT_TIMED_OUT: "a broker did not answer in time, see --timeout",
+    EXIT_HUNG_UP: "the terminal was closed (SIGHUP); a member has left its group",
     EXIT_INTERRUPTED: "Ctrl-C",
     EXIT_BROKEN_PIPE: "the reader of the output has gone, as in `rota … | head`",
     EXIT_TERMINATED: "SIGTERM; a member has left its group",
@@ -60,6 +61,7 @@ class Session:
 
     def __init__(self, options: Namespace, out: Output) -> None:
         self.options, self.out = options, out
+        self.stopped_by: int | None = None  # the first signal
 
     def settings(self) -> dict[str, str]:
         """Return the client's settings by Kafka's names. Raises UsageError."""
@@ -153,15 +155,15 @@ def run_command(body: CommandBody, options: Namespace) -> int:
     """Run the coroutine of a command; print its failure; return the exit code."""
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     _configure_logging(options.verbose)
-    out = Output(sys.stdout, as_json=options.json)
+    session = Session(options, Output(sys.stdout, as_json=options.json))
     try:
         with asyncio.Runner() as runner:
-            code = runner.run(_result(body, Session(options, out)))
+            code = runner.run(_result(body, session))
         sys.stdout.flush()
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except asyncio.CancelledError:
-        return EXIT_TERMINATED
+        return EXIT_HUNG_UP if session.stopped_by == signal.SIGHUP else EXIT_TERMINATED
     except BrokenPipeError:
         discard(sys.stdout)
         return EXIT_BROKEN_PIPE
@@ -176,15 +178,28 @@ def run_command(body: CommandBody, options: Namespace) -> int:
 
 
 async def _result(body: CommandBody, session: Session) -> int | None:
-    task = asyncio.current_task()
-    assert task is not None
-    with suppress(ValueError, RuntimeError, NotImplementedError):  # in a thread, or where there are no signals
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    _cancel_on_signals(session)
     any_bytes = {*PATH_OPTIONS, *getattr(session.options, "bytes_options", ())}
     for name, value in vars(session.options).items():
         if name not in any_bytes:
             _require_utf8(name.replace("_", "-"), value)
     return await body(session)
+
+
+def _cancel_on_signals(session: Session) -> None:
+    """End the command in order at SIGTERM, and when its terminal is closed, unless `nohup` started it."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def received(number: int) -> None:
+        if session.stopped_by is None or number != signal.SIGHUP:  # the kernel and a shell may both say SIGHUP
+            session.stopped_by = session.stopped_by or number
+            task.cancel()
+
+    with suppress(ValueError, RuntimeError, NotImplementedError):  # in a thread, or where there are no signals
+        loop.add_signal_handler(signal.SIGTERM, received, signal.SIGTERM)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            loop.add_signal_handler(signal.SIGHUP, received, signal.SIGHUP)
 
 
 def _require_utf8(name: str, value: object, *, is_shown: bool = True) -> None:

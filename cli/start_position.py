@@ -6,6 +6,7 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.cli.arguments import INT64_MAX, time_ms
+from rota.cli.settings import UsageError
 
 if TYPE_CHECKING:
     from rota.client import Consumer, TopicPartition
@@ -36,7 +37,8 @@ def start_position(text: str) -> StartPosition:
 
 
 async def seek(consumer: Consumer, partitions: list[TopicPartition], at: StartPosition) -> None:
-    """Seek all partitions to the position; an offset outside of a log is its nearest end."""
+    """Seek all partitions to the position; an offset outside of a log is its nearest end. Raises UsageError for an
+    offset beyond the end of every partition."""
     if at.kind == "time":
         await consumer.seek_to_time(at.number, partitions)
         return
@@ -44,6 +46,10 @@ async def seek(consumer: Consumer, partitions: list[TopicPartition], at: StartPo
         consumer.seek_to_beginning(partitions)
         return
     ends = await consumer.end_offsets(partitions)
+    if at.kind == "offset" and all(at.number > end for end in ends.values()):
+        last = max(partitions, key=ends.__getitem__)
+        which = "the end" if len(partitions) == 1 else "the last end of all partitions"
+        raise UsageError(f"--from {at.number} is beyond {which}, {ends[last]} of {last}")
     starts = await consumer.beginning_offsets(partitions)
     for partition in partitions:
         start, end = starts[partition], ends[partition]

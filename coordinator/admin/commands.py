@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import runpy
 from argparse import ArgumentParser, Namespace
 
 from rota.transport.standard_streams import print_on_stderr
 
 DEFAULT_ADDRESS = "127.0.0.1:9092"
+BOOTSTRAP_VARIABLE = "ROTA_BOOTSTRAP_SERVER"  # as of the commands that talk to a cluster
 
 
 def add_arguments(name: str, parser: ArgumentParser) -> None:
@@ -42,9 +44,10 @@ def add_serve(parser: ArgumentParser) -> None:
 def add_check(parser: ArgumentParser) -> None:
     """Declare `rota check`."""
     parser.description = "Print whether a broker answers there; the exit code is 0 when it does, else 1."
-    parser.add_argument("address", metavar="HOST:PORT", nargs="?", default=DEFAULT_ADDRESS, help="unset: %(default)s")
+    unset = f"unset: one of {BOOTSTRAP_VARIABLE}, or {DEFAULT_ADDRESS}"
+    parser.add_argument("address", metavar="HOST:PORT", nargs="?", help=unset)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=lambda options: run_check(options.address, as_json=options.json))
+    parser.set_defaults(run=_run_check)
 
 
 def add_demo(parser: ArgumentParser) -> None:
@@ -72,19 +75,30 @@ def run_serve(options: Namespace) -> int:
     return run(ServeOptions(**given | {"settings": tuple(options.settings)}))
 
 
-def run_check(address: str, *, as_json: bool = False) -> int:
-    """Print whether a broker answers at `address`, a failure on standard error; returns the exit code."""
+def _run_check(options: Namespace) -> int:
+    addresses = options.address or os.environ.get(BOOTSTRAP_VARIABLE) or DEFAULT_ADDRESS
+    return run_check(*addresses.split(","), as_json=options.json)
+
+
+def run_check(*addresses: str, as_json: bool = False) -> int:
+    """Print which of the addresses answers first, in their order, or the failures on standard error; returns the exit
+    code."""
     from rota.coordinator.admin.check import NotHealthy, check
 
-    try:
-        apis = check(address)
-    except NotHealthy as failure:
-        error = {"error": {"message": str(failure), "codes": [], "exit_code": 1}}  # as the other commands print it
-        print_on_stderr(json.dumps(error) if as_json else f"rota: {failure}")
-        return 1
-    found = json.dumps({"address": address, "apis": apis})
-    print(found if as_json else f"a broker answers at {address}, with {apis} APIs")
-    return 0
+    failures = []
+    for address in map(str.strip, addresses):
+        try:
+            apis = check(address)
+        except NotHealthy as failure:
+            failures.append(str(failure))
+            continue
+        found = json.dumps({"address": address, "apis": apis})
+        print(found if as_json else f"a broker answers at {address}, with {apis} APIs")
+        return 0
+    message = "; ".join(failures)
+    error = {"error": {"message": message, "codes": [], "exit_code": 1}}  # as the other commands print it
+    print_on_stderr(json.dumps(error) if as_json else f"rota: {message}")
+    return 1
 
 
 def run_demo() -> int:

@@ -114,7 +114,7 @@ def test_a_topic_or_partition_that_does_not_exist_is_named(cli: Rota, made: str)
         ("earliest", "0 1 2 3 4"),
         ("latest", ""),
         ("3", "3 4"),
-        ("99", ""),
+        ("5", ""),
         ("-2", "3 4"),
         ("-99", "0 1 2 3 4"),
         ("@1700000002000", "2 3 4"),
@@ -125,6 +125,17 @@ def test_from_sets_the_start_position_of_consume(cli: Rota, made: str, start: st
     for number in range(5):
         cli.produce(made, [b"%d" % number], timestamp=1_700_000_000_000 + 1000 * number)
     assert cli("consume", made, f"--from={start}").out.split() == values.split()
+
+
+def test_an_offset_beyond_the_end_is_refused(cli: Rota, topic: str) -> None:
+    cli.create(topic, 2)
+    cli.produce(topic, [b"0", b"1"], partition=1)
+    refused = cli.fails("consume", topic, "--from", "3")
+    message = f"rota: --from 3 is beyond the last end of all partitions, 2 of {topic}-1\n"
+    assert (refused.code, refused.err) == (2, message)
+    refused = cli.fails("consume", topic, "--partition", "0", "--from", "1", "--follow")
+    assert (refused.code, refused.err) == (2, f"rota: --from 1 is beyond the end, 0 of {topic}-0\n")
+    assert cli("consume", topic, "--from", "2").out == ""
 
 
 def test_max_ends_it(cli: Rota, made: str) -> None:

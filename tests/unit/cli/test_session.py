@@ -135,6 +135,37 @@ def test_ctrl_c_ends_the_command_silently() -> None:
     assert process.returncode == 130
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_ends_the_command_in_order(number: signal.Signals, code: int) -> None:
+    """Law CL13; a terminal that is closed may say SIGHUP twice, under nohup it changes nothing."""
+    ended = []
+
+    async def member(_: Session) -> None:
+        os.kill(os.getpid(), number)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            os.kill(os.getpid(), signal.SIGHUP)
+            await asyncio.sleep(0.01)
+            ended.append("left the group")
+
+    assert run_command(member, OPTIONS) == code
+    assert ended == ["left the group"]
+    assert code in EXIT_CODES
+
+
+def test_under_nohup_a_terminal_that_is_closed_ends_nothing() -> None:
+    async def hung_up(_: Session) -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.sleep(0)
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert run_command(hung_up, OPTIONS) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def rota(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "rota", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

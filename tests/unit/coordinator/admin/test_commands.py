@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from rota.cli.main import run
+from rota.cli.main import run as command_line
 from rota.coordinator.admin.commands import run_check
 from rota.coordinator.admin.options import FLAGS
 from rota.coordinator.admin.version import version_line
@@ -70,15 +71,22 @@ def test_a_wrong_command_line_is_explained(arguments: tuple[str, ...], error_tex
     assert error_text in done.stderr
 
 
-def test_check_exits_with_0_if_a_broker_responds_and_1_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_exits_with_0_if_a_broker_responds_and_1_otherwise(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with running_broker() as running:
         address = running.bootstrap_servers
         assert run_check(address) == 0
         assert f"a broker answers at {address}" in capsys.readouterr().out
-        assert run_check(address, as_json=True) == 0
+        monkeypatch.setenv("ROTA_BOOTSTRAP_SERVER", f"127.0.0.1:1, {address}")
+        assert command_line(["check", "--json"]) == 0, "as the commands that talk to a cluster"
     found = json.loads(capsys.readouterr().out)
     assert found["address"] == address
     assert found["apis"] > 0
+    assert command_line(["check"]) == 1
+    failure = capsys.readouterr().err
+    assert "at 127.0.0.1:1" in failure
+    assert f"at {address}" in failure
     assert run_check(address) == 1
     assert "no broker answers" in capsys.readouterr().err
     assert run_check(address, as_json=True) == 1
