@@ -287,18 +287,17 @@ class Cluster:
         return await _within(timeout_ms, self._looked(look), what, self.describe_failures)
 
     async def _looked(self, look: Callable[[Metadata], T | None]) -> T:
-        failures = 0
+        read = self._metadata_updater.refresh
         while True:
             try:
-                found = look(await self._metadata_updater.refresh())
+                found = look(await read())
             except Unreachable:
                 if self.is_closed:
                     raise
                 found = None
             if found is not None:
                 return found
-            failures += 1
-            await asyncio.sleep(self.backoff_seconds(failures))
+            read = self._metadata_updater.next_response
 
     def describe_failures(self, target: Target | None = None) -> str:
         """Return why the coordinator was not found, the error codes of topics, or the failures of brokers, for error

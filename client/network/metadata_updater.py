@@ -3,7 +3,8 @@
 Laws
     One request at a time. A caller of `refresh` during a request gets the answer to the next one, which names the
     caller's topics.
-    The interval between background reads grows while nothing changes and after failures.
+    The interval between background reads grows while nothing changes and after failures. NC12: those who wait for a
+    change share these reads, however many they are.
     A failed request raises in the callers that wait for it; without a caller it is repeated in the background.
     A request that may create topics names no topic that must not be created: it is sent beside the one for the others.
 """
@@ -28,6 +29,7 @@ from rota.transport.shielded import shielded
 
 SendMetadataRequest = Callable[[MetadataRequest], Awaitable[MetadataResponse]]
 AutoCreate = bool | Callable[[], Collection[str]]  # for all topics; or the names of those that a request may create
+Waiting = tuple[asyncio.Future[Metadata] | None, ...]
 _log = logger("rota.client.cluster")
 
 
@@ -42,7 +44,8 @@ class MetadataUpdater:
         self._loop = asyncio.get_running_loop()
         self._topics: frozenset[str] | None = frozenset()
         self._temporary_topics: Counter[str] = Counter()
-        self._next: asyncio.Future[Metadata] | None = None  # resolved by the next answer
+        self._next: asyncio.Future[Metadata] | None = None  # resolved by the next answer, which is requested at once
+        self._later: asyncio.Future[Metadata] | None = None  # as well, when it comes
         self._wake = asyncio.Event()
         self._is_stale = False
         self._unchanged = 0  # consecutive background answers that changed nothing
@@ -84,13 +87,22 @@ class MetadataUpdater:
 
     async def refresh(self) -> Metadata:
         """Request metadata and return it. Raises Unreachable."""
+        self._next = self._next or self._loop.create_future()
+        return await self._answered(self._next)
+
+    async def next_response(self) -> Metadata:
+        """Return the metadata of the next response, which is requested in the background, after the backoff. Raises
+        Unreachable."""
+        self._later = self._later or self._loop.create_future()
+        self.request_refresh()
+        return await self._answered(self._later)
+
+    async def _answered(self, response: asyncio.Future[Metadata]) -> Metadata:
         if self._closed is not None:
             raise copied(self._closed)
-        if self._next is None:
-            self._next = self._loop.create_future()
         self._wake.set()
         try:
-            return await shielded(self._next)
+            return await shielded(response)
         except KafkaError as failure:
             raise copied(failure) from failure.__cause__
 
@@ -112,7 +124,7 @@ class MetadataUpdater:
     def close(self) -> None:
         """Fail the callers of `refresh`, now and later, with Unreachable."""
         self._closed = Unreachable("the client was closed")
-        _fail(self._next, self._closed)
+        _fail((self._next, self._later), self._closed)
 
     # ---- when to read
 
@@ -136,7 +148,8 @@ class MetadataUpdater:
     # ---- one request
 
     async def _read(self) -> None:
-        waiting, self._next = self._next, None
+        waiting = self._next, self._later
+        self._next = self._later = None
         self._is_stale = False
         self._tried_at = self._loop.time()
         self._unchanged += 1
@@ -154,14 +167,15 @@ class MetadataUpdater:
             _fail(waiting, Unreachable("the client was closed"))
             raise
         else:
-            if waiting is not None and not waiting.done():
-                waiting.set_result(self.metadata)
+            for each in waiting:
+                if each is not None and not each.done():
+                    each.set_result(self.metadata)
         config = self._config
         pause = wait_ms(max(self._unchanged, 1), config.retry_backoff_ms, config.retry_backoff_max_ms, random.random())
         self._pause = pause / 1000
 
-    def _failed(self, waiting: asyncio.Future[Metadata] | None, why: KafkaError) -> None:
-        self._is_stale = self._is_stale or waiting is None
+    def _failed(self, waiting: Waiting, why: KafkaError) -> None:
+        self._is_stale = self._is_stale or waiting[0] is None
         _fail(waiting, why)
 
     async def _answer(self) -> MetadataResponse:
@@ -190,10 +204,11 @@ def _request(names: Iterable[str], auto_create: bool) -> MetadataRequest:
     return MetadataRequest(topics=topics, allow_auto_topic_creation=auto_create)
 
 
-def _fail(waiting: asyncio.Future[Metadata] | None, why: KafkaError) -> None:
-    if waiting is not None and not waiting.done():
-        waiting.set_exception(why)
-        waiting.exception()  # there may be no caller left to retrieve it
+def _fail(waiting: Waiting, why: KafkaError) -> None:
+    for each in waiting:
+        if each is not None and not each.done():
+            each.set_exception(why)
+            each.exception()  # there may be no caller left to retrieve it
 
 
 def _notify(listener: Callable[[Metadata], None], metadata: Metadata) -> None:

@@ -453,6 +453,13 @@ async def test_until_something_is_known() -> None:
                 await cluster.until(lambda _: 1 // 0, what="looking")
 
 
+async def test_nc12_many_that_wait_for_the_same_share_the_requests() -> None:
+    async with scripted() as brokers, client(*brokers, retry_backoff_ms=20, retry_backoff_max_ms=40) as cluster:
+        waits = (cluster.until(lambda _: None, what="waiting", timeout_ms=300) for _ in range(100))
+        assert {type(end) for end in await asyncio.gather(*waits, return_exceptions=True)} == {TimedOut}
+        assert 1 < brokers[0].counted()[MetadataRequest] < 30
+
+
 async def test_the_timeout_of_until_has_the_errors_of_the_brokers() -> None:
     async with scripted() as brokers:
         brokers[0].on(MetadataRequest, lambda _: brokers[0].metadata(led_by(-1, error=3)))

@@ -144,6 +144,17 @@ async def test_a_requested_refresh_is_retried_in_the_background(start: Start, pa
     assert len(paper.requests) == count
 
 
+async def test_nc12_a_failure_is_raised_to_those_that_share_a_response_and_repeated_without_them(
+    start: Start, paper: Paper
+) -> None:
+    updater = start()
+    paper.failure = Unreachable("nobody there")
+    failures = await asyncio.gather(updater.next_response(), updater.next_response(), return_exceptions=True)
+    assert ([str(item) for item in failures], len(paper.requests)) == (["nobody there"] * 2, 1)
+    paper.failure = None
+    await eventually(lambda: updater.metadata.version)
+
+
 async def test_background_reading_keeps_a_growing_distance(start: Start, paper: Paper) -> None:
     updater = start(retry_backoff_ms=20)
     for requests in range(1, 6):
