@@ -9,6 +9,9 @@ Laws
     When the connection closes, every pending request raises the reason. No request waits for ever.
     Requests that the socket does not accept yet, and requests made while the broker throttles this client (KIP-219),
     are queued and written later in the same order.
+    NC12 Requests without a response that are written are sent before the end of a connection that its owner closes.
+
+The file is longer than 400 lines because one class owns the state of a connection.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from rota.transport.versions import NO_FEATURES, Features, newest
 from rota.transport.writing import write_parts
 
 COPIED_BYTES_MAX: Final = 64 * 1024  # a request up to this size goes out as one piece
+LINGER_SECONDS: Final = 5.0  # NC12
 THROTTLE_SECONDS_MAX: Final = 60.0  # no broker's quota asks for more: its window is eleven seconds by default
 CORRELATION_MASK: Final = 0x7FFFFFFF
 _lead = struct.Struct(">ihhi").pack
@@ -87,6 +91,7 @@ class Connection(asyncio.Protocol):
         self._slots: deque[Slot] = deque()
         self._correlation = 0
         self._unsent: deque[tuple[Parts, Slot | None]] = deque()
+        self._has_unanswered = False  # requests were sent that have no response
         self._writable: asyncio.Future[None] | None = None  # pending while requests may not be written
         self._is_full = False  # the socket's write buffer is above its limit
         self._is_held = False  # by `hold`
@@ -131,8 +136,12 @@ class Connection(asyncio.Protocol):
         return self.read(api_codec, await slot.waiter)
 
     async def send_without_response(self, request: Any, version_min: int = 0, version_max: int | None = None) -> None:
-        """Send a request that has no response (acks=0); return once it is written. Raises Unreachable, Unsupported."""
+        """Send a request that has no response (acks=0); return once it is written. Raises Unreachable, Unsupported.
+
+        `end` with `lingers` sends what is written.
+        """
         api_codec = self.codec_for(request.__class__, version_min, version_max)
+        self._has_unanswered = True
         self._correlation = (self._correlation + 1) & CORRELATION_MASK
         self._write(api_codec, self._correlation, request, None)
         while self._writable is not None:
@@ -241,6 +250,8 @@ class Connection(asyncio.Protocol):
         why = f": {exc}" if exc is not None else ""
         self.was_closed_by_broker = self.failure is None
         self.end(Unreachable(f"broker {self.peer} closed the connection{why}"))
+        if self._timer is not None:  # of `end`
+            self._timer.cancel()
         if not self._lost.done():
             self._lost.set_result(None)
 
@@ -336,8 +347,11 @@ class Connection(asyncio.Protocol):
 
     # ---- closing
 
-    def end(self, why: KafkaError) -> None:
-        """Fail all pending requests with `why` and abort the socket. Only the first reason is kept."""
+    def end(self, why: KafkaError, *, lingers: bool = False) -> None:
+        """Fail all pending requests with `why` and abort the socket. Only the first reason is kept.
+
+        `lingers`: requests without a response that are written, but not sent yet, get LINGER_SECONDS to be sent.
+        """
         if self.failure is None:
             self.failure = why
             if self._timer is not None:
@@ -352,7 +366,10 @@ class Connection(asyncio.Protocol):
                     slot.waiter.set_exception(self._failed())
             if self._ended is not None:
                 self._ended(self)
-        if self._transport is not None:
+        if self._transport is not None and lingers and self._has_unanswered:
+            self._transport.close()
+            self._timer = self._loop.call_later(LINGER_SECONDS, self._transport.abort)
+        elif self._transport is not None:
             self._transport.abort()
 
     def attach(self, task: asyncio.Task[None]) -> None:

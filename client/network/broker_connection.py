@@ -106,7 +106,7 @@ class BrokerConnection:
         if self._idle is not None:
             self._idle.cancel()
         if self.connection is not None:
-            self.connection.end(Unreachable(why))
+            self.connection.end(Unreachable(why), lingers=True)
             await self.connection.closed()
 
     # ---- one attempt

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -296,6 +297,52 @@ async def test_a_writer_blocked_by_back_pressure_fails_when_the_connection_close
         assert [str(item) for item in failures if item is not None][-2:] == ["enough", "enough"]
         gate.set()
         await connection.closed()
+
+
+async def written_without_response(connection: Connection) -> int:
+    """Write until the socket and the transport are full; return how many requests were reported as written."""
+    for number in count():
+        writing = asyncio.create_task(connection.send_without_response(big_produce(20_000)))
+        await asyncio.wait([writing], timeout=0.05)
+        if not writing.done():
+            writing.cancel()
+            await asyncio.wait([writing])
+            return number
+    raise AssertionError
+
+
+async def test_nc12_what_has_no_response_is_sent_before_the_end_of_the_connection() -> None:
+    """Nobody is told that it is lost."""
+    gate = asyncio.Event()
+
+    async def slow(_: Any) -> None:
+        await gate.wait()
+
+    async with Scripted() as broker:
+        broker.on(ProduceRequest, slow)
+        connection = await dialled(broker)
+        written = await written_without_response(connection)
+        connection.end(Unreachable("the producer is closed"), lingers=True)
+        gate.set()
+        await connection.closed()
+        await eventually(lambda: len(broker.requests) > written)
+
+
+async def test_nc12_a_broker_that_reads_nothing_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.transport.connection.LINGER_SECONDS", 0.01)
+    gate = asyncio.Event()
+
+    async def never(_: Any) -> None:
+        await gate.wait()
+
+    async with Scripted() as broker:
+        broker.on(ProduceRequest, never)
+        connection = await dialled(broker)
+        await written_without_response(connection)
+        connection.end(Unreachable("the producer is closed"), lingers=True)
+        async with asyncio.timeout(SECONDS):
+            await connection.closed()
+        gate.set()
 
 
 async def test_a_broker_that_wants_to_be_left_alone_is() -> None:
