@@ -149,7 +149,7 @@ class _Produce:
         if verified is NOT_VERIFIED:
             return self._append(partition, records, None)
         if key in verified.errors:
-            return _refused(data.index, verified.errors[key])
+            return _refused(data.index, verified.errors[key], verified.messages.get(key))
         return self._append(partition, records, verified.verifications.get(key))
 
     def _forbidden(self, partition: Partition) -> ErrorCode:
@@ -214,8 +214,8 @@ def _written(partition: Partition, appended: Appended, records: bytes | memoryvi
     )
 
 
-def _refused(index: int, error: ErrorCode) -> PartitionProduceResponse:
-    return PartitionProduceResponse(index=index, error_code=error, base_offset=NOT_WRITTEN)
+def _refused(index: int, error: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
+    return PartitionProduceResponse(index=index, error_code=error, base_offset=NOT_WRITTEN, error_message=message)
 
 
 def _explained(partition: Partition, records: bytes | memoryview, refusal: AppendRefused) -> AppendRefused:

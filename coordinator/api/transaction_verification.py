@@ -3,6 +3,7 @@
 Law
     XL4  The first batch of a transaction in a partition is written only if the transaction's coordinator has the
          partition in the transaction, and no marker was written since the request to it.
+    XL11 A refusal whose code does not name its cause has it as a text, in Kafka's words.
 """
 
 from __future__ import annotations
@@ -44,10 +45,16 @@ Names = Mapping[Key, tuple[str, int]]  # of partitions: topic and index
 
 @dataclass(slots=True)
 class Verified:
-    """The verifications of one request's partitions, and the partitions that were refused."""
+    """The verifications of one request's partitions, and the partitions that were refused, some with a text."""
 
     verifications: dict[Key, Verification] = field(default_factory=dict)
     errors: dict[Key, ErrorCode] = field(default_factory=dict)
+    messages: dict[Key, str] = field(default_factory=dict)
+
+    def refuse(self, key: Key, error: ErrorCode, message: str | None) -> None:
+        self.errors[key] = error
+        if message is not None:
+            self.messages[key] = message
 
 
 NOT_VERIFIED: Final = Verified()
@@ -59,9 +66,10 @@ def verify(node: Node, lookup: PartitionLookup, request: ProduceRequest, version
     batches = dict(_batches(request, version))
     producers = {(header.producer_id, header.producer_epoch) for header in batches.values()}
     transactional_id = request.transactional_id
-    error = _refusal(transactional_id, producers)
+    error, message = _refusal(transactional_id, producers)
     if error is not _E.NONE or transactional_id is None:
-        verified.errors = dict.fromkeys(batches, error)
+        for key in batches:
+            verified.refuse(key, error, message)
         reply.answer(verified)
         return reply
     names = _begin(node, lookup, batches, verified, is_v2=version >= ADDS_SINCE)
@@ -78,8 +86,9 @@ def verify(node: Node, lookup: PartitionLookup, request: ProduceRequest, version
         verified.then(lambda errors: answer(names, errors, attempts))
 
     def answer(names: Names, errors: Mapping[tuple[str, int], ErrorCode], attempts: int) -> None:
-        refused = {key: produce_error(errors[name], version) for key, name in names.items() if errors.get(name)}
-        verified.errors |= refused
+        refused = {key: errors[name] for key, name in names.items() if errors.get(name)}
+        for key, error in refused.items():
+            verified.refuse(key, code := produce_error(error, version), _message(code, error))
         overtaken = {key: batches[key] for key in names.keys() - refused if _is_overtaken(lookup, key, verified)}
         again = _begin(node, lookup, overtaken, verified, is_v2=version >= ADDS_SINCE) if attempts else {}
         if again:
@@ -111,10 +120,19 @@ def produce_error(error: ErrorCode, version: int) -> ErrorCode:
     return error
 
 
-def _refusal(transactional_id: str | None, producers: set[Producer]) -> ErrorCode:
+def _message(code: ErrorCode, error: ErrorCode) -> str | None:
+    """Return the text beside the code that a coordinator's error became."""
+    if code is _E.NOT_ENOUGH_REPLICAS:
+        return f"Unable to verify the partition has been added to the transaction. Underlying error: {error.name}"
+    return "Partition was not added to the transaction" if code is _E.INVALID_TXN_STATE else None
+
+
+def _refusal(transactional_id: str | None, producers: set[Producer]) -> tuple[ErrorCode, str | None]:
     if transactional_id is None:
-        return _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    return _E.NONE if len(producers) == 1 else _E.INVALID_PRODUCER_ID_MAPPING
+        return _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None
+    if len(producers) == 1:
+        return _E.NONE, None
+    return _E.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
 
 
 def _batches(request: ProduceRequest, version: int) -> Iterator[tuple[Key, BatchHeader]]:

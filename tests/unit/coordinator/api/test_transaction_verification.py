@@ -48,6 +48,41 @@ def test_one_partition_is_refused_and_the_other_is_written() -> None:
     assert codes == [(0, E.NONE), (1, E.INVALID_TXN_STATE)]
 
 
+@pytest.mark.parametrize(
+    ("error", "version", "message"),
+    [
+        (E.TRANSACTION_ABORTABLE, 10, "Partition was not added to the transaction"),
+        (
+            E.NOT_COORDINATOR,
+            12,
+            "Unable to verify the partition has been added to the transaction. Underlying error: NOT_COORDINATOR",
+        ),
+        (E.PRODUCER_FENCED, 12, None),
+    ],
+)
+def test_xl11_a_code_that_does_not_name_its_cause_has_it_as_a_text(error: E, version: int, message: str | None) -> None:
+    world = World()
+    world.topic()
+    reply: DelayedReply[dict[tuple[str, int], E]] = DelayedReply()
+    reply.answer({("t", 0): error})
+    world.node.verify_transaction = lambda *question, adds: reply
+    records = batch(b"a", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
+    response = world.serve(produce, produces([("t", 0, records)], transactional_id="tx"), version)
+    assert response.responses[0].partition_responses[0].error_message == message
+
+
+def test_xl11_several_producers_in_a_request_are_refused_with_a_text() -> None:
+    world = World()
+    world.topic(partitions=2)
+    batches = [
+        ("t", number, batch(b"a", producer_id=number, producer_epoch=0, base_sequence=0, is_transactional=True))
+        for number in range(2)
+    ]
+    (topic,) = world.serve(produce, produces(batches, transactional_id="tx"), 11).responses
+    expected = (E.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID")
+    assert [(each.error_code, each.error_message) for each in topic.partition_responses] == [expected] * 2
+
+
 def test_a_marker_that_is_written_during_a_verification_makes_it_begin_again() -> None:
     """XL7. EndTxn is answered before its markers are written: the next transaction begins while they are on the way."""
     world = World()
