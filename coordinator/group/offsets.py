@@ -7,6 +7,7 @@ Laws
     XL6  A pending offset is never returned as committed; the marker of its transaction decides on it.
          A later commit of the same partition wins over a pending one, in whatever order their transactions end: the
          order of the records decides, as in a replay of the log.
+    XL12 Whether an offset is pending takes the same time whatever the number of open transactions.
 """
 
 from __future__ import annotations
@@ -111,10 +112,11 @@ def decode_offset(raw: bytes) -> OffsetValue:
 class PendingOffsets:
     """The pending offsets of one group, by producer id. Each record gets the next number."""
 
-    __slots__ = ("_by_producer", "_last_written", "_number")
+    __slots__ = ("_by_producer", "_last_written", "_number", "_transactions")
 
     def __init__(self) -> None:
         self._by_producer: dict[int, dict[OffsetKey, tuple[int, OffsetValue]]] = {}
+        self._transactions: dict[OffsetKey, int] = {}  # the number of those with a pending offset of the partition
         self._last_written: dict[OffsetKey, int] = {}  # of committed offsets, while any offset is pending
         self._number = 0
 
@@ -134,15 +136,19 @@ class PendingOffsets:
 
     def is_pending(self, topic: str, partition: int) -> bool:
         """Return whether a transaction that has not ended has committed an offset of this partition."""
-        return any((topic, partition) in offsets for offsets in self._by_producer.values())
+        return (topic, partition) in self._transactions
 
     def add(self, producer_id: int, records: Iterable[OffsetRecord]) -> None:
         """Add what a producer's transaction has committed."""
         offsets = self._by_producer.setdefault(producer_id, {})
         for record in records:
             self._number += 1
-            if record.value is not None:
-                offsets[record.topic, record.partition] = self._number, record.value
+            key = record.topic, record.partition
+            if record.value is None:
+                continue
+            if key not in offsets:
+                self._transactions[key] = self._transactions.get(key, 0) + 1
+            offsets[key] = self._number, record.value
 
     def written(self, topic: str, partition: int) -> None:
         """Take in that an offset was committed outside of transactions, or removed. Call it while any is pending."""
@@ -153,6 +159,9 @@ class PendingOffsets:
         """End the producer's transaction; return the offsets that are committed now."""
         committed: dict[OffsetKey, OffsetValue] = {}
         for key, (number, value) in self._by_producer.pop(producer_id, {}).items():
+            self._transactions[key] -= 1
+            if not self._transactions[key]:
+                del self._transactions[key]
             if is_commit and number > self._last_written.get(key, 0):
                 self._last_written[key] = number
                 committed[key] = value

@@ -51,6 +51,26 @@ def test_the_last_record_that_counts_wins(script: list[tuple[str, int, tuple[str
         assert group.is_vacant == (not expected and not unstable and not group.had_offsets)
 
 
+class HashedName(str):
+    """A topic name that counts how often it is looked up."""
+
+    __slots__ = ()
+    lookups = 0
+
+    def __hash__(self) -> int:
+        HashedName.lookups += 1
+        return super().__hash__()
+
+
+def test_xl12_one_look_up_finds_a_pending_offset_among_those_of_many_transactions() -> None:
+    group = Group("g", GroupConfig())
+    for producer_id in range(100):
+        group.replay_in_transaction(producer_id, [OffsetRecord("g", "t", producer_id, value(1))])
+    HashedName.lookups = 0
+    assert not group.is_unstable(HashedName("t"), 100)
+    assert HashedName.lookups == 1
+
+
 def value(offset: int, topic_id: bytes | None = None) -> OffsetValue:
     return OffsetValue(offset, -1, "", 0, None, topic_id)
 
