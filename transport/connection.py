@@ -9,7 +9,7 @@ Laws
     When the connection closes, every pending request raises the reason. No request waits for ever.
     Requests that the socket does not accept yet, and requests made while the broker throttles this client (KIP-219),
     are queued and written later in the same order.
-    NC12 Requests without a response that are written are sent before the end of a connection that its owner closes.
+    NC13 Requests without a response that are written are sent before the end of a connection that its owner closes.
 
 The file is longer than 400 lines because one class owns the state of a connection.
 """
@@ -38,7 +38,7 @@ from rota.transport.versions import NO_FEATURES, Features, newest
 from rota.transport.writing import write_parts
 
 COPIED_BYTES_MAX: Final = 64 * 1024  # a request up to this size goes out as one piece
-LINGER_SECONDS: Final = 5.0  # NC12
+LINGER_SECONDS: Final = 5.0  # NC13
 THROTTLE_SECONDS_MAX: Final = 60.0  # no broker's quota asks for more: its window is eleven seconds by default
 CORRELATION_MASK: Final = 0x7FFFFFFF
 _lead = struct.Struct(">ihhi").pack

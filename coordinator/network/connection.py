@@ -6,7 +6,8 @@ Laws
     An error of the peer, or of one API, closes this connection with a logged reason and harms no other.
     Requests in flight, queued requests and unread replies are bounded. At a bound the connection stops serving
     requests; while they wait for a reply or for memory it reads at most READ_AHEAD_BYTES more, then stops reading.
-    N16 However many requests a peer has sent, TURN_REQUESTS_MAX of them are served before other connections are. Kafka
+    N16 However many requests a peer has sent, TURN_REQUESTS_MAX of them are served at a time, at most three times in a
+        turn of the event loop (as they come, and in the two rounds of `TickQueue`), before other connections are. Kafka
         serves one. Between them a consumer's Fetch is answered, with short runs of each partition that is written.
     N17 Requests that a peer has sent before it closes its connection are served: a producer with acks=0 waits for no
         reply. While some are queued nothing more is read, unless they wait for a reply, which the end abandons.
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 FIND_COORDINATOR = 10  # its API key
 WRITE_CHUNK_BYTES = 64 * 1024  # replies go to the socket at least this often
-TURN_REQUESTS_MAX = 16  # N16. Requests of one connection before the others are served
+TURN_REQUESTS_MAX = 16  # N16. Requests of one connection that are served at a time
 SEARCHED_REQUESTS_MAX = 1_024  # for a FindCoordinator among those that wait
 READ_AHEAD_BYTES = 64 * 1024  # read while no request is served, so that the end of the connection is noticed
 

@@ -311,7 +311,7 @@ async def written_without_response(connection: Connection) -> int:
     raise AssertionError
 
 
-async def test_nc12_what_has_no_response_is_sent_before_the_end_of_the_connection() -> None:
+async def test_nc13_what_has_no_response_is_sent_before_the_end_of_the_connection() -> None:
     """Nobody is told that it is lost."""
     gate = asyncio.Event()
 
@@ -328,7 +328,7 @@ async def test_nc12_what_has_no_response_is_sent_before_the_end_of_the_connectio
         await eventually(lambda: len(broker.requests) > written)
 
 
-async def test_nc12_a_broker_that_reads_nothing_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nc13_a_broker_that_reads_nothing_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rota.transport.connection.LINGER_SECONDS", 0.01)
     gate = asyncio.Event()
 
