@@ -274,8 +274,10 @@ class Member:
         self.generation = NO_GENERATION
 
     def give_up(self, error: KafkaError, reason: str) -> None:
-        """A membership is impossible now: `poll` raises the error, the next one tries again."""
+        """A membership is impossible now: `poll` raises the error, the next one tries again, after a wait that grows:
+        polls that fail in a row send no request each."""
         self.out_of_group(reason, keep_id=True)
+        self.back_off()
         self.fail(error)
 
     def end(self) -> None:

@@ -180,5 +180,5 @@ def test_a_subscription_that_cannot_be_read_is_refused() -> None:
 
 def test_after_a_failure_the_next_poll_joins_again() -> None:
     script = led_by(Odd()).does(ENDED)
-    _ = script >> POLL
+    _ = script.does(POLL) >> fires("retry")
     script.includes(("join", "a", "rebalance failed due to AssignmentFailed"))
