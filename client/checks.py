@@ -3,7 +3,8 @@
 Laws
     Every refusal names the setting or parameter, the value and the valid values.
     A parameter that takes several things never takes a str, bytes or a TopicPartition for a list of its parts.
-    A number that its field of a request cannot hold is refused before anything is sent.
+    A number or a text that its field of a request cannot hold is refused before anything is sent: the request would end
+    the connection, with the requests of others on it.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def wire_text(chars_min: int = 0) -> Check:
     """Return the check for None, or text of `chars_min` characters to STRING_BYTES_MAX bytes in UTF-8."""
 
     def validator(value: Any) -> str | None:
-        fits = value is None or (len(value) >= chars_min and len(value.encode()) <= STRING_BYTES_MAX)
+        fits = value is None or (len(value) >= chars_min and _does_not_fit(value) is None)
         return None if fits else f"of {chars_min} to {STRING_BYTES_MAX} bytes"
 
     return validator
@@ -113,6 +114,15 @@ def nearest(value: str, valid: Iterable[str]) -> str:
 
 
 def several(parameter: str, given: Iterable[T], what: str) -> tuple[T, ...]:
+    """As `items_of`. Raises IllegalUse for a text that no request can carry."""
+    items = items_of(parameter, given, what)
+    for item in items:
+        if isinstance(item, str):
+            wire_name(f"an item of {parameter}", item)
+    return items
+
+
+def items_of(parameter: str, given: Iterable[T], what: str) -> tuple[T, ...]:
     """Return the items of an argument that takes several `what` ("topic names").
 
     Raises IllegalArgument, which is a TypeError, for an object that is not iterable and for a single item: iterating it
@@ -125,6 +135,28 @@ def several(parameter: str, given: Iterable[T], what: str) -> tuple[T, ...]:
     return tuple(given)
 
 
+def wire_name(parameter: str, given: Any) -> str:
+    """Return `given`. Raises IllegalArgument unless it is a str, IllegalUse unless a request can carry it."""
+    if not isinstance(given, str):
+        raise IllegalArgument(f"{parameter} takes a str, not {given!r}")
+    reason = _does_not_fit(given)
+    if reason is not None:
+        raise IllegalUse(f"{parameter} {reason}")
+    return given
+
+
+def _does_not_fit(text: str) -> str | None:
+    """Return why no string of a request can hold the text; None if one can."""
+    if text.isascii():
+        size = len(text)
+    else:
+        try:
+            size = len(text.encode())
+        except UnicodeEncodeError:
+            return f"is {text[:100]!r}, which is no Unicode text: it has half of a surrogate pair"
+    return None if size <= STRING_BYTES_MAX else f"has {size} bytes: {STRING_BYTES_MAX} fit"
+
+
 def topic_partitions(parameter: str, given: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
     """As `several`. Accepts a tuple (topic, number) for a TopicPartition. Raises IllegalArgument for anything else,
     IllegalUse for a number beyond INT32."""
@@ -135,6 +167,7 @@ def _topic_partition(parameter: str, given: Any) -> TopicPartition:
     if isinstance(given, TopicPartition | tuple) and len(given) == 2:
         topic, number = given
         if isinstance(topic, str) and is_whole(number):
+            wire_name("a topic", topic)
             return TopicPartition(topic, whole_number(f"the number of a partition of {topic}", number, INT32))
     raise IllegalArgument(f"{parameter} takes TopicPartition(topic, number), not {given!r}")
 
@@ -183,9 +216,7 @@ def offsets_to_commit(
     for partition, at in committable.items():
         whole_number(f"the offset for {partition}", at.offset)
         whole_number(f"the leader epoch for {partition}", at.leader_epoch, INT32)
-        size = len((at.metadata or "").encode())
-        if size > STRING_BYTES_MAX:
-            raise IllegalUse(f"the metadata for {partition} has {size} bytes: {STRING_BYTES_MAX} fit")
+        wire_name(f"the metadata for {partition}", at.metadata or "")
     return committable
 
 
@@ -212,10 +243,10 @@ def milliseconds(parameter: str, given: T) -> T:
 
 
 def topic_name(given: Any) -> str:
-    """Return `given` if it is a str. Raises IllegalArgument otherwise."""
+    """Return `given`. Raises IllegalArgument unless it is a str, IllegalUse unless a request can carry it."""
     if not isinstance(given, str):
         raise IllegalArgument(f"topic takes the name of one topic, not {given!r}")
-    return given
+    return wire_name("topic", given)
 
 
 def parsed(name: str, field: dataclasses.Field[Any], value: Any) -> Any:

@@ -32,7 +32,14 @@ from rota.client.admin.groups import GroupListing
 from rota.client.admin.lag import PartitionLag
 from rota.client.admin.requests import Deadline
 from rota.client.admin.topics import CreatedTopic, NewPartitions, NewTopic, TopicDescription, TopicListing
-from rota.client.checks import milliseconds, numbers_of_partitions, offsets_to_commit, several, topic_partitions
+from rota.client.checks import (
+    milliseconds,
+    numbers_of_partitions,
+    offsets_to_commit,
+    several,
+    topic_partitions,
+    wire_name,
+)
 from rota.client.config import AdminConfig
 from rota.client.errors import IllegalUse
 from rota.client.network.cluster import Cluster
@@ -239,6 +246,8 @@ class Admin:
         """Remove members by member id, static members by group instance id, or all members (KIP-345). The broker logs
         the reason (KIP-800). A member that is still running joins again."""
         deadline = self._deadline(timeout_ms)
+        wire_name("group", group)
+        wire_name("reason", reason)
         given = several("members", members, "member ids"), several("instances", instances, "group instance ids")
         if remove_all == any(given):
             raise IllegalUse("remove_members takes members and instances, or remove_all=True; not both, not neither")
@@ -261,7 +270,8 @@ class Admin:
         nothing is committed). A group that does not exist has no offsets."""
         groups = names if isinstance(names, Mapping) else dict.fromkeys(several("names", names, "group ids"))
         partitions = {
-            group: None if of is None else topic_partitions(f"names[{group!r}]", of) for group, of in groups.items()
+            wire_name("a group id", group): None if of is None else topic_partitions(f"names[{group!r}]", of)
+            for group, of in groups.items()
         }
         return await group_offsets.list_group_offsets(self._open_cluster, partitions, self._deadline(timeout_ms))
 
@@ -274,6 +284,7 @@ class Admin:
     ) -> None:
         """Set committed offsets. Fails with UNKNOWN_MEMBER_ID while the group has members."""
         offsets = offsets_to_commit(offsets)
+        wire_name("group", group)
         await group_offsets.alter_group_offsets(self._open_cluster, group, offsets, self._deadline(timeout_ms))
 
     async def delete_group_offsets(
@@ -282,6 +293,7 @@ class Admin:
         """Delete committed offsets (KIP-496). Fails with GROUP_SUBSCRIBED_TO_TOPIC while members subscribe to the
         topic."""
         partitions = topic_partitions("partitions", partitions)
+        wire_name("group", group)
         await group_offsets.delete_group_offsets(self._open_cluster, group, partitions, self._deadline(timeout_ms))
 
     async def reset_group_offsets(
@@ -302,6 +314,7 @@ class Admin:
 
         Returns the new offsets. Raises BrokerError (NON_EMPTY_GROUP), which names the members, and AdminFailed."""
         what = None if what is None else several("what", what, "topic names and TopicPartition")
+        wire_name("group", group)
         goal = offset_reset.ResetTarget(to, time_ms, offset, shift_by)
         deadline = self._deadline(timeout_ms)
         return await offset_reset.reset_group_offsets(self._open_cluster, group, what, goal, deadline, dry_run=dry_run)
@@ -318,6 +331,7 @@ class Admin:
         `with_age`: in time, too. It fetches the oldest unread record of the 256 partitions with the largest lag, for
         which the client needs READ on their topics; the age of others is None."""
         partitions = None if partitions is None else topic_partitions("partitions", partitions)
+        wire_name("group", group)
         deadline = self._deadline(timeout_ms)
         return await lag.group_lag(self._open_cluster, group, partitions, deadline, with_age=with_age)
 

@@ -14,6 +14,7 @@ from typing import Final, Self
 
 from rota.client.admin.call_results import CallResults, ErrorContext, KeyResult, SentRequest
 from rota.client.admin.requests import Deadline, request_with_retries, run_concurrently
+from rota.client.checks import wire_name
 from rota.client.errors import IllegalUse
 from rota.client.network.cluster import Cluster
 from rota.client.network.targets import AnyNode, Controller, Node, Target
@@ -93,6 +94,9 @@ class ConfigResource:
 
     type: ResourceType
     name: str
+
+    def __post_init__(self) -> None:
+        wire_name("name", self.name)
 
     @classmethod
     def topic(cls, name: str) -> Self:
@@ -284,7 +288,9 @@ def _config_entry(result: DescribeConfigsResourceResult) -> ConfigEntry:
 
 
 def _alter_resource(resource: ConfigResource, changes: Changes) -> AlterConfigsResource:
-    made = ((name, _config_change(given)) for name, given in changes.items())
+    made = [(wire_name("the name of a setting", name), _config_change(given)) for name, given in changes.items()]
+    for name, change in made:
+        wire_name(f"the value of {name}", change.value or "")
     configs = tuple(
         AlterableConfig(name=name, config_operation=change.operation, value=change.value) for name, change in made
     )

@@ -15,7 +15,7 @@ from typing import Final
 from rota.client.admin.call_results import UNKNOWN_TOPIC_CODES, CallResults, ErrorContext, KeyResult, SentRequest
 from rota.client.admin.requests import Deadline, request_with_retries
 from rota.client.admin.topic_visibility import ExpectedTopic, wait_until_visible
-from rota.client.checks import INT16, INT32, whole_number
+from rota.client.checks import INT16, INT32, whole_number, wire_name
 from rota.client.errors import IllegalArgument, IllegalUse
 from rota.client.network.cluster import Cluster
 from rota.client.network.targets import AnyNode, Controller
@@ -83,6 +83,7 @@ class NewTopic:
     configs: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        wire_name("name", self.name)
         whole_number("partitions", self.partitions, INT32)
         whole_number("replication_factor", self.replication_factor, INT16)
         _check_brokers(self.replica_assignments)
@@ -199,7 +200,8 @@ async def create_partitions(
 ) -> None:
     """Add partitions up to the total of each topic. Raises AdminFailed."""
     requested = {
-        name: count if isinstance(count, NewPartitions) else NewPartitions(count) for name, count in totals.items()
+        wire_name("a topic", name): count if isinstance(count, NewPartitions) else NewPartitions(count)
+        for name, count in totals.items()
     }
     results = CallResults[str, None](
         "adding partitions", 37, requested, ErrorContext, final=NOT_RETRIED, remedies=REMEDIES

@@ -21,7 +21,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
-from rota.client.checks import INT32, milliseconds, offsets_to_commit, several, whole_number
+from rota.client.checks import INT32, items_of, milliseconds, offsets_to_commit, whole_number, wire_name
 from rota.client.config import ProducerConfig
 from rota.client.errors import (
     BufferFull,
@@ -218,8 +218,8 @@ class Producer:
         Return the Delivery of the last record, None if there is none; `flush` raises the failures of the others. Waits
         and raises as `send` does; the records before the one that raised are buffered. Raises IllegalArgument.
         """
-        contents = list(several("values", values, "values"))
-        names = None if keys is None else list(several("keys", keys, "keys"))
+        contents = list(items_of("values", values, "values"))
+        names = None if keys is None else list(items_of("keys", keys, "keys"))
         if names is not None and len(names) != len(contents):
             raise IllegalArgument(
                 f"{len(contents)} values with {len(names)} keys: give one key for each value, or None"
@@ -453,6 +453,7 @@ class Producer:
         Raises TransactionError, TimedOut, IllegalUse, IllegalArgument.
         """
         metadata = GroupMetadata(group) if isinstance(group, str) else group
+        wire_name("group", metadata.group_id)
         whole_number("the generation of the group", metadata.generation_id, INT32)
         offsets, timeout_ms = offsets_to_commit(offsets), milliseconds("timeout_ms", timeout_ms)
         await self._transactional().send_offsets(metadata, offsets, timeout_ms)

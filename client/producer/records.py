@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rota.client.checks import several
+from rota.client.checks import items_of
 from rota.client.errors import IllegalUse
 from rota.client.types import Headers
 
@@ -22,7 +22,7 @@ def plain_bytes(what: str, given: Any) -> bytes | None:
 
 def plain_headers(given: Iterable[tuple[str, bytes | None]]) -> Headers:
     """Return the headers, pairs of a name and bytes or None, in order; names may repeat. Raises IllegalUse."""
-    pairs = given.items() if isinstance(given, dict) else several("headers", given, "pairs of a name and bytes")
+    pairs = given.items() if isinstance(given, dict) else items_of("headers", given, "pairs of a name and bytes")
     try:
         made = tuple((name, plain_bytes(f"header {name!r}", content)) for name, content in pairs)
     except (TypeError, ValueError) as wrong:
@@ -30,4 +30,13 @@ def plain_headers(given: Iterable[tuple[str, bytes | None]]) -> Headers:
     for name, _ in made:
         if not isinstance(name, str):
             raise IllegalUse(f"a header's name is a str, not {type(name).__name__}: {name!r}")
+        if not name.isascii():
+            _check_text(name)
     return made
+
+
+def _check_text(name: str) -> None:
+    try:
+        name.encode("utf-8", "surrogateescape")  # as a Consumer returns names that are not UTF-8
+    except UnicodeEncodeError as wrong:
+        raise IllegalUse(f"a header's name is no Unicode text: {name!r} has half of a surrogate pair") from wrong

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
+from rota.client.checks import wire_name
 from rota.client.config import ProducerConfig
 from rota.client.errors import BrokerError, IllegalUse
 from rota.client.network.cluster import Cluster
@@ -61,7 +62,7 @@ class Topics:
 
     @contextmanager
     def waiting(self, topic: str) -> Iterator[None]:
-        """The topic is not forgotten until the context ends. Raises IllegalUse for what is no str."""
+        """The topic is not forgotten until the context ends. Raises IllegalUse for what is no name."""
         _check_topic(topic)
         self._waiting[topic] += 1
         try:
@@ -114,6 +115,7 @@ class Topics:
 def _check_topic(topic: object) -> None:
     if not isinstance(topic, str):
         raise IllegalUse(f"a topic is a str, not {type(topic).__name__}: {topic!r}")
+    wire_name("topic", topic)
 
 
 def _found(topic: str, partition: int | None, known: Metadata) -> TopicInfo | None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -10,16 +11,20 @@ from rota.client.checks import (
     check,
     instance,
     nearest,
+    offsets_to_commit,
     one_of,
     parsed,
     refused,
     setting,
     several,
+    topic_name,
+    topic_partitions,
     unknown,
+    wire_name,
     wire_text,
 )
-from rota.client.errors import ConfigError, IllegalArgument
-from rota.client.types import TopicPartition
+from rota.client.errors import ConfigError, IllegalArgument, IllegalUse
+from rota.client.types import OffsetAndMetadata, TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,3 +132,24 @@ def test_several_takes_any_iterable() -> None:
 def test_the_nearest_valid_value_is_named() -> None:
     assert nearest("murmur2", ("murmur2_random", "random")) == "; did you mean murmur2_random?"
     assert nearest("zzz", ("murmur2_random", "random")) == ""
+
+
+@pytest.mark.parametrize("text", ["\ud800", "x" * 32_768, "é" * 16_384])
+def test_nc13_a_text_that_no_request_can_carry_is_refused(text: str) -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: wire_name("group", text),
+        lambda: several("names", ["a", text], "topic names"),
+        lambda: topic_name(text),
+        lambda: topic_partitions("partitions", [TopicPartition(text, 0)]),
+        lambda: offsets_to_commit({TopicPartition("t", 0): OffsetAndMetadata(1, text)}),
+    ]
+    for call in calls:
+        with pytest.raises(IllegalUse, match=r"half of a surrogate pair|3276[78] bytes: 32767 fit|32768 bytes"):
+            call()
+    assert wire_text()(text) == "of 0 to 32767 bytes"
+    with pytest.raises(IllegalArgument, match="group takes a str, not None"):
+        wire_name("group", None)
+
+
+def test_nc13_the_longest_text_fits() -> None:
+    assert several("names", ["x" * 32_767, "é" * 16_383, b"id"], "names")

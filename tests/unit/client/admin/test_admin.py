@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from tests.unit.client.admin.conftest import Pair
 from tests.unit.client.network.scripted import eventually
 
 from rota.client.admin.admin import Admin
+from rota.client.admin.configs import ConfigResource
+from rota.client.admin.topics import NewTopic
 from rota.client.config import AdminConfig
 from rota.client.errors import ConfigError, IllegalUse, KafkaError, Unreachable
 from rota.protocol.messages.describe_cluster import DescribeClusterRequest
@@ -64,3 +67,28 @@ def test_a_wrong_setting_is_refused() -> None:
 async def test_remove_members_needs_either_members_or_remove_all(given: dict[str, object]) -> None:
     with pytest.raises(IllegalUse, match="not both, not neither"):
         await Admin(AdminConfig(bootstrap_servers="127.0.0.1:1")).remove_members("g", **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda admin: admin.describe_groups(["\ud800"]),
+        lambda admin: admin.delete_topics([b"x" * 16, "\ud800"]),
+        lambda admin: admin.list_group_offsets({"\ud800": None}),
+        lambda admin: admin.remove_members("\ud800", remove_all=True),
+        lambda admin: admin.remove_members("g", remove_all=True, reason="\ud800"),
+        lambda admin: admin.alter_group_offsets("\ud800", {}),
+        lambda admin: admin.delete_group_offsets("\ud800", []),
+        lambda admin: admin.reset_group_offsets("\ud800", to="latest"),
+        lambda admin: admin.group_lag("\ud800"),
+        lambda admin: admin.create_topics([NewTopic("\ud800")]),
+        lambda admin: admin.create_partitions({"\ud800": 2}),
+        lambda admin: admin.describe_configs([ConfigResource.topic("\ud800")]),
+        lambda admin: admin.alter_configs({ConfigResource.topic("t"): {"a": "\ud800"}}),
+        lambda admin: admin.alter_configs({ConfigResource.topic("t"): {"\ud800": "a"}}),
+    ],
+)
+async def test_nc13_a_text_that_no_request_can_carry_is_refused(pair: Pair, call: Any) -> None:
+    async with Admin(AdminConfig(bootstrap_servers=pair.one.address)) as admin:
+        with pytest.raises(IllegalUse, match="half of a surrogate pair"):
+            await call(admin)

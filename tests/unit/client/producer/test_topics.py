@@ -39,6 +39,17 @@ async def test_a_topic_is_found_once() -> None:
         assert [queue.leader for queue in route.queues] == [0, 0, 0]
 
 
+@pytest.mark.parametrize("name", ["\ud800", "t" * 40_000])
+async def test_nc13_a_name_that_no_request_can_carry_delays_no_other_topic(name: str) -> None:
+    async with Leader() as leader, looking(leader, max_block_ms=300) as (topics, _):
+        refused = asyncio.ensure_future(topics.find(name, None))
+        await asyncio.sleep(0)
+        await topics.find("t", None)
+        with pytest.raises(IllegalUse, match=r"topic is '.ud800'|topic has 40000 bytes"):
+            await refused
+        assert leader.connections == 1
+
+
 async def test_concurrent_lookups_return_the_same_route() -> None:
     async with Leader() as leader, looking(leader) as (topics, _):
         routes = await asyncio.gather(*[topics.find("t", None) for _ in range(5)])
