@@ -55,6 +55,11 @@ AVOIDED: tuple[tuple[str, str], ...] = (
         "Kafka never answers it. Rota answers 25 (law G4).",
     ),
     (
+        "A group whose first request is an OffsetCommit that is refused",
+        "Kafka has it in memory only: until its first record it is Dead in DescribeGroups, whoever joins. Rota shows its "
+        "members. A seed that draws this, as 104, cannot be played.",
+    ),
+    (
         "A static member that rejoins with another subscription",
         "OffsetDelete and expiry: Kafka uses the old subscription until the next generation, Rota the one in the log.",
     ),
