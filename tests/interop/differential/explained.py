@@ -56,8 +56,7 @@ AVOIDED: tuple[tuple[str, str], ...] = (
     ),
     (
         "A group whose first request is an OffsetCommit that is refused",
-        "Kafka has it in memory only: until its first record it is Dead in DescribeGroups, whoever joins. Rota shows its "
-        "members. A seed that draws this, as 104, cannot be played.",
+        "Kafka has it in memory only: whoever joins, it is Dead in DescribeGroups until its first record. Seed 104 draws it.",
     ),
     (
         "A static member that rejoins with another subscription",
