@@ -56,7 +56,7 @@ AVOIDED: tuple[tuple[str, str], ...] = (
     ),
     (
         "A group whose first request is an OffsetCommit that is refused",
-        "Kafka has it in memory only: whoever joins, it is Dead in DescribeGroups until its first record. Seed 104 draws it.",
+        "Kafka has it in memory only: Dead in DescribeGroups until its first record, whoever joins. Seed 104 draws it.",
     ),
     (
         "A static member that rejoins with another subscription",
