@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.repeats import Repeats
 from rota.coordinator.consumer_group.description import ConsumerDescription, DescribedConsumer, Named
 from rota.coordinator.consumer_group.machine import CONSUMER, HostedGroup
 from rota.coordinator.scheduling.delayed_reply import DelayedReply, gather
@@ -39,7 +40,13 @@ def consumer_group_describe(
         return ConsumerGroupDescribeResponse(groups=tuple(refused))
     is_requested = request.include_authorized_operations
     operations = ALL_OPERATIONS[ResourceType.GROUP] if is_requested else NOT_REQUESTED
-    described = [_describe(node, call, group_id, operations) for group_id in request.group_ids]
+    repeats = Repeats()
+    described = [
+        _refused(group_id, ErrorCode.INVALID_REQUEST, None)
+        if repeats.is_refused(group_id)
+        else _describe(node, call, group_id, operations)
+        for group_id in request.group_ids
+    ]
     return gather(described, lambda groups: ConsumerGroupDescribeResponse(groups=tuple(groups)))
 
 

@@ -10,6 +10,7 @@ default. The empty broker name stands for the defaults of all brokers that were 
 from __future__ import annotations
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.repeats import Repeats
 from rota.coordinator.config.definition import INT_MAX, Source, Type
 from rota.coordinator.config.describe import (
     ConfigEntry,
@@ -43,10 +44,11 @@ ID_CHARS_MAX = len(str(-INT_MAX))
 
 def describe_configs(node: Node, call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Return one result for each resource. As in Kafka, one of an unknown type refuses them all (BC10)."""
-    unknown = unknown_type(request)
+    unknown, repeats = unknown_type(request), Repeats()
     return DescribeConfigsResponse(
         results=tuple(
-            _result(request, resource, unknown or _describe(node, call, resource)) for resource in request.resources
+            _result(request, resource, unknown or _repeated(repeats, resource) or _describe(node, call, resource))
+            for resource in request.resources
         )
     )
 
@@ -57,6 +59,12 @@ def unknown_type(request: DescribeConfigsRequest) -> Refusal | None:
         if resource.resource_type not in TYPES:
             why = f"Unexpected resource type {resource.resource_type} for resource {resource.resource_name}"
             return Refusal(ErrorCode.INVALID_REQUEST, why)
+    return None
+
+
+def _repeated(repeats: Repeats, resource: DescribeConfigsResource) -> Refusal | None:
+    if repeats.is_refused((resource.resource_type, resource.resource_name)):
+        return Refusal(ErrorCode.INVALID_REQUEST, "The resource is in the request too often")
     return None
 
 

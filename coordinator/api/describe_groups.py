@@ -7,6 +7,7 @@ GROUP_ID_NOT_FOUND instead of the state Dead (KIP-1043)
 from __future__ import annotations
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.repeats import Repeats
 from rota.coordinator.consumer_group.machine import HostedGroup
 from rota.coordinator.group.state import Description
 from rota.coordinator.scheduling.delayed_reply import DelayedReply, gather
@@ -26,7 +27,13 @@ def describe_groups(
     """Return state, protocol and members of each group. Delayed while a group's records are being written."""
     is_requested = call.version >= 3 and request.include_authorized_operations
     operations = ALL_OPERATIONS[ResourceType.GROUP] if is_requested else NOT_REQUESTED
-    described = [_describe(node, call, name, operations) for name in request.groups]
+    repeats = Repeats()
+    described = [
+        _refused(name, ErrorCode.INVALID_REQUEST)
+        if repeats.is_refused(name)
+        else _describe(node, call, name, operations)
+        for name in request.groups
+    ]
     return gather(described, lambda groups: DescribeGroupsResponse(groups=tuple(groups)))
 
 

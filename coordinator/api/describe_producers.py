@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.repeats import Repeats
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.log.producer import Producer
 from rota.coordinator.metadata.topic_names import invalid_reason
@@ -26,19 +27,23 @@ NOT_HOSTED: Final = "This server does not host this topic-partition."  # Kafka's
 
 def describe_producers(node: Node, call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
     """Return the producers with state in each partition's log, and where their open transactions begin."""
-    partition_lookup = PartitionLookup(node.topics, node.partitions)
+    partition_lookup, repeats = PartitionLookup(node.topics, node.partitions), Repeats()
     return DescribeProducersResponse(
         topics=tuple(
             TopicResponse(
                 name=topic.name,
-                partitions=tuple(_partition(partition_lookup, topic.name, index) for index in topic.partition_indexes),
+                partitions=tuple(
+                    _partition(partition_lookup, repeats, topic.name, index) for index in topic.partition_indexes
+                ),
             )
             for topic in request.topics
         )
     )
 
 
-def _partition(partition_lookup: PartitionLookup, name: str, index: int) -> PartitionResponse:
+def _partition(partition_lookup: PartitionLookup, repeats: Repeats, name: str, index: int) -> PartitionResponse:
+    if repeats.is_refused((name, index)):
+        return PartitionResponse(partition_index=index, error_code=ErrorCode.INVALID_REQUEST)
     partition = partition_lookup.find((name, index))
     if partition is None:
         code, why = _missing(partition_lookup, name, index)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.repeats import Repeats
 from rota.coordinator.scheduling.delayed_reply import DelayedReply, gather
 from rota.coordinator.transaction.events import TopicPartition
 from rota.coordinator.transaction.state import TransactionValue
@@ -24,12 +25,13 @@ def describe_transactions(
 
     Delayed while records of these ids are being written.
     """
-    described = [_describe(node, each) for each in request.transactional_ids]
+    repeats = Repeats()
+    described = [_describe(node, repeats, each) for each in request.transactional_ids]
     return gather(described, lambda states: DescribeTransactionsResponse(transaction_states=tuple(states)))
 
 
-def _describe(node: Node, transactional_id: str) -> TransactionState | DelayedReply[TransactionState]:
-    if not transactional_id:
+def _describe(node: Node, repeats: Repeats, transactional_id: str) -> TransactionState | DelayedReply[TransactionState]:
+    if not transactional_id or repeats.is_refused(transactional_id):
         return TransactionState(error_code=ErrorCode.INVALID_REQUEST, transactional_id=transactional_id)
     found = node.transactions.describe(transactional_id)
     if isinstance(found, DelayedReply):

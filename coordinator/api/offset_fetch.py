@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.repeats import Repeats
 from rota.coordinator.consumer_group.machine import HostedGroup
 from rota.coordinator.group.offsets import Offsets, decode_offset
 from rota.coordinator.network.call import Codecs
@@ -97,7 +98,13 @@ def _many(
     node: Node, call: Call, request: OffsetFetchRequest
 ) -> OffsetFetchResponse | DelayedReply[OffsetFetchResponse]:
     """Return the response from v8 on. Delayed until the last of the shards has written its pending commits."""
-    bodies = [_group(node, call, group_request, request.require_stable) for group_request in request.groups]
+    repeats = Repeats()
+    bodies = [
+        OffsetFetchResponseGroup(group_id=group_request.group_id, error_code=ErrorCode.INVALID_REQUEST)
+        if repeats.is_refused(group_request.group_id)
+        else _group(node, call, group_request, request.require_stable)
+        for group_request in request.groups
+    ]
     return gather(bodies, lambda groups: OffsetFetchResponse(groups=tuple(groups)))
 
 
