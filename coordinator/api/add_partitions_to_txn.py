@@ -62,7 +62,7 @@ def _batched(
 
     def response(errors: list[Errors]) -> AddPartitionsToTxnResponse:
         results_of_all = (
-            AddPartitionsToTxnResult(transactional_id=each.transactional_id, topic_results=results(each.topics, own))
+            AddPartitionsToTxnResult(transactional_id=each.transactional_id, topic_results=_results_of(each, own))
             for each, own in zip(transactions, errors, strict=True)
         )
         return AddPartitionsToTxnResponse(results_by_transaction=tuple(results_of_all))
@@ -115,6 +115,19 @@ def results(topics: Iterable[AddPartitionsToTxnTopic], errors: Errors) -> tuple[
     return tuple(
         AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=_results(topic, errors)) for topic in topics
     )
+
+
+def _results_of(
+    transaction: AddPartitionsToTxnTransaction, errors: Errors
+) -> tuple[AddPartitionsToTxnTopicResult, ...]:
+    """Return the errors of one transaction. As in Kafka, a verification has each topic and partition once."""
+    if not transaction.verify_only:
+        return results(transaction.topics, errors)
+    by_topic: dict[str, list[int]] = {}
+    for name, index in errors:
+        by_topic.setdefault(name, []).append(index)
+    topics = (AddPartitionsToTxnTopic(name=name, partitions=tuple(indexes)) for name, indexes in by_topic.items())
+    return results(topics, errors)
 
 
 def _results(topic: AddPartitionsToTxnTopic, errors: Errors) -> tuple[AddPartitionsToTxnPartitionResult, ...]:

@@ -57,6 +57,17 @@ def test_many_transactions_are_changed_or_verified_in_one_request() -> None:
     }
 
 
+def test_a_verification_answers_each_partition_once() -> None:
+    world = TransactionWorld()
+    named = (("t", (0, 0)), ("missing", ()), ("t", (0,)))
+    topics = tuple(AddPartitionsToTxnTopic(name=name, partitions=indexes) for name, indexes in named)
+    verification = replace(transaction("tx", world.began(), {}, verify_only=True), topics=topics)
+    request = AddPartitionsToTxnRequest(transactions=(verification,))
+    (result,) = world.send_request(add_partitions_to_txn, request, 5).results_by_transaction
+    (topic,) = result.topic_results
+    assert (topic.name, [each.partition_index for each in topic.results_by_partition]) == ("t", [0])
+
+
 @pytest.mark.parametrize("version", [3, 5])
 def test_topics_and_partitions_are_answered_as_they_are_named(version: int) -> None:
     world = TransactionWorld()
