@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 import tracemalloc
+from collections.abc import Callable
 
 import pytest
 from structlog.testing import capture_logs
@@ -25,6 +26,7 @@ from rota.coordinator.network.connection import TURN_REQUESTS_MAX, Connection
 from rota.coordinator.network.dispatch import HANDLERS_MAX
 from rota.protocol.compiler import codec
 from rota.protocol.messages.api_versions import ApiVersionsResponse
+from rota.protocol.messages.heartbeat import HeartbeatRequest
 
 
 async def test_pipelined_requests_are_answered_in_order(serve: Serve) -> None:
@@ -400,6 +402,30 @@ async def test_n17_what_a_peer_has_sent_before_it_closes_is_served(serve: Serve,
     world.timers.fire()
     await world.until(lambda: not len(world.connections))
     assert world.requests == list(range(1_000))
+
+
+@pytest.mark.parametrize("stops", [None, Connection.abort, Connection.finish])
+async def test_n17_what_is_queued_at_the_end_of_a_peer_is_served_in_turns_until_the_broker_stops(
+    serve: Serve, stops: Callable[[Connection], None] | None
+) -> None:
+    """Over TLS the end comes with the last requests."""
+    world = await serve()
+    peer = await world.peer()
+    peer.send_request(0)
+    await peer.answers()
+    (connection,) = world.connections
+    frame = codec(HeartbeatRequest, 4).encode(HeartbeatRequest(group_id="later", generation_id=1, member_id="m"))
+    connection.data_received(request(HEARTBEAT, 4, 1, frame) * 100)
+    connection.eof_received()
+    assert connection._transport is not None
+    connection._transport.abort()
+    await world.until(lambda: connection._transport is None)
+    if stops is not None:
+        stops(connection)
+    served = len(world.requests)
+    await world.until(lambda: not len(world.connections))
+    assert len(world.requests) == (101 if stops is None else served)
+    assert served <= 1 + 4 * TURN_REQUESTS_MAX
 
 
 async def test_waiting_requests_keep_their_order_through_every_pause(serve: Serve) -> None:
