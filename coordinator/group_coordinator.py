@@ -21,7 +21,7 @@ from rota.coordinator.group_notes import GroupNotes
 from rota.coordinator.observe.health_log import ROUND_MS, HealthLog
 from rota.coordinator.observe.lag import UNKNOWN, Committed, GroupLag, committed_lag, total
 from rota.coordinator.observe.lag_watch import LagWatch
-from rota.coordinator.observe.timeline import Timelines, TimelineStore
+from rota.coordinator.observe.timeline import EncodedEvents, Timelines, TimelineStore
 from rota.coordinator.runtime.contract import Encoded, Hosting, RecordType
 from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, CoordinatorRuntime, HostPartition, TimerService
 from rota.coordinator.runtime.routing import shard_of
@@ -134,6 +134,11 @@ class GroupCoordinator(CoordinatorRuntime[HostedGroup]):
         """Return the events of a group's timeline, oldest first; what was answered just now is in it (TL16)."""
         self.notes.write()
         return self.timelines.of(group_id)
+
+    def encoded_events_of(self, group_id: str) -> EncodedEvents:
+        """Return the bytes of these events, for those who decode them in a thread."""
+        self.notes.write()
+        return self.timelines.encoded(group_id)
 
     def look_at_health(self) -> None:
         """Look at the lags and events of the next groups, and log which lines were left out, every HEALTH_ROUND_MS."""

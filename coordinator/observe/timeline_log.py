@@ -33,7 +33,16 @@ from typing import Final
 import structlog
 
 from rota.coordinator.log.errors import NotLeader
-from rota.coordinator.observe.timeline import Forget, GroupTimeline, Mistake, Sizes, TimelineRecord, hosting
+from rota.coordinator.observe.timeline import (
+    EncodedEvents,
+    Forget,
+    GroupTimeline,
+    Mistake,
+    Sizes,
+    TimelineRecord,
+    decoded,
+    hosting,
+)
 from rota.coordinator.runtime.contract import Encoded, Note
 from rota.coordinator.runtime.coordinator import CoordinatorRuntime, HostPartition, TimerService
 from rota.coordinator.runtime.routing import shard_of
@@ -132,17 +141,19 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
 
     def of(self, group_id: str) -> tuple[GroupEvent, ...]:
         """Return the group's events, oldest first; none for an unknown group."""
+        return decoded(self.encoded(group_id))
+
+    def encoded(self, group_id: str) -> EncodedEvents:
+        """Return the bytes of the group's events."""
         shard = self._shard(group_id)
         timeline = shard.machines.get(group_id)
-        events = [] if timeline is None else list(timeline.describe())
+        written, waiting = () if timeline is None else timeline.encoded(), list[bytes]()
         for waiting_id, value in self._pending.get(shard.index, ()):
             if waiting_id == group_id and value is None:
-                events = []
+                written, waiting = (), []
             elif waiting_id == group_id and value is not None:
-                event = decode_value(value)
-                event.sequence = events[-1].sequence + 1 if events else 0
-                events.append(event)
-        return tuple(events)
+                waiting.append(value)
+        return EncodedEvents(written, tuple(waiting))
 
     def groups(self) -> list[str]:
         """Return the groups that have events."""

@@ -39,7 +39,7 @@ from rota.transport.handshake import software_version
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
-    from rota.coordinator.observe.timeline import Mistake, TimelineStore
+    from rota.coordinator.observe.timeline import EncodedEvents, Mistake, TimelineStore
 
 NS_PER_MS: Final = 1_000_000
 QUEUE_SPANS_MAX: Final = 2_048  # TR2
@@ -207,6 +207,10 @@ class TracedTimelines:
     def of(self, group_id: str) -> tuple[GroupEvent, ...]:
         """Return the group's events, oldest first; none for an unknown group."""
         return self._timelines.of(group_id)
+
+    def encoded(self, group_id: str) -> EncodedEvents:
+        """Return the bytes of the group's events."""
+        return self._timelines.encoded(group_id)
 
     def groups(self) -> list[str]:
         """Return the groups that have events."""

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from rota.coordinator.observe import health
-from rota.coordinator.observe.explain import as_json
+from rota.coordinator.observe.explain import as_json, sentences
 from rota.coordinator.observe.lag import GroupLag
 from rota.coordinator.observe.lag_service import Lag
-from rota.coordinator.observe.rebalances import rebalances
+from rota.coordinator.observe.rebalances import Rebalance, rebalances
 from rota.coordinator.web.broker_requests import ApiError, BrokerRequests
 from rota.coordinator.web.lag_source import assigned, describe
 from rota.coordinator.web.timelines import events_of
+from rota.protocol.group_timeline import GroupEvent
 from rota.protocol.messages.list_groups import ListGroupsRequest
 
 LIST_VERSION: Final = 4
@@ -68,28 +69,38 @@ async def group(requests: BrokerRequests, group_id: str) -> dict[str, Any]:
 async def timeline(requests: BrokerRequests, group_id: str) -> dict[str, Any]:
     """Return the events of a group, oldest first, and its rebalances, the last ones first. Raises ApiError."""
     events = await events_of(requests, group_id)
-    found = rebalances(events)[-REBALANCES_MAX:]
+    return {"group": group_id, **await asyncio.to_thread(_timeline, events)}
+
+
+def _timeline(events: Sequence[GroupEvent]) -> dict[str, Any]:
     return {
-        "group": group_id,
         "events": [as_json(event) for event in events],
-        "rebalances": [as_json(rebalance) for rebalance in reversed(found)],
+        "rebalances": [as_json(rebalance) for rebalance in _last_rebalances(events)],
     }
+
+
+def _last_rebalances(events: Sequence[GroupEvent]) -> list[Rebalance]:
+    return list(reversed(rebalances(events)[-REBALANCES_MAX:]))
 
 
 async def why(requests: BrokerRequests, group_id: str) -> dict[str, Any]:
     """Return the last rebalances in sentences, the last one first. Raises ApiError."""
-    answer = await timeline(requests, group_id)
-    kept = ("started_ms", "ended_ms", "generation", "outcome", "trigger", "sentences")
-    return {
-        "group": group_id,
-        "rebalances": [{name: rebalance[name] for name in kept} for rebalance in answer["rebalances"]],
-    }
+    events = await events_of(requests, group_id)
+    return {"group": group_id, "rebalances": await asyncio.to_thread(_reasons, events)}
+
+
+def _reasons(events: Sequence[GroupEvent]) -> list[dict[str, Any]]:
+    kept = ("started_ms", "ended_ms", "generation", "outcome", "trigger")
+    return [
+        {**{name: getattr(each, name) for name in kept}, "sentences": list(sentences(each))}
+        for each in _last_rebalances(events)
+    ]
 
 
 async def findings(requests: BrokerRequests, lags: Lag, group_id: str) -> dict[str, Any]:
     """Return the findings for a group, the worst first. Raises ApiError."""
-    events = await events_of(requests, group_id)
-    found = health.findings(events, await _lag_or_none(lags, group_id), requests.node.wall_ms())
+    events, lag = await events_of(requests, group_id), await _lag_or_none(lags, group_id)
+    found = await asyncio.to_thread(health.findings, events, lag, requests.node.wall_ms())
     return {"group": group_id, "findings": [as_json(finding) for finding in found]}
 
 

@@ -135,7 +135,7 @@ def test_the_nearest_valid_value_is_named() -> None:
 
 
 @pytest.mark.parametrize("text", ["\ud800", "x" * 32_768, "é" * 16_384])
-def test_nc13_a_text_that_no_request_can_carry_is_refused(text: str) -> None:
+def test_nc14_a_text_that_no_request_can_carry_is_refused(text: str) -> None:
     calls: list[Callable[[], object]] = [
         lambda: wire_name("group", text),
         lambda: several("names", ["a", text], "topic names"),
@@ -151,5 +151,5 @@ def test_nc13_a_text_that_no_request_can_carry_is_refused(text: str) -> None:
         wire_name("group", None)
 
 
-def test_nc13_the_longest_text_fits() -> None:
+def test_nc14_the_longest_text_fits() -> None:
     assert several("names", ["x" * 32_767, "é" * 16_383, b"id"], "names")

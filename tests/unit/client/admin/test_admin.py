@@ -88,7 +88,7 @@ async def test_remove_members_needs_either_members_or_remove_all(given: dict[str
         lambda admin: admin.alter_configs({ConfigResource.topic("t"): {"\ud800": "a"}}),
     ],
 )
-async def test_nc13_a_text_that_no_request_can_carry_is_refused(pair: Pair, call: Any) -> None:
+async def test_nc14_a_text_that_no_request_can_carry_is_refused(pair: Pair, call: Any) -> None:
     async with Admin(AdminConfig(bootstrap_servers=pair.one.address)) as admin:
         with pytest.raises(IllegalUse, match="half of a surrogate pair"):
             await call(admin)

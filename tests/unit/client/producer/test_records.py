@@ -35,7 +35,7 @@ def test_headers_of_another_kind_are_refused(given: object) -> None:
         plain_headers(given)
 
 
-def test_nc13_the_name_of_a_header_can_be_written() -> None:
+def test_nc14_the_name_of_a_header_can_be_written() -> None:
     assert plain_headers([("é\udcff", b"1")])[0][0] == "é\udcff", "as a consumer read it"
     with pytest.raises(IllegalUse, match="half of a surrogate pair"):
         plain_headers([("\ud800", b"1")])

@@ -40,7 +40,7 @@ async def test_a_topic_is_found_once() -> None:
 
 
 @pytest.mark.parametrize("name", ["\ud800", "t" * 40_000])
-async def test_nc13_a_name_that_no_request_can_carry_delays_no_other_topic(name: str) -> None:
+async def test_nc14_a_name_that_no_request_can_carry_delays_no_other_topic(name: str) -> None:
     async with Leader() as leader, looking(leader, max_block_ms=300) as (topics, _):
         refused = asyncio.ensure_future(topics.find(name, None))
         await asyncio.sleep(0)

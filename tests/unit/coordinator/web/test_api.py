@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
 from openapi_spec_validator import validate
-from starlette.responses import JSONResponse
 from tests.chaos.requests import commit, create_topic
+from tests.unit.coordinator.observe.events import Timeline, member
 from tests.unit.coordinator.web.conftest import World
 from tests.unit.coordinator.web.schema import DOCUMENT, check_answer
 
+from rota.coordinator.observe.health import findings
+from rota.coordinator.observe.timeline import decoded
 from rota.coordinator.web import api, api_groups
 from rota.coordinator.web.app import App
+from rota.protocol.group_timeline import EventType
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 
 
@@ -71,23 +74,49 @@ async def test_an_action_without_its_header_changes_nothing(world: World) -> Non
     check_answer("post", "/api/actions/create-topic", 403, answer.json)
 
 
-async def test_wb16_thousands_of_groups_become_an_answer_outside_of_the_loop(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    threads: list[Any] = []
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What was called in a thread; a flush may be among it."""
+    called: list[Any] = []
     to_thread = asyncio.to_thread
 
     async def noted(call: Callable[..., Any], *arguments: Any) -> Any:
-        threads.append(call.func if isinstance(call, partial) else call)
+        called.append(call)
         return await to_thread(call, *arguments)
 
     monkeypatch.setattr(asyncio, "to_thread", noted)
+    return called
+
+
+async def test_wb16_the_groups_become_an_answer_outside_of_the_loop(world: World, threads: list[Any]) -> None:
     await create_topic(world.kafka, "t", 1)
     await world.broker.groups.ensure_topic()
-    names = [f"group-{number:04}" for number in range(api.LARGE_ENTRIES + 1)]
+    names = [f"group-{number}" for number in range(3)]
     for name in names:
         await world.kafka.send_request(commit(name, 0, 0), 7)
     listed = (await world.read("/api/groups"))["groups"]
     assert [each["group"] for each in listed] == names
-    of_the_answer = api_groups._listed, JSONResponse  # a flush may run in a thread meanwhile
+    of_the_answer = api_groups._listed, api.text_of
     assert [call for call in threads if call in of_the_answer] == [*of_the_answer]
+
+
+async def test_wb34_the_events_of_a_group_are_decoded_and_explained_outside_of_the_loop(
+    world: World, threads: list[Any]
+) -> None:
+    await world.broker.groups.ensure_topic()
+    events = Timeline().add(EventType.REBALANCE_STARTED, member("a-1"), trigger="member-joined").events
+    world.broker.groups.timelines.add("g", events[0])
+    answers = [await world.read(f"/api/group/{path}?group=g") for path in ("timeline", "why", "health")]
+    assert [len(answers[0]["events"]), len(answers[0]["rebalances"]), len(answers[1]["rebalances"])] == [1, 1, 1]
+    calls = {decoded, api_groups._timeline, api_groups._reasons, findings, api.text_of}
+    assert [call.__name__ for call in threads if call in calls] == [
+        *("decoded", "_timeline", "text_of"),
+        *("decoded", "_reasons", "text_of"),
+        *("decoded", "findings", "text_of"),
+    ]
+
+
+def test_wb16_the_entries_of_a_list_are_the_json_of_the_document() -> None:
+    document = {"a": [], "b": [{"c": "é\n"}, None, [1.5]], "d": {"e": []}, "f": True}
+    assert api.text_of(document).decode() == json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    assert api.text_of({}) == b"{}"
