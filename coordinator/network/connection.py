@@ -592,7 +592,7 @@ class Connection(asyncio.Protocol):
     @property
     def is_closing(self) -> bool:
         """Whether the transport is closed, which is reported one turn of the event loop later."""
-        return self._transport is not None and self._transport.is_closing()
+        return self._transport is None or self._transport.is_closing()
 
     def abort(self) -> None:
         """Close at once; replies that the peer has not read are lost."""

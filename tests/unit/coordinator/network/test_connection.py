@@ -420,6 +420,7 @@ async def test_n17_what_is_queued_at_the_end_of_a_peer_is_served_in_turns_until_
     assert connection._transport is not None
     connection._transport.abort()
     await world.until(lambda: connection._transport is None)
+    assert connection.is_closing, "N14: it makes room for nobody a second time"
     if stops is not None:
         stops(connection)
     served = len(world.requests)
