@@ -51,6 +51,26 @@ def test_each_filter_selects() -> None:
     assert ids(listed(world, duration_filter=1_000)) == ["complete", "empty", "ongoing"]
 
 
+class ComparedId(int):
+    """A producer id that counts how often it is compared."""
+
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        ComparedId.comparisons += 1
+        return int(self) == other
+
+    __hash__ = int.__hash__
+
+
+def test_lit3_many_producer_ids_cost_each_transactional_id_one_look_up() -> None:
+    world = three()
+    wanted = tuple(ComparedId(number) for number in range(10**6, 10**6 + 100))
+    ComparedId.comparisons = 0
+    assert ids(listed(world, producer_id_filters=wanted)) == []
+    assert ComparedId.comparisons < 100
+
+
 def test_states_that_do_not_exist_are_named() -> None:
     response = listed(three(), state_filters=("Dead", "PrepareEpochFence", "Bogus", "Bogus"))
     assert (response.unknown_state_filters, response.transaction_states) == (("Bogus",), ())
