@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from rota.coordinator.api.node import Call, CloseConnection, Node
+from rota.coordinator.api.repeats import REPEATS_MAX, Repeats
 from rota.coordinator.api.throttling import throttle_produce
 from rota.coordinator.api.transaction_verification import NOT_VERIFIED, Verified, is_of_transaction, verify
 from rota.coordinator.log.contract import Appended, AppendRefused, StorageFailed
@@ -65,6 +66,8 @@ def produce(node: Node, call: Call, request: ProduceRequest) -> ProduceResponse 
 
 
 def _appended(operation: _Produce, request: ProduceRequest) -> ProduceResponse | DelayedReply[ProduceResponse] | None:
+    if _has_many_partitions(request):
+        operation.repeats = Repeats()
     response = ProduceResponse(responses=tuple(operation.topic(topic) for topic in request.topic_data))
     if request.acks == 0:
         _close_on_error(response)
@@ -107,6 +110,7 @@ class _Produce:
         "_timeout_ms",
         "_version",
         "partition_lookup",
+        "repeats",
         "verified",
     )
 
@@ -116,6 +120,7 @@ class _Produce:
         self._counters = call.counters
         self.partition_lookup = PartitionLookup(node.topics, node.partitions)
         self.verified = NOT_VERIFIED  # of the transaction
+        self.repeats: Repeats | None = None  # of a request with many partitions
         self._pending, self._timeout_ms = 0, request.timeout_ms
         self._delayed_reply: DelayedReply[ProduceResponse] | None = None
         self._response: ProduceResponse | None = None
@@ -136,6 +141,8 @@ class _Produce:
 
     def _partition(self, name: str | bytes, data: PartitionProduceData) -> PartitionProduceResponse:
         key = name, data.index
+        if self.repeats is not None and self.repeats.is_refused(key):
+            return _refused(data.index, ErrorCode.INVALID_REQUEST)
         partition = self.partition_lookup.find(key)
         if partition is None:
             return _refused(data.index, self.partition_lookup.missing(key))
@@ -199,6 +206,11 @@ class _Produce:
         self._pending -= 1
         if not self._pending and self._delayed_reply is not None and self._response is not None:
             self._delayed_reply.answer(self._response)
+
+
+def _has_many_partitions(request: ProduceRequest) -> bool:
+    topics = request.topic_data
+    return len(topics) > REPEATS_MAX or any(len(topic.partition_data) > REPEATS_MAX for topic in topics)
 
 
 def _written(partition: Partition, appended: Appended, records: bytes | memoryview) -> PartitionProduceResponse:

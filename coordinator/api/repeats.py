@@ -1,8 +1,8 @@
-"""Names that a request repeats: each costs a few bytes there, and may have a large description in the response.
+"""Names that a request repeats: each costs a few bytes there, and may be much work or a large part of the response.
 
 Law
-    W5  What a request repeats is described REPEATS_MAX times more, as by Kafka; the other repetitions get
-        INVALID_REQUEST. So the size of a response is bounded by what there is to describe.
+    W5  What a request repeats is answered REPEATS_MAX times more; the other repetitions get INVALID_REQUEST. So a
+        response is bounded by what there is to describe, and a Produce by the partitions that there are.
 """
 
 from __future__ import annotations

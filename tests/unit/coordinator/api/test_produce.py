@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from tests.unit.coordinator.replica.test_durability import Gate, turns
 
 from rota.coordinator.api.node import CloseConnection
 from rota.coordinator.api.produce import produce
+from rota.coordinator.api.repeats import REPEATS_MAX
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
@@ -51,6 +53,20 @@ def send(world: World, records: bytes | None = GOOD, *, version: int = 9, client
 
 def outcome(answer: PartitionProduceResponse) -> tuple[ErrorCode, int, int]:
     return ErrorCode(answer.error_code), answer.base_offset, answer.log_start_offset
+
+
+@pytest.mark.parametrize("is_in_one_topic", [True, False])
+def test_w5_a_partition_that_is_repeated_is_written_a_bounded_number_of_times(is_in_one_topic: bool) -> None:
+    world = World()
+    world.topic()
+    request = produces([("t", 0, GOOD)] * (REPEATS_MAX + 3))
+    if not is_in_one_topic:
+        (topic,) = request.topic_data
+        request.topic_data = tuple(replace(topic, partition_data=(each,)) for each in topic.partition_data)
+    response = world.serve(produce, request, 9)
+    codes = [each.error_code for topic in response.responses for each in topic.partition_responses]
+    assert codes == [ErrorCode.NONE] * (REPEATS_MAX + 1) + [ErrorCode.INVALID_REQUEST] * 2
+    assert world.partition().log.log_end_offset == (REPEATS_MAX + 1) * len(read_records(GOOD))
 
 
 @pytest.mark.parametrize("acks", [1, -1])
