@@ -122,6 +122,20 @@ def several(parameter: str, given: Iterable[T], what: str) -> tuple[T, ...]:
     return items
 
 
+def names_of(parameter: str, given: Iterable[str], what: str) -> tuple[str, ...]:
+    """As `several`. Raises IllegalArgument for an item that is no str."""
+    return tuple(wire_name(f"an item of {parameter}", item) for item in items_of(parameter, given, what))
+
+
+def instances_of(parameter: str, given: Iterable[T], kind: type[T]) -> tuple[T, ...]:
+    """As `several`. Raises IllegalArgument for an item of another type."""
+    items = items_of(parameter, given, kind.__name__)
+    wrong = next((item for item in items if not isinstance(item, kind)), None)
+    if wrong is not None:
+        raise IllegalArgument(f"an item of {parameter} is {wrong!r}: give {kind.__name__}")
+    return items
+
+
 def items_of(parameter: str, given: Iterable[T], what: str) -> tuple[T, ...]:
     """Return the items of an argument that takes several `what` ("topic names").
 
@@ -161,6 +175,12 @@ def topic_partitions(parameter: str, given: Iterable[TopicPartition]) -> tuple[T
     """As `several`. Accepts a tuple (topic, number) for a TopicPartition. Raises IllegalArgument for anything else,
     IllegalUse for a number beyond INT32."""
     return tuple(_topic_partition(parameter, item) for item in several(parameter, given, "TopicPartition"))
+
+
+def topics_or_partitions(parameter: str, given: Iterable[str | TopicPartition]) -> tuple[str | TopicPartition, ...]:
+    """As `several`: names of topics, and partitions as `topic_partitions` takes them."""
+    items = several(parameter, given, "topic names and TopicPartition")
+    return tuple(item if isinstance(item, str) else _topic_partition(parameter, item) for item in items)
 
 
 def _topic_partition(parameter: str, given: Any) -> TopicPartition:
@@ -237,7 +257,8 @@ def whole_number(parameter: str, given: Any, fits: range = INT64) -> int:
 
 def milliseconds(parameter: str, given: T) -> T:
     """Return `given` when it is None or a number. Raises IllegalArgument."""
-    if given is not None and not isinstance(given, float) and not is_whole(given):
+    is_number = given is None or (given == given if isinstance(given, float) else is_whole(given))  # noqa: PLR0124 NaN
+    if not is_number:
         raise IllegalArgument(f"{parameter} takes milliseconds, not {given!r}")
     return given
 

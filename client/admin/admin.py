@@ -33,16 +33,20 @@ from rota.client.admin.lag import PartitionLag
 from rota.client.admin.requests import Deadline
 from rota.client.admin.topics import CreatedTopic, NewPartitions, NewTopic, TopicDescription, TopicListing
 from rota.client.checks import (
+    instances_of,
     milliseconds,
+    names_of,
     numbers_of_partitions,
     offsets_to_commit,
     several,
     topic_partitions,
+    topics_or_partitions,
     wire_name,
 )
 from rota.client.config import AdminConfig
 from rota.client.errors import IllegalUse
 from rota.client.network.cluster import Cluster
+from rota.client.offsets.list_offsets import ISOLATION
 from rota.client.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 
@@ -107,6 +111,7 @@ class Admin:
         """Delete topics by name or by id (the 16 bytes of a description). With `wait` the call ends when the metadata
         of a broker does not contain them any more."""
         names = several("names", names, "topic names or ids")
+        topics.check_names_or_ids(names)
         await topics.delete_topics(self._open_cluster, names, self._deadline(timeout_ms), wait=wait)
 
     async def create_partitions(
@@ -127,7 +132,7 @@ class Admin:
     ) -> dict[str, TopicDescription]:
         """Return the partitions of topics with leaders and replicas. Raises AdminFailed, with UnknownTopic for a topic
         that does not exist. Creates no topic."""
-        names = several("names", names, "topic names")
+        names = names_of("names", names, "topic names")
         return await topics.describe_topics(self._open_cluster, names, self._deadline(timeout_ms))
 
     async def list_topics(self, *, internal: bool = False, timeout_ms: int | None = None) -> dict[str, TopicListing]:
@@ -146,8 +151,8 @@ class Admin:
         timeout_ms: int | None = None,
     ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
         """Return the settings of each resource by name: those in `keys`, or all."""
-        resources = several("resources", resources, "ConfigResource")
-        keys = None if keys is None else several("keys", keys, "names of settings")
+        resources = instances_of("resources", resources, ConfigResource)
+        keys = None if keys is None else names_of("keys", keys, "names of settings")
         return await configs.describe_configs(
             self._open_cluster,
             resources,
@@ -189,6 +194,8 @@ class Admin:
         """Return the offset of EARLIEST, LATEST, MAX_TIMESTAMP or of the first record at or after a time in ms since
         the epoch; None when there is no such record."""
         times = numbers_of_partitions("times", "time", times)
+        if isolation_level not in ISOLATION:
+            raise IllegalUse(f"isolation_level is {isolation_level!r}: it must be one of {', '.join(ISOLATION)}")
         deadline = self._deadline(timeout_ms)
         return await partition_offsets.list_offsets(
             self._open_cluster, times, deadline, isolation_level=isolation_level
@@ -216,8 +223,8 @@ class Admin:
         """Return the groups of all brokers, filtered by `states` ("Stable", "Empty") and `types` ("classic",
         "consumer"). Raises Unsupported when a broker cannot filter, AdminFailed (by broker id) when a broker did not
         respond."""
-        states = several("states", states, "states of groups")
-        types = several("types", types, "types of groups")
+        states = names_of("states", states, "states of groups")
+        types = names_of("types", types, "types of groups")
         return await groups.list_groups(self._open_cluster, self._deadline(timeout_ms), states=states, types=types)
 
     async def describe_groups(
@@ -225,12 +232,12 @@ class Admin:
     ) -> dict[str, GroupDescription]:
         """Return state, assignor, coordinator and members (with subscription and assignment) of groups of the classic
         and the consumer protocol (KIP-848). A group that does not exist fails with GROUP_ID_NOT_FOUND."""
-        names = several("names", names, "group ids")
+        names = names_of("names", names, "group ids")
         return await groups.describe_groups(self._open_cluster, names, self._deadline(timeout_ms))
 
     async def delete_groups(self, names: Iterable[str], *, timeout_ms: int | None = None) -> None:
         """Delete groups with their offsets. A group that has members fails with NON_EMPTY_GROUP."""
-        names = several("names", names, "group ids")
+        names = names_of("names", names, "group ids")
         await groups.delete_groups(self._open_cluster, names, self._deadline(timeout_ms))
 
     async def remove_members(
@@ -248,7 +255,7 @@ class Admin:
         deadline = self._deadline(timeout_ms)
         wire_name("group", group)
         wire_name("reason", reason)
-        given = several("members", members, "member ids"), several("instances", instances, "group instance ids")
+        given = names_of("members", members, "member ids"), names_of("instances", instances, "group instance ids")
         if remove_all == any(given):
             raise IllegalUse("remove_members takes members and instances, or remove_all=True; not both, not neither")
         if remove_all:
@@ -268,7 +275,7 @@ class Admin:
     ) -> dict[str, dict[TopicPartition, OffsetAndMetadata | None]]:
         """Return the committed offsets of each group: all of them, or of the partitions in a mapping (None where
         nothing is committed). A group that does not exist has no offsets."""
-        groups = names if isinstance(names, Mapping) else dict.fromkeys(several("names", names, "group ids"))
+        groups = names if isinstance(names, Mapping) else dict.fromkeys(names_of("names", names, "group ids"))
         partitions = {
             wire_name("a group id", group): None if of is None else topic_partitions(f"names[{group!r}]", of)
             for group, of in groups.items()
@@ -313,7 +320,7 @@ class Admin:
         all that the group has committed. What lies outside the log becomes its start or end. `dry_run` sets nothing.
 
         Returns the new offsets. Raises BrokerError (NON_EMPTY_GROUP), which names the members, and AdminFailed."""
-        what = None if what is None else several("what", what, "topic names and TopicPartition")
+        what = None if what is None else topics_or_partitions("what", what)
         wire_name("group", group)
         goal = offset_reset.ResetTarget(to, time_ms, offset, shift_by)
         deadline = self._deadline(timeout_ms)

@@ -22,6 +22,7 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 CONCURRENT_REQUESTS_MAX: Final = 64  # in-flight requests of one call
+LONGEST_MS: Final = 1 << 40  # of a call; also when it is given infinity
 BROKER_TIMEOUT_SHARE: Final = 0.8  # part of request_timeout_ms that a broker may wait before it responds
 
 Build = Callable[[Sequence[K]], Any]  # makes the request for these keys
@@ -32,7 +33,7 @@ class Deadline:
     """The time by which a call ends. All times are in milliseconds."""
 
     def __init__(self, timeout_ms: int, request_timeout_ms: int) -> None:
-        self._ends = asyncio.get_running_loop().time() + timeout_ms / 1000
+        self._ends = asyncio.get_running_loop().time() + min(timeout_ms, LONGEST_MS) / 1000
         self._request_ms = request_timeout_ms
 
     @property

@@ -16,7 +16,7 @@ from rota.client.admin.call_results import UNKNOWN_TOPIC_CODES, CallResults, Err
 from rota.client.admin.requests import Deadline, request_with_retries
 from rota.client.admin.topic_visibility import ExpectedTopic, wait_until_visible
 from rota.client.checks import INT16, INT32, whole_number, wire_name
-from rota.client.errors import IllegalArgument, IllegalUse
+from rota.client.errors import BrokerError, IllegalArgument, IllegalUse
 from rota.client.network.cluster import Cluster
 from rota.client.network.targets import AnyNode, Controller
 from rota.client.types import PartitionInfo
@@ -84,6 +84,8 @@ class NewTopic:
 
     def __post_init__(self) -> None:
         wire_name("name", self.name)
+        for name, value in self.configs.items():
+            wire_name(f"the value of {wire_name('the name of a setting', name)}", "" if value is None else value)
         whole_number("partitions", self.partitions, INT32)
         whole_number("replication_factor", self.replication_factor, INT16)
         _check_brokers(self.replica_assignments)
@@ -124,6 +126,9 @@ class TopicDescription:
     partitions: tuple[PartitionInfo, ...]
 
 
+NOT_DESCRIBED: Final = TopicDescription("", None, False, ())  # for a result that is an error
+
+
 @dataclass(frozen=True, slots=True)
 class TopicListing:
     """A topic in a list."""
@@ -159,6 +164,13 @@ async def create_topics(
         }
         await wait_until_visible(cluster, results, expected, deadline)
     return results.all_or_raise()
+
+
+def check_names_or_ids(given: Iterable[str | bytes]) -> None:
+    """Raises IllegalArgument for what is neither a name nor an id of 16 bytes."""
+    for item in given:
+        if not isinstance(item, str) and not (isinstance(item, bytes) and len(item) == len(UUID_ZERO)):
+            raise IllegalArgument(f"delete_topics takes names, or ids of 16 bytes, not {item!r}")
 
 
 async def delete_topics(cluster: Cluster, topics: Iterable[str | bytes], deadline: Deadline, *, wait: bool) -> None:
@@ -229,8 +241,11 @@ async def describe_topics(cluster: Cluster, names: Iterable[str], deadline: Dead
         "describing topics", 3, requested, ErrorContext, final=UNKNOWN_TOPIC_CODES, remedies=REMEDIES
     )
 
-    def read(_: SentRequest[str], answer: MetadataResponse) -> Iterable[KeyResult[str, TopicDescription]]:
-        return (KeyResult(str(topic.name), topic.error_code, _topic_description(topic)) for topic in answer.topics)
+    def read(sent: SentRequest[str], answer: MetadataResponse) -> Iterable[KeyResult[str, TopicDescription]]:
+        for name in sent.keys if answer.error_code else ():
+            yield KeyResult(name, answer.error_code, NOT_DESCRIBED)
+        for topic in answer.topics:
+            yield KeyResult(str(topic.name), topic.error_code, _topic_description(topic))
 
     if requested:
         await request_with_retries(cluster, AnyNode(), results, _metadata_request, read, deadline)
@@ -247,6 +262,8 @@ async def list_topics(cluster: Cluster, deadline: Deadline, *, internal: bool) -
         what="listing topics",
         timeout_ms=deadline.remaining_ms,
     )
+    if answer.error_code:
+        raise BrokerError(answer.error_code, "listing topics")
     existing = sorted((topic.name, topic) for topic in answer.topics if topic.error_code not in UNKNOWN_TOPIC_CODES)
     return {
         name: TopicListing(name, _id(topic.topic_id), topic.is_internal)

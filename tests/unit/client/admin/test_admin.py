@@ -13,7 +13,8 @@ from rota.client.admin.admin import Admin
 from rota.client.admin.configs import ConfigResource
 from rota.client.admin.topics import NewTopic
 from rota.client.config import AdminConfig
-from rota.client.errors import ConfigError, IllegalUse, KafkaError, Unreachable
+from rota.client.errors import ConfigError, IllegalArgument, IllegalUse, KafkaError, Unreachable
+from rota.client.types import TopicPartition
 from rota.protocol.messages.describe_cluster import DescribeClusterRequest
 
 
@@ -92,3 +93,34 @@ async def test_nc14_a_text_that_no_request_can_carry_is_refused(pair: Pair, call
     async with Admin(AdminConfig(bootstrap_servers=pair.one.address)) as admin:
         with pytest.raises(IllegalUse, match="half of a surrogate pair"):
             await call(admin)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda admin: admin.describe_topics([1]),
+        lambda admin: admin.describe_groups([None]),
+        lambda admin: admin.delete_topics([b"short"]),
+        lambda admin: admin.delete_topics([1]),
+        lambda admin: admin.create_topics([NewTopic("t", configs={"retention.ms": 5})]),
+        lambda admin: admin.describe_configs(["t"]),
+        lambda admin: admin.remove_members("g", members=[1]),
+        lambda admin: admin.reset_group_offsets("g", [1], to="latest"),
+        lambda admin: admin.list_groups(states=[1]),
+        lambda admin: admin.group_lag(None),
+        lambda admin: admin.list_topics(timeout_ms=float("nan")),
+    ],
+)
+async def test_nc8_an_item_of_another_type_is_refused_by_the_name_of_its_parameter(pair: Pair, call: Any) -> None:
+    async with Admin(AdminConfig(bootstrap_servers=pair.one.address)) as admin:
+        with pytest.raises(
+            IllegalArgument, match=r"names|resources|value of retention.ms|members|what|states|group|time"
+        ):
+            await call(admin)
+
+
+async def test_nc8_an_isolation_level_is_refused_with_those_that_there_are(pair: Pair) -> None:
+    async with Admin(AdminConfig(bootstrap_servers=pair.one.address)) as admin:
+        with pytest.raises(IllegalUse, match="read_uncommitted, read_committed"):
+            await admin.list_offsets({TopicPartition("t", 0): -1}, isolation_level="committed")
+        assert await admin.list_topics(timeout_ms=float("inf")) == {}  # type: ignore[arg-type]

@@ -19,7 +19,15 @@ from rota.client.admin.topics import (
     list_topics,
 )
 from rota.client.config import ClientConfig
-from rota.client.errors import AdminFailed, IllegalArgument, IllegalUse, TimedOut, UnknownTopic, Unsupported
+from rota.client.errors import (
+    AdminFailed,
+    BrokerError,
+    IllegalArgument,
+    IllegalUse,
+    TimedOut,
+    UnknownTopic,
+    Unsupported,
+)
 from rota.client.network.cluster import Cluster
 from rota.client.types import PartitionInfo
 from rota.protocol.errors import ErrorCode
@@ -35,6 +43,7 @@ from rota.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from rota.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+from rota.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 FIRST_ID, SECOND_ID = b"1" * 16, b"2" * 16
 
@@ -233,3 +242,13 @@ async def test_asking_never_creates(pair: Pair, cluster: Cluster, deadline: Dead
         item for broker in pair.both for item in broker.requests if type(item).__name__ == "MetadataRequest"
     ]
     assert not any(item.allow_auto_topic_creation for item in metadata_requests)
+
+
+async def test_ad7_metadata_that_is_refused_as_a_whole_is_an_error(pair: Pair, cluster: Cluster) -> None:
+    refused = MetadataResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+    for broker in pair.both:
+        broker.on(MetadataRequest, lambda _: refused)
+    with pytest.raises(BrokerError, match="REBOOTSTRAP_REQUIRED"):
+        await list_topics(cluster, Deadline(100, 100), internal=True)
+    with pytest.raises(AdminFailed, match="REBOOTSTRAP_REQUIRED"):
+        await describe_topics(cluster, ["t"], Deadline(100, 100))
