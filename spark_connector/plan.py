@@ -10,6 +10,7 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import heapify, heapreplace
 from itertools import pairwise
 
 from pyspark.sql.datasource import InputPartition
@@ -95,13 +96,14 @@ def _split_counts(ranges: list[OffsetRange], partitions_min: int) -> list[int]:
     ranges have that many offsets."""
     total = sum(offsets.length for offsets in ranges)
     counts = [max(1, offsets.length * partitions_min // total) for offsets in ranges]
-    missing = partitions_min - sum(counts)
-    while missing > 0:
-        longest = max(range(len(ranges)), key=lambda at: (ranges[at].length / counts[at], -at))
-        if counts[longest] >= ranges[longest].length:
+    by_size = [(-offsets.length / count, at) for at, (offsets, count) in enumerate(zip(ranges, counts, strict=True))]
+    heapify(by_size)  # the largest splits first
+    for _ in range(partitions_min - sum(counts)):
+        at = by_size[0][1]
+        if counts[at] >= ranges[at].length:
             break
-        counts[longest] += 1
-        missing -= 1
+        counts[at] += 1
+        heapreplace(by_size, (-ranges[at].length / counts[at], at))
     return counts
 
 

@@ -37,6 +37,24 @@ def test_the_longest_ranges_are_split_most() -> None:
     ]
 
 
+class MeasuredRange(OffsetRange):
+    """A range that counts how often its length is read."""
+
+    reads = 0
+
+    @property
+    def length(self) -> int:
+        MeasuredRange.reads += 1
+        return self.end - self.start
+
+
+def test_sp21_many_ranges_are_split_in_a_time_that_grows_with_their_number() -> None:
+    ranges = [MeasuredRange("t", number, 0, number % 7 + 2) for number in range(400)]
+    MeasuredRange.reads = 0
+    assert len(split_ranges(ranges, partitions_min=600)) == 600
+    assert MeasuredRange.reads < 20 * len(ranges)
+
+
 @given(RANGES, st.none() | st.integers(1, 50), st.none() | st.integers(1, 5_000))
 def test_the_splits_cover_the_ranges(given: list[OffsetRange], least: int | None, most: int | None) -> None:
     cut = split_ranges(given, partitions_min=least, records_max=most)
