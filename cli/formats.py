@@ -38,7 +38,7 @@ def decode(data: bytes | None, kind: str, not_utf8: str = "backslashreplace") ->
             return base64.b64encode(data).decode()
         case "json":
             try:
-                return json.loads(data)
+                return json.loads(data.decode())  # of bytes, json takes UTF-16 and UTF-32 too
             except (ValueError, RecursionError):
                 return data.decode("utf-8", not_utf8)
         case _:

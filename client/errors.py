@@ -8,6 +8,7 @@ Laws
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -226,4 +227,5 @@ class AdminFailed(KafkaError):
 
 def _named(what: str, name: Any, text: str) -> str:
     """Return an error's text with what it is about, which a BrokerError of the call has in it."""
-    return text if text.startswith(f"{what} ") or str(name) in text else f"{name}: {text}"
+    has_name = re.search(rf"(?<![\w.-]){re.escape(str(name))}(?![\w.-])", text)  # not the 1 of 127.0.0.1
+    return text if text.startswith(f"{what} ") or has_name else f"{name}: {text}"

@@ -2,7 +2,8 @@
 
 Laws
     A created topic is visible when the broker returns its id and a leader for each of its partitions. A deleted topic
-    is invisible when the broker does not know its name, or returns another id for it.
+    is invisible when the broker does not know its name, or returns another id for it. A topic that this client may not
+    describe is not waited for: no broker will show it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class ExpectedTopic:
     name: str
 
     def matches(self, topic: MetadataResponseTopic) -> bool:
-        """Whether the topic in a metadata response is as expected."""
+        """Whether the topic in a metadata response is as expected, or hidden from this client."""
+        if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            return True
         is_other_topic = self.id is not None and any(topic.topic_id) and topic.topic_id != self.id
         if self.partitions == 0:
             return is_other_topic or topic.error_code in UNKNOWN_TOPIC_CODES

@@ -104,3 +104,9 @@ def test_fields_of_a_line() -> None:
         b"t", b"1", b"2", b"3", b"null", b"h=\\xff,n=null", b"\xff",
     ]  # fmt: skip
     assert field_bytes(record, "value", {"value": "hex"}) == b"ff"
+
+
+@pytest.mark.parametrize("data", [b"5\0", b"\xff\xfe5\0", b"\0\0\0005"])
+def test_json_is_utf_8(data: bytes) -> None:
+    """Law CL5: two bytes of a number are not the digit 5 in UTF-16."""
+    assert encode(decode(data, "json", "surrogateescape"), "string") == data

@@ -72,6 +72,11 @@ def test_a_failure_of_the_only_key_is_said_once() -> None:
         results.all_or_raise()
     assert str(failed.value).count("creating topics") == 1
     assert str(AdminFailed("creating topics", {}, {"c": KafkaError("away")})) == "creating topics: c: away"
+    away = KafkaError("127.0.0.1:9092: no answer")
+    assert str(AdminFailed("listing groups", {}, {"1": away})) == f"listing groups: 1: {away}", (
+        "no name is a part of one"
+    )
+    assert str(AdminFailed("listing groups", {}, {"9092": away})) == f"listing groups: {away}"
     resource = ConfigResource(ResourceType.TOPIC, "t")
     unknown = BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "describing configs", topic="t")
     assert str(AdminFailed("describing configs", {}, {resource: unknown})) == str(unknown)

@@ -27,6 +27,7 @@ def seen(*leaders: int, code: int = 0, topic_id: bytes = MINE) -> MetadataRespon
         (seen(0, 1, -1), False),
         (seen(code=3), False),
         (seen(0, 1, code=5), False),
+        (seen(code=29), True),  # this client may create it, and not see it
         (seen(0, 1, topic_id=OTHER), False),
         (seen(0, 1, topic_id=bytes(16)), True),  # a broker that knows no ids
     ],
@@ -37,7 +38,13 @@ def test_a_topic_is_visible_with_its_id_and_all_leaders(topic: MetadataResponseT
 
 @pytest.mark.parametrize(
     ("topic", "is_deleted"),
-    [(seen(code=3), True), (seen(0), False), (seen(0, topic_id=OTHER), True), (seen(code=5), False)],
+    [
+        (seen(code=3), True),
+        (seen(0), False),
+        (seen(0, topic_id=OTHER), True),
+        (seen(code=5), False),
+        (seen(code=29), True),
+    ],
 )
 def test_a_topic_is_deleted_when_unknown_or_under_another_id(topic: MetadataResponseTopic, is_deleted: bool) -> None:
     assert ExpectedTopic(0, MINE, "a").matches(topic) is is_deleted
