@@ -5,6 +5,8 @@ Laws
         LOGGED_MAX findings are remembered. A storm of events makes no storm of lines.
     One round looks for ROUND_SECONDS at groups that have had events since they were looked at last, or have a finding;
         at most GROUPS_PER_ROUND_MAX of WAITING_MAX, those that wait longest first. No group is skipped.
+    HL3 After a round that took more than LONG_SECONDS, as for a group of a hundred members, there are none for so long
+        that such rounds take LOOK_SHARE of the time.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from rota.protocol.group_timeline import GroupEvent
 log = structlog.get_logger("rota.health")
 
 ROUND_MS: Final = 1_000
-ROUND_SECONDS: Final = 0.003  # the last group of a round may take longer: 256 events take a few ms
+ROUND_SECONDS: Final = 0.003  # the last group of a round may take longer: 256 events a few ms, of 100 members 0.1 s
+LONG_SECONDS: Final = 0.05
+LOOK_SHARE: Final = 0.02
 GROUPS_PER_ROUND_MAX: Final = 256
 WAITING_MAX: Final = 10_000  # beyond it the group that waits longest is forgotten
 AGAIN_MS: Final = 600_000
@@ -47,6 +51,7 @@ class HealthLog:
         """`seconds` is the clock that measures a round."""
         self._seconds = seconds
         self._events, self._lag, self._wall_ms = events, lag, wall_ms
+        self._pauses_until = 0.0
         self._logged: OrderedDict[Key, int] = OrderedDict()  # when it was logged last
         self._active: dict[str, dict[Key, Finding]] = {}  # of groups with findings
         self._waiting: OrderedDict[str, None] = OrderedDict()  # to be looked at; all with findings are among them
@@ -63,8 +68,14 @@ class HealthLog:
         return {group_id: list(found.values()) for group_id, found in self._active.items()}
 
     def round(self) -> None:
-        """Look at the next groups."""
-        end = self._seconds() + ROUND_SECONDS
+        """Look at the next groups, unless the last ones took more than their share of the time."""
+        began = self._seconds()
+        if began >= self._pauses_until:
+            self._look_at_next(began + ROUND_SECONDS)
+            took = self._seconds() - began
+            self._pauses_until = began + took / LOOK_SHARE if took > LONG_SECONDS else began
+
+    def _look_at_next(self, end: float) -> None:
         for group_id in list(islice(self._waiting, GROUPS_PER_ROUND_MAX)):
             del self._waiting[group_id]
             self._look(group_id, self._active.pop(group_id, {}))

@@ -11,7 +11,7 @@ from tests.unit.coordinator.observe.events import Timeline, member
 
 from rota.coordinator.observe import health_log
 from rota.coordinator.observe.finding import Code
-from rota.coordinator.observe.health_log import AGAIN_MS, ROUND_SECONDS, HealthLog
+from rota.coordinator.observe.health_log import AGAIN_MS, ROUND_MS, ROUND_SECONDS, HealthLog
 from rota.protocol.group_timeline import EventType, GroupEvent
 
 
@@ -120,6 +120,16 @@ def test_hl1_a_round_ends_in_time_and_always_looks_at_one_group(lines: list[Any]
     world.log.event_added("f")
     world.log.round()
     assert world.looks[-1] == "f"
+
+
+def test_hl3_rounds_that_take_long_are_rare(lines: list[Any]) -> None:
+    world = World()
+    world.flap("large")
+    world.look_seconds = 0.1
+    while world.seconds < 100:
+        world.log.round()
+        world.seconds += ROUND_MS / 1_000
+    assert 15 < len(world.looks) <= 20, "2 % of the time"
 
 
 def test_hl1_groups_that_never_rest_do_not_hold_up_the_end_of_a_finding(lines: list[Any]) -> None:
