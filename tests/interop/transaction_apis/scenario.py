@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.interop.transaction_apis.markers import write_markers
+from tests.interop.transaction_apis.odd_requests import send_odd_requests
 from tests.interop.transaction_apis.offsets import commit_offsets
 from tests.interop.transaction_apis.scenario_client import ABSENT, Line, ScenarioClient
 from tests.interop.transaction_apis.zombies import replace_producers
@@ -143,4 +144,5 @@ CHAPTERS = {
     "zombies": replace_producers,
     "WriteTxnMarkers": write_markers,
     "TxnOffsetCommit": commit_offsets,
+    "odd requests": send_odd_requests,
 }
