@@ -56,7 +56,13 @@ class Delivery:
         if batch.outcome is None:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             batch.listeners.append((index, partial(_wake, waiter)))
-            yield from waiter.__await__()
+            try:
+                yield from waiter.__await__()
+            except asyncio.CancelledError:
+                if waiter.done() and not waiter.cancelled():  # in the tick of the outcome: this caller does not get it
+                    batch, index = self._batch.place(self._index)
+                    batch.reported.discard(index)
+                raise
         return self.result()
 
     def __repr__(self) -> str:

@@ -46,6 +46,18 @@ async def test_many_wait_and_one_of_them_gives_up() -> None:
     assert waiting[1].cancelled()
 
 
+async def test_pd5_a_failure_whose_wait_is_cancelled_in_the_same_tick_is_not_reported() -> None:
+    """As by `asyncio.wait_for` with the time of delivery_timeout_ms."""
+    made = batch(b"1", b"2")
+    waiting = [asyncio.create_task(_wait(Delivery(made, index, 1))) for index in (0, 1)]
+    await asyncio.sleep(0)
+    made.end(Failed(TimedOut("late"), maybe_written=True))
+    waiting[0].cancel()
+    await asyncio.wait(waiting)
+    assert made.reported == {1}
+    assert first_unreported(made).maybe_written
+
+
 async def test_a_failure_is_raised_each_time_and_seen() -> None:
     made = batch(b"1", b"2")
     made.end(Failed(TimedOut("late"), maybe_written=True, records={1: TimedOut("that one")}))
