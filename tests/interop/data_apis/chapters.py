@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tests.interop.data_apis.odd_batches import send_odd_batches
 from tests.interop.data_apis.scenario import Line, Notice
 from tests.unit.coordinator.api.data_world import batch, fetch_request, produce_request, produces
 
@@ -273,4 +274,5 @@ CHAPTERS: dict[str, Chapter] = {
     "fetch": fetch,
     "sessions": sessions,
     "offsets": offsets,
+    "odd batches": send_odd_batches,
 }
