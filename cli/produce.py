@@ -69,7 +69,10 @@ async def produce(session: Session) -> int | None:
     report = _Report()
     async with Producer(config) as producer:
         with Progress("sent", "records") as progress:
-            await _send_all(producer, options, lines, report, progress)
+            try:
+                await _send_all(producer, options, lines, report, progress)
+            except UsageError as wrong_line:
+                raise UsageError(f"{wrong_line}. {report.of_lines_before()}") from wrong_line
     session.out.show(report.document(options.topic), report.table(options.topic))
     for message in report.failures[:FAILURES_PRINTED_MAX]:
         session.error(message, EXIT_FAILED)
@@ -103,6 +106,13 @@ class _Report:
         first, last, count = self.partitions.get(written.partition, (written.offset, -1, 0))
         self.partitions[written.partition] = [min(first, written.offset), max(last, written.offset), count + 1]
 
+    def of_lines_before(self) -> str:
+        """Say of a line that is no record what became of those before it."""
+        if not self.failures:
+            return "The lines before it were sent"
+        verb = "was" if len(self.failures) == 1 else "were"
+        return f"Of the lines before it {len(self.failures)} {verb} not sent, the first: {self.failures[0]}"
+
     def rows(self) -> Iterator[tuple[int, int, int | None, int | None]]:
         for number, (first, last, count) in sorted(self.partitions.items()):
             yield number, count, None if first < 0 else first, None if last < 0 else last
@@ -131,7 +141,7 @@ async def _send_all(
             try:
                 unacknowledged.append(await producer.send(options.topic, **read(line)))
             except (FormatError, RecordTooLarge) as failure:
-                raise UsageError(f"line {number}: {failure}. The lines before it were sent") from failure
+                raise UsageError(f"line {number}: {failure}") from failure
             if len(unacknowledged) > UNACKNOWLEDGED_MAX:
                 await report.add(unacknowledged.popleft())
                 progress.advance(1)

@@ -96,6 +96,19 @@ def test_a_line_that_is_no_record_is_named_and_the_lines_before_it_were_sent(
     assert cli("consume", made).out == "1\n"
 
 
+def test_a_line_that_is_no_record_does_not_hide_that_lines_before_it_were_not_sent(
+    cli: Rota, topic: str, tmp_path: Path
+) -> None:
+    cli.create(topic, max_message_bytes="100")
+    file = tmp_path / "lines"
+    file.write_text('{"value":"' + 200 * "1" + '"}\n{"valu":"2"}\n')
+    refused = cli.fails("produce", topic, "--file", str(file), "--input", "json")
+    assert refused.code == 2
+    assert "line 2: not an object" in refused.err
+    assert "Of the lines before it 1 was not sent, the first:" in refused.err
+    assert "MESSAGE_TOO_LARGE" in refused.err
+
+
 def test_a_topic_or_partition_that_does_not_exist_is_named(cli: Rota, made: str) -> None:
     refused = cli.fails("produce", made, "--value", "v", "--partition", "9", "--timeout", "2")
     assert refused.code in (1, 4)
