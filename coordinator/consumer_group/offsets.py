@@ -22,6 +22,7 @@ from rota.protocol.errors import ErrorCode
 
 _NONE = ErrorCode.NONE
 EPOCHS_SINCE = 9  # version of OffsetCommit
+NO_GENERATION = -1
 
 
 def check_commit(group: ConsumerGroup, event: Commit) -> ErrorCode:
@@ -41,7 +42,8 @@ def check_transactional_commit(group: ConsumerGroup, event: TransactionalCommit)
 
     A producer of before KIP-447 sends neither a member nor an epoch.
     """
-    if event.generation < 0 and (not group.members or (not event.member_id and event.instance_id is None)):
+    is_without_member = event.generation == NO_GENERATION and not event.member_id and event.instance_id is None
+    if is_without_member or (event.generation < 0 and not group.members):
         return _NONE
     member = group.members.get(event.member_id)
     if member is None:

@@ -108,6 +108,7 @@ def test_an_empty_group_ends_with_its_last_offset() -> None:
         ("a", 4, 0, ErrorCode.ILLEGAL_GENERATION),
         ("x", 3, 0, ErrorCode.UNKNOWN_MEMBER_ID),
         ("", -1, 0, ErrorCode.NONE),
+        ("", -2, 0, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
 def test_a_commit_in_a_transaction_is_checked_by_epoch_and_partition(
