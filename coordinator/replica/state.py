@@ -100,8 +100,12 @@ class FetchState:
         self.last_fetch_ms, self.last_fetch_leader_end_offset = now_ms, leader_end_offset
 
     def left_isr(self) -> None:
-        """Note that the follower left the ISR: forget its log end offset and when it was caught up."""
-        self.last_caught_up_ms, self.log_end_offset = NEVER_MS, UNKNOWN_OFFSET
+        """Note that the follower left the ISR: forget its log end offset and when it was caught up.
+
+        What it had at its last fetch before says nothing of the next one: its log may have failed in between.
+        """
+        self.last_caught_up_ms = self.last_fetch_ms = NEVER_MS
+        self.log_end_offset = self.last_fetch_leader_end_offset = UNKNOWN_OFFSET
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_ms_max: int) -> bool:
         return self.log_end_offset == leader_end_offset or now_ms - self.last_caught_up_ms <= lag_ms_max

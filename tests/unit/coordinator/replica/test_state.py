@@ -78,6 +78,20 @@ def test_a_follower_out_of_the_isr_does_not_delay_the_high_watermark_until_its_n
     assert state.high_watermark == 7
 
 
+def test_l3_a_follower_whose_log_fails_again_and_again_does_not_bound_the_high_watermark() -> None:
+    """Its disk is full: each time its log is recovered it fetches from where it was, when it left the ISR."""
+    state = leader(end=5)
+    fetch(state, 5, 2, 3)
+    state.appended(8)
+    fetch(state, 8, 3)
+    state.become_leader(4, ALL, (1, 3), NOW_MS)
+    for end in (9, 10):
+        assert fetch(state, 5, 2) == []
+        state.appended(end)
+        assert fetch(state, end, 3) == [MOVED]
+    assert fetch(state, 10, 2) == [ExpandIsr(frozenset(ALL))]
+
+
 def test_a_flush_is_one_more_bound() -> None:
     state = leader(isr=(1, 2), flushes=True)
     state.appended(5)
