@@ -11,7 +11,9 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from codecs import BOM_UTF8
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, Final
 
 from rota.client.types import ConsumerRecord, Headers
@@ -38,7 +40,7 @@ def decode(data: bytes | None, kind: str, not_utf8: str = "backslashreplace") ->
             return base64.b64encode(data).decode()
         case "json":
             try:
-                return json.loads(data.decode())  # of bytes, json takes UTF-16 and UTF-32 too
+                return _json_value(data)
             except (ValueError, RecursionError):
                 return data.decode("utf-8", not_utf8)
         case _:
@@ -61,6 +63,18 @@ def encode(value: Any, kind: str) -> bytes | None:
                 return value.encode("utf-8", EXACT)
     except (ValueError, binascii.Error) as failure:
         raise FormatError(f"{value!r} is not {kind}: {failure}") from None
+
+
+def _json_value(data: bytes, not_utf8: str = "strict") -> Any:
+    """Parse JSON as its standard has it, where Python's takes UTF-16, NaN and numbers without end too. Raises
+    ValueError, RecursionError."""
+    return json.loads(data.decode("utf-8", not_utf8), parse_float=_finite, parse_constant=_finite)
+
+
+def _finite(text: str) -> float:
+    if not isfinite(number := float(text)):
+        raise ValueError(f"{text} is no number of JSON")
+    return number
 
 
 def record_document(record: ConsumerRecord, key_format: str, value_format: str) -> dict[str, Any]:
@@ -97,7 +111,7 @@ def _text(value: Any) -> str:
 def read_document(line: bytes, key_format: str, value_format: str) -> dict[str, Any]:
     """Parse a record of a JSON line; returns the arguments of `Producer.send`. Raises FormatError."""
     try:
-        document = json.loads(line)
+        document = _json_value(line.removeprefix(BOM_UTF8), "surrogatepass")
     except (ValueError, RecursionError) as failure:
         raise FormatError(f"not a JSON object: {failure}") from None
     if not isinstance(document, dict) or "value" not in document:
@@ -138,7 +152,7 @@ def _of_text(data: bytes, kind: str) -> bytes | None:
         return data
     if kind == "json":
         try:
-            return encode(json.loads(data), kind)
+            return encode(_json_value(data), kind)
         except (ValueError, RecursionError) as failure:
             raise FormatError(f"not JSON: {failure}") from None
     return encode(data.decode("ascii", "backslashreplace"), kind)

@@ -43,8 +43,10 @@ def test_json_is_exact_as_json(value: Any) -> None:
 
 
 @given(st.binary(), st.sampled_from(["string", "json", "hex", "base64"]))
+@example(b"NaN", "json")
+@example(b"[-Infinity, 1e400]", "json")
 def test_any_record_becomes_valid_json(data: bytes, kind: str) -> None:
-    json.dumps(decode(data, kind))
+    json.dumps(decode(data, kind), allow_nan=False)
 
 
 @given(st.binary(), st.sampled_from(["string", "hex", "base64"]))
@@ -84,7 +86,9 @@ def test_a_line_that_is_no_record_is_refused(line: bytes, error_text: str) -> No
         read_document(line, "string", "string")
 
 
-@pytest.mark.parametrize(("text", "kind"), [(b"0", "hex"), (b"\xff", "hex"), (b"=", "base64"), (b"{", "json")])
+@pytest.mark.parametrize(
+    ("text", "kind"), [(b"0", "hex"), (b"\xff", "hex"), (b"=", "base64"), (b"{", "json"), (b"NaN", "json")]
+)
 def test_a_value_that_is_not_of_its_format_is_refused(text: bytes, kind: str) -> None:
     with pytest.raises(FormatError):
         read_line(text, None, "string", kind)
