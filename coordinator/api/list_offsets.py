@@ -154,10 +154,11 @@ class _Search:
     def _find(self, partition: Partition, timestamp: int, wait: bool) -> TimedOffset | None:
         """Return the offset; NOTHING when a consumer may not fetch it. Raises StorageFailed, NotCached.
 
-        Returns None for such an offset while the high watermark has not reached the start of the leader's epoch.
+        LO4. Returns None for such an offset while the high watermark has not reached the start of the leader's epoch.
         """
         end = self._fetchable_end(partition)
-        is_lagging = self._replica_id == CONSUMER and partition.state.leader_epoch_start_offset > end
+        epoch_start = partition.state.leader_epoch_start_offset
+        is_lagging = self._replica_id == CONSUMER and epoch_start > partition.high_watermark  # LO4
         if timestamp == LATEST:
             return None if is_lagging else TimedOffset(end, NO_TIMESTAMP, partition.leader_epoch)
         _, find = _SPECIAL.get(timestamp, (1, None))

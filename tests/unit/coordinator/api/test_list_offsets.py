@@ -200,6 +200,19 @@ def test_latest_is_refused_until_the_high_watermark_reaches_the_epoch_start(
     assert send_request(world, -1, version=version) == [(0, -1, 5, 1)]
 
 
+def test_lo4_an_open_transaction_across_an_election_hides_no_offset(world: World) -> None:
+    """Read_committed ends at the transaction, below the start of the epoch: only the high watermark counts for that."""
+    partition = world.partition()
+    verification = partition.log.producers.begin_verification(7, 0, 0, world.now_ms)
+    records = batch(b"f", timestamp=4000, producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
+    partition.append(records, world.now_ms, verification)
+    partition.lead(3)
+    assert partition.state.leader_epoch_start_offset == 6
+    expected = {-1: (0, -1, 5, 3), 4000: (0, -1, -1, -1), 1000: (0, 1000, 0, 0)}
+    assert {time: send_request(world, time, isolation=1)[0] for time in expected} == expected
+    assert send_request(world, -1) == [(0, -1, 6, 3)]
+
+
 class TestColdSearches:
     """Law LO2. Three partitions of six segments each; nothing is in the page cache, and no index in memory."""
 
