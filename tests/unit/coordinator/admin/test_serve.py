@@ -192,7 +192,8 @@ sys.exit(asyncio.run(serve(Stuck(), BrokerConfig(), 1)))
 @pytest.mark.parametrize("ignored", [0, signal.SIGHUP], ids=["", "nohup"])
 def test_a_second_signal_ends_it_at_once_and_a_closed_terminal_does_not(ignored: int) -> None:
     """`ignored`: a signal that does nothing, as the program that started this one has asked."""
-    command = [sys.executable, "-c", f"import signal\nif {ignored}: signal.signal({ignored}, signal.SIG_IGN)\n{STUCK}"]
+    hangup = "SIG_IGN" if ignored else "SIG_DFL"  # the tests themselves may run under nohup
+    command = [sys.executable, "-c", f"import signal\nsignal.signal(signal.SIGHUP, signal.{hangup})\n{STUCK}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
 
