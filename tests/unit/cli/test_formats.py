@@ -94,6 +94,10 @@ def test_a_value_that_is_not_of_its_format_is_refused(text: bytes, kind: str) ->
         read_line(text, None, "string", kind)
 
 
+def test_a_file_of_json_may_begin_with_a_byte_order_mark() -> None:
+    assert read_document(b'\xef\xbb\xbf{"value": "v"}', "string", "string")["value"] == b"v"
+
+
 def test_a_separator_divides_key_and_value() -> None:
     assert read_line(b"a:b:c", b":", "string", "string") == {"key": b"a", "value": b"b:c"}
     assert read_line(b"a:b", None, "string", "string") == {"key": None, "value": b"a:b"}
