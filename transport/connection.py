@@ -135,8 +135,11 @@ class Connection(asyncio.Protocol):
             self._watch(deadline)
         return self.read(api_codec, await slot.waiter)
 
-    async def send_without_response(self, request: Any, version_min: int = 0, version_max: int | None = None) -> None:
-        """Send a request that has no response (acks=0); return once it is written. Raises Unreachable, Unsupported.
+    async def send_without_response(
+        self, request: Any, seconds: float, version_min: int = 0, version_max: int | None = None
+    ) -> None:
+        """Send a request that has no response (acks=0); return once it is written. Raises Unreachable, Unsupported;
+        TimedOut when the broker does not take it within `seconds`, which closes the connection.
 
         `end` with `lingers` sends what is written.
         """
@@ -144,8 +147,15 @@ class Connection(asyncio.Protocol):
         self._has_unanswered = True
         self._correlation = (self._correlation + 1) & CORRELATION_MASK
         self._write(api_codec, self._correlation, request, None)
-        while self._writable is not None:
-            await shielded(self._writable)
+        limit = asyncio.timeout_at(max(self._loop.time(), self._throttled_until) + seconds)
+        try:
+            async with limit:
+                while self._writable is not None:
+                    await shielded(self._writable)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            self.end(TimedOut(f"broker {self.peer} did not take a request within {seconds * 1000:.0f} ms"))
         if self.failure is not None:
             raise self._failed()
 

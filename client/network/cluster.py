@@ -145,7 +145,7 @@ class Cluster:
                 raise TimedOut(f"no connection to broker {node} within {seconds * 1000:.0f} ms") from late
             seconds = max(seconds - (asyncio.get_running_loop().time() - begun), 0.001)
         if isinstance(request, ProduceRequest) and request.acks == 0:
-            await connection.send_without_response(request, version_min, version_max)
+            await connection.send_without_response(request, seconds, version_min, version_max)
             return None
         return await connection.send_request(request, seconds, version_min, version_max)
 

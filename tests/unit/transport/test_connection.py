@@ -266,7 +266,9 @@ async def test_large_requests_wait_for_room_and_keep_their_order() -> None:
         broker.on(ProduceRequest, slow)
         broker.on(HeartbeatRequest, lambda _: ANSWER)
         connection = await dialled(broker)
-        blocked = [asyncio.create_task(connection.send_without_response(big_produce(2 << 20))) for _ in range(16)]
+        blocked = [
+            asyncio.create_task(connection.send_without_response(big_produce(2 << 20), SECONDS)) for _ in range(16)
+        ]
         await eventually(lambda: connection._writable is not None)
         pending = asyncio.create_task(connection.send_request(HEARTBEAT, SECONDS))
         await eventually(lambda: connection.in_flight)
@@ -287,7 +289,9 @@ async def test_a_writer_blocked_by_back_pressure_fails_when_the_connection_close
     async with Scripted() as broker:
         broker.on(ProduceRequest, never)
         connection = await dialled(broker)
-        blocked = [asyncio.create_task(connection.send_without_response(big_produce(2 << 20))) for _ in range(16)]
+        blocked = [
+            asyncio.create_task(connection.send_without_response(big_produce(2 << 20), SECONDS)) for _ in range(16)
+        ]
         await eventually(lambda: connection._writable is not None)
         pending = asyncio.create_task(connection.send_request(HEARTBEAT, SECONDS))
         await eventually(lambda: connection.in_flight)
@@ -302,13 +306,33 @@ async def test_a_writer_blocked_by_back_pressure_fails_when_the_connection_close
 async def written_without_response(connection: Connection) -> int:
     """Write until the socket and the transport are full; return how many requests were reported as written."""
     for number in count():
-        writing = asyncio.create_task(connection.send_without_response(big_produce(20_000)))
+        writing = asyncio.create_task(connection.send_without_response(big_produce(20_000), SECONDS))
         await asyncio.wait([writing], timeout=0.05)
         if not writing.done():
             writing.cancel()
             await asyncio.wait([writing])
             return number
     raise AssertionError
+
+
+async def test_nc1_a_broker_that_takes_no_request_is_left_when_the_time_is_over() -> None:
+    """With acks=0 there is no response to wait for: only that the request leaves."""
+    gate = asyncio.Event()
+
+    async def never(_: Any) -> None:
+        await gate.wait()
+
+    async with Scripted() as broker:
+        broker.on(ProduceRequest, never)
+        connection = await dialled(broker)
+        await written_without_response(connection)
+        try:
+            with pytest.raises(TimedOut, match="did not take a request within 20 ms"):
+                async with asyncio.timeout(1):
+                    await connection.send_without_response(big_produce(20_000), 0.02)
+            assert not connection.is_open
+        finally:
+            gate.set()
 
 
 async def test_nc13_what_has_no_response_is_sent_before_the_end_of_the_connection() -> None:
