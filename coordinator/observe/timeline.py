@@ -9,7 +9,7 @@ Laws
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple, Protocol
@@ -18,6 +18,7 @@ from rota.coordinator.runtime.contract import Append, Effect, Encoded, Hosting, 
 from rota.protocol.dataclass import dataclass
 from rota.protocol.group_timeline import (
     EVENTS_PER_GROUP_MAX,
+    EventType,
     GroupEvent,
     decode_key,
     decode_value,
@@ -138,6 +139,17 @@ def decoded(events: EncodedEvents) -> tuple[GroupEvent, ...]:
         event = decode_value(value)
         event.sequence = found[-1].sequence + 1 if found else 0
         found.append(event)
+    return tuple(found)
+
+
+def decoded_since(events: EncodedEvents, event_type: EventType) -> tuple[GroupEvent, ...]:
+    """Return the events from the last one of that type on; all when there is none. The others are not decoded."""
+    found: deque[GroupEvent] = deque()
+    for value in reversed([*sorted(events.written, key=sequence_of), *events.waiting]):
+        with suppress(DecodeError):
+            found.appendleft(decode_value(value))
+            if found[0].type == event_type:
+                break
     return tuple(found)
 
 
@@ -287,5 +299,6 @@ __all__ = [
     "Timelines",
     "add_each",
     "decoded",
+    "decoded_since",
     "hosting",
 ]

@@ -30,10 +30,10 @@ from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.observe.explain import event_name
 from rota.coordinator.observe.rebalances import Rebalance, rebalances
-from rota.coordinator.observe.timeline import add_each
+from rota.coordinator.observe.timeline import add_each, decoded_since
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
-from rota.protocol.group_timeline import GroupEvent, is_end_of_rebalance
+from rota.protocol.group_timeline import EventType, GroupEvent, is_end_of_rebalance
 from rota.transport.handshake import software_version
 
 if TYPE_CHECKING:
@@ -192,7 +192,8 @@ class TracedTimelines:
         """Add an event; the one that ends a rebalance makes its span."""
         self._timelines.add(group_id, event)
         if is_end_of_rebalance(event):
-            found = rebalances(self._timelines.of(group_id))
+            events = decoded_since(self._timelines.encoded(group_id), EventType.REBALANCE_STARTED)
+            found = rebalances(events)
             if found and found[-1].ended_ms == event.time_ms:
                 _trace_rebalance(self._tracer, group_id, found[-1])
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from rota.coordinator.observe import timeline
-from rota.coordinator.observe.timeline import Forget, GroupTimeline, Sizes, TimelineCodec, TimelineRecord, Timelines
+from rota.coordinator.observe.timeline import (
+    Forget,
+    GroupTimeline,
+    Sizes,
+    TimelineCodec,
+    TimelineRecord,
+    Timelines,
+    decoded_since,
+)
 from rota.coordinator.runtime.contract import Append
 from rota.protocol.group_timeline import EVENTS_PER_GROUP_MAX, EventType, GroupEvent
 
@@ -24,6 +32,23 @@ def test_events_are_returned_in_order_with_their_sequence() -> None:
     timelines.forget("g")
     assert timelines.of("g") == ()
     assert timelines.groups() == []
+
+
+def test_tl17_the_events_since_the_last_of_a_type_are_those_that_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    timelines, reads = Timelines(), list[bytes]()
+    types = [EventType.REBALANCE_STARTED, EventType.LOADED] * (EVENTS_PER_GROUP_MAX // 2 + 1)  # slots begin again
+    for time_ms, event_type in enumerate([*types, EventType.MEMBER_LEFT]):
+        timelines.add("g", GroupEvent(time_ms=time_ms, type=event_type))
+    known, decode = timelines.of("g"), timeline.decode_value
+
+    def counted(value: bytes) -> GroupEvent:
+        reads.append(value)
+        return decode(value)
+
+    monkeypatch.setattr(timeline, "decode_value", counted)
+    assert decoded_since(timelines.encoded("g"), EventType.REBALANCE_STARTED) == known[-3:]
+    assert len(reads) == 3
+    assert decoded_since(timelines.encoded("g"), EventType.EMPTIED) == known
 
 
 def test_a_group_keeps_its_last_events() -> None:
