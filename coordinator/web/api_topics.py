@@ -1,4 +1,8 @@
-"""`/api/topics`, `/api/topic` and `/api/records`: topics, their partitions, configs and records."""
+"""`/api/topics`, `/api/topic` and `/api/records`: topics, their partitions, configs and records.
+
+Law
+    WB35 The page of a topic asks the brokers for the logs of that topic alone, however many others there are.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from rota.coordinator.web.broker_requests import ApiError, BrokerRequests, check
 from rota.coordinator.web.offsets import EARLIEST, LATEST, UNKNOWN, offsets_at, topic_named
 from rota.coordinator.web.record_page import decode_page
 from rota.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from rota.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from rota.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from rota.protocol.records.errors import CorruptBatch
 
@@ -26,7 +30,7 @@ SOURCES: Final = {1: "topic", 2: "broker", 3: "cluster", 4: "static", 5: "defaul
 
 async def topics(requests: BrokerRequests) -> dict[str, Any]:
     """Return all topics, by name."""
-    sizes = await _sizes(requests)
+    sizes = await _sizes(requests, DescribeLogDirsRequest(topics=None))
     return {"topics": [_summary(topic, sizes) for topic in sorted(requests.node.topics, key=lambda topic: topic.name)]}
 
 
@@ -46,10 +50,11 @@ async def topic(requests: BrokerRequests, name: str) -> dict[str, Any]:
     """Return the partitions and configs of a topic. Raises ApiError."""
     found = topic_named(requests, name)
     keys = [(name, state.index) for state in found.partitions]
+    logs = DescribableLogDirTopic(topic=name, partitions=tuple(state.index for state in found.partitions))
     starts, ends, sizes, configs = await asyncio.gather(
         offsets_at(requests, dict.fromkeys(keys, EARLIEST)),
         offsets_at(requests, dict.fromkeys(keys, LATEST)),
-        _sizes(requests),
+        _sizes(requests, DescribeLogDirsRequest(topics=(logs,))),
         _configs(requests, name),
     )
     return {
@@ -72,10 +77,10 @@ async def topic(requests: BrokerRequests, name: str) -> dict[str, Any]:
     }
 
 
-async def _sizes(requests: BrokerRequests) -> dict[tuple[str, int], int]:
+async def _sizes(requests: BrokerRequests, request: DescribeLogDirsRequest) -> dict[tuple[str, int], int]:
     """Return the size of each partition's log on its leader."""
     found: dict[tuple[str, int], int] = {}
-    for broker_id, answer in await requests.send_request_to_all(DescribeLogDirsRequest(topics=None), LOG_DIRS_VERSION):
+    for broker_id, answer in await requests.send_request_to_all(request, LOG_DIRS_VERSION):
         for entry in (topic for each in answer.results for topic in each.topics):
             for partition in entry.partitions:
                 state = requests.node.topics.partition(entry.name, partition.partition_index)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.chaos.requests import NOW_MS, batch, create_topic, produce
 from tests.unit.coordinator.web.conftest import World
 
+from rota.coordinator.web import broker_requests
+from rota.coordinator.web.broker_requests import as_received
+from rota.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from rota.protocol.records.record import Record, write_batch
 
 
@@ -19,6 +24,21 @@ async def test_topics_are_shown_with_their_sizes(world: World) -> None:
     await filled(world, b"one")
     (topic,) = (await world.read("/api/topics"))["topics"]
     assert (topic["topic"], topic["partitions"], topic["size_bytes"]) == ("t", 2, len(batch(b"one")))
+
+
+async def test_wb35_the_page_of_a_topic_asks_for_its_own_logs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    await filled(world, b"one")
+    await create_topic(world.kafka, "other", 1)
+    received: list[Any] = []
+
+    def noted(request: Any, version: int) -> Any:
+        received.append(request)
+        return as_received(request, version)
+
+    monkeypatch.setattr(broker_requests, "as_received", noted)
+    assert (await world.read("/api/topic?topic=t"))["size_bytes"] == len(batch(b"one"))
+    (requested,) = [request.topics for request in received if isinstance(request, DescribeLogDirsRequest)]
+    assert requested == (DescribableLogDirTopic(topic="t", partitions=(0, 1)),)
 
 
 async def test_a_topic_has_partitions_and_configs(world: World) -> None:
