@@ -145,9 +145,10 @@ class Connection(asyncio.Protocol):
         """
         api_codec = self.codec_for(request.__class__, version_min, version_max)
         self._has_unanswered = True
+        self.used_at = self._loop.time()
         self._correlation = (self._correlation + 1) & CORRELATION_MASK
         self._write(api_codec, self._correlation, request, None)
-        limit = asyncio.timeout_at(max(self._loop.time(), self._throttled_until) + seconds)
+        limit = asyncio.timeout_at(max(self.used_at, self._throttled_until) + seconds)
         try:
             async with limit:
                 while self._writable is not None:
@@ -245,6 +246,8 @@ class Connection(asyncio.Protocol):
             plug.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def data_received(self, data: bytes) -> None:
+        if self.failure is not None:
+            return  # TLS reads on while it sends what is left (NC13)
         try:
             frames = self._frames.feed(data)
         except InvalidFrame as why:

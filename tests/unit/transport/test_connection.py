@@ -352,6 +352,24 @@ async def test_nc13_what_has_no_response_is_sent_before_the_end_of_the_connectio
         await eventually(lambda: len(broker.requests) > written)
 
 
+async def test_nc13_a_response_that_comes_meanwhile_drops_nothing() -> None:
+    """TLS still reads while it sends what is left."""
+    gate = asyncio.Event()
+
+    async def slow(_: Any) -> None:
+        await gate.wait()
+
+    async with Scripted() as broker:
+        broker.on(ProduceRequest, slow)
+        connection = await dialled(broker)
+        written = await written_without_response(connection)
+        connection.end(Unreachable("the producer is closed"), lingers=True)
+        connection.data_received(framed(broker.headers[0], ANSWER, version=4))
+        gate.set()
+        await connection.closed()
+        await eventually(lambda: len(broker.requests) > written)
+
+
 async def test_nc13_a_broker_that_reads_nothing_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rota.transport.connection.LINGER_SECONDS", 0.01)
     gate = asyncio.Event()

@@ -12,6 +12,7 @@ from rota.client.network.broker_connection import BrokerConnection, Idle
 from rota.client.network.metadata import BrokerInfo
 from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from rota.protocol.messages.produce import ProduceRequest
 from rota.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
@@ -137,6 +138,18 @@ async def test_a_connection_that_waits_for_an_answer_is_not_idle() -> None:
         gate.set()
         assert await pending == HeartbeatResponse()
         await eventually(lambda: not connection.is_open)
+        await item.close("over")
+
+
+async def test_a_connection_that_sends_requests_without_a_response_is_not_idle() -> None:
+    async with Scripted() as broker:
+        broker.on(ProduceRequest, lambda _: None)
+        item = link(broker.port)
+        connection = await item.open()
+        used_at = connection.used_at
+        await connection.send_without_response(ProduceRequest(acks=0, timeout_ms=1), 10)
+        item._check_idle(connection, used_at)
+        assert connection.is_open
         await item.close("over")
 
 
