@@ -61,11 +61,11 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         *("_awaits_frame_memory", "_backlog", "_backlog_bytes", "_begun_ns", "_client", "_counters"),
-        *("_flush_pending", "_framer", "_handlers", "_idle_since_ms", "_is_eof", "_large_frame_bytes", "_measures"),
+        *("_flush_pending", "_framer", "_handlers", "_idle_since_ms", "_large_frame_bytes", "_measures"),
         *("_mute_reasons", "_output", "_output_bytes", "_owner", "_paused", "_resuming", "_slot_bytes", "_slots"),
         *("_software", "_taken_bytes", "_throttled_until_ms", "_transport", "_uncounted", "_written_bytes"),
         *("active", "handshake", "id", "identify", "listener", "local", "peer", "principal", "sasl"),
-        *("stalled_since_ms", "unsent_bytes"),
+        *("_is_draining", "stalled_since_ms", "unsent_bytes"),
     )
 
     def __init__(self, owner: Owner, listener: str = "") -> None:
@@ -85,7 +85,7 @@ class Connection(asyncio.Protocol):
         self.unsent_bytes = 0  # bytes of replies that the peer has not read, at the last measurement
         self.stalled_since_ms: int | None = None  # the first check since which the peer has read nothing
         self._written_bytes = self._taken_bytes = 0  # since the peer stopped reading: bytes written, bytes it has taken
-        self._paused = self._resuming = self._awaits_frame_memory = self._is_eof = False
+        self._paused = self._resuming = self._awaits_frame_memory = self._is_draining = False
         self._begun_ns = 0  # the time at which the requests that are being served were read
         self._counters = UNUSED  # the counters of the API of the last replies
         self._uncounted = 0  # the number of those replies that are not counted yet
@@ -109,6 +109,8 @@ class Connection(asyncio.Protocol):
         self.peer = address(made.get_extra_info("peername"))
         self.local = address(made.get_extra_info("sockname"))
         made.set_write_buffer_limits(high=self._owner.write_buffer_bytes_max)
+        if made.get_extra_info("ssl_object") is not None:
+            cast("Any", made).set_read_buffer_limits(high=1, low=0)  # N17. uvloop drops at the end what it holds
         self._owner.connection_opened(self)
         if self.identify is not None:
             self._identify(self.identify, made.get_extra_info("ssl_object"))
@@ -119,18 +121,16 @@ class Connection(asyncio.Protocol):
         except ValueError as why:
             self.end(str(why))
 
-    def eof_received(self) -> None:
-        self._is_eof = True
-
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        if self._is_eof and self._backlog and not self._mute_reasons:
+        self._is_draining = bool(self._backlog) and not self._mute_reasons
+        if self._is_draining:
             self._resume_soon()  # N17. Over TLS the end comes with the last requests, and cannot be left unread
         else:
             self._lost()
 
     def _lost(self) -> None:
-        self._is_eof = False
+        self._is_draining = False
         if self._mute_reasons & (THROTTLED | CLOSING):
             self._owner.node.timers.cancel((THROTTLED, self))
         self._mute_reasons |= CLOSING
@@ -321,7 +321,7 @@ class Connection(asyncio.Protocol):
                 self._cut_off(self._transport, why)
             else:
                 self._owner.internal_error(self, why)
-                self._transport.abort()
+                self.abort()
             return
         self._slot_bytes += size
         is_exceeded = self._owner.request_memory.hold(size)
@@ -508,7 +508,7 @@ class Connection(asyncio.Protocol):
         """Serve queued frames. The tick queue calls this: an API may answer a DelayedReply while it changes state."""
         self._resuming, backlog = False, self._backlog
         if self._mute_reasons or not backlog:
-            self._end_after_eof()
+            self._end_when_drained()
             return
         frames = [backlog.popleft() for _ in range(min(len(backlog), TURN_REQUESTS_MAX))]
         size = sum(map(len, frames))
@@ -523,11 +523,11 @@ class Connection(asyncio.Protocol):
         self._set_reading()
         if self._framer.refused is not None and not self._backlog:
             self.end(self._framer.refused)
-        self._end_after_eof()
+        self._end_when_drained()
 
-    def _end_after_eof(self) -> None:
+    def _end_when_drained(self) -> None:
         """N17. What the peer had sent before its end is served, or waits for something."""
-        if self._transport is None and self._is_eof and (self._mute_reasons or not self._backlog):
+        if self._is_draining and (self._mute_reasons or not self._backlog):
             self._lost()
 
     def _count_large_frame(self, size: int) -> None:
@@ -596,10 +596,9 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close at once; replies that the peer has not read are lost."""
+        self._mute_reasons |= CLOSING
         if self._transport is not None:
             self._transport.abort()
-        else:
-            self._mute_reasons |= CLOSING
 
     def idle_since(self, now_ms: int) -> int:
         """Return the time of the first sweep since which nothing was received.

@@ -15,13 +15,15 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.x509 import load_pem_x509_certificates
 from structlog.testing import capture_logs
 from tests.unit.certificates import Certificates, certificates
-from tests.unit.coordinator.network.conftest import Peer, Serve, World
+from tests.unit.coordinator.network.conftest import HEARTBEAT, Peer, Serve, World, request
 from tests.unit.silent_tls import SilentTls
 
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.network import tls_server
 from rota.coordinator.network.tls_server import _reason
+from rota.protocol.compiler import codec
+from rota.protocol.messages.heartbeat import HeartbeatRequest
 
 __all__ = ["certificates"]
 
@@ -64,6 +66,26 @@ async def test_n17_what_a_peer_has_sent_before_it_closes_is_served_over_tls(
     await peer.close()
     await world.until(lambda: len(world.connections) == 0 and bool(world.requests))
     assert world.requests == list(range(1_000))
+
+
+async def test_n17_so_is_what_a_peer_has_sent_that_closes_its_socket_alone(
+    serve: Serve, certificates: Certificates
+) -> None:
+    """As Python's SSLSocket does: without TLS's own end. uvloop then drops what it has not handed over."""
+    world = await secure(serve, certificates)
+    context = ssl.create_default_context(cafile=str(certificates.ca))
+    context.maximum_version = ssl.TLSVersion.TLSv1_2  # a ticket of TLS 1.3 that is not read resets the connection
+    body = codec(HeartbeatRequest, 4).encode(HeartbeatRequest(group_id="never", generation_id=1, member_id="m" * 200))
+
+    def send() -> None:
+        with socket.create_connection(("127.0.0.1", world.port)) as plain:
+            peer = context.wrap_socket(plain, server_hostname="127.0.0.1")
+            peer.sendall(request(HEARTBEAT, 4, 1, body) * 1_000)
+            peer.close()
+
+    await asyncio.to_thread(send)
+    await world.until(lambda: len(world.connections) == 0 and bool(world.requests))
+    assert len(world.requests) == 1_000
 
 
 async def test_a_large_reply_comes_whole_over_tls(serve: Serve, certificates: Certificates) -> None:
