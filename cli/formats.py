@@ -66,9 +66,10 @@ def encode(value: Any, kind: str) -> bytes | None:
 
 
 def _json_value(data: bytes, not_utf8: str = "strict") -> Any:
-    """Parse JSON as its standard has it, where Python's takes UTF-16, NaN and numbers without end too. Raises
-    ValueError, RecursionError."""
-    return json.loads(data.decode("utf-8", not_utf8), parse_float=_finite, parse_constant=_finite)
+    """Parse JSON as its standard has it, where Python's takes UTF-16, NaN and numbers without end too. A byte order
+    mark is no part of it. Raises ValueError, RecursionError."""
+    text = data.removeprefix(BOM_UTF8).decode("utf-8", not_utf8)
+    return json.loads(text, parse_float=_finite, parse_constant=_finite)
 
 
 def _finite(text: str) -> float:
@@ -111,7 +112,7 @@ def _text(value: Any) -> str:
 def read_document(line: bytes, key_format: str, value_format: str) -> dict[str, Any]:
     """Parse a record of a JSON line; returns the arguments of `Producer.send`. Raises FormatError."""
     try:
-        document = _json_value(line.removeprefix(BOM_UTF8), "surrogatepass")
+        document = _json_value(line, "surrogatepass")
     except (ValueError, RecursionError) as failure:
         raise FormatError(f"not a JSON object: {failure}") from None
     if not isinstance(document, dict) or "value" not in document:

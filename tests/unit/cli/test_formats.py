@@ -96,6 +96,8 @@ def test_a_value_that_is_not_of_its_format_is_refused(text: bytes, kind: str) ->
 
 def test_a_file_of_json_may_begin_with_a_byte_order_mark() -> None:
     assert read_document(b'\xef\xbb\xbf{"value": "v"}', "string", "string")["value"] == b"v"
+    assert read_line(b"\xef\xbb\xbf[1]", None, "json", "json")["value"] == b"[1]"
+    assert decode(b"\xef\xbb\xbf[1]", "json") == [1]
 
 
 def test_a_separator_divides_key_and_value() -> None:
