@@ -179,16 +179,19 @@ class DriverClient:
     async def _list_of_existing(
         self, partitions: tuple[TopicPartition, ...], time_ms: int
     ) -> dict[TopicPartition, Any]:
-        """The offsets at a time, of those of the partitions that still exist. Raises KafkaError."""
+        """The offsets at a time, of those of the partitions that still exist. A broker that is slower than the check
+        for deleted ones gets more time with each check. Raises KafkaError."""
         deadline = time.monotonic() + self._config.default_api_timeout_ms / 1000
+        check_ms = EXISTENCE_CHECK_MS
         while True:
             left_ms = max(1, int((deadline - time.monotonic()) * 1000))
             try:
                 times = dict.fromkeys(partitions, time_ms)
-                return await self._list_offsets(times, min(left_ms, EXISTENCE_CHECK_MS))
+                return await self._list_offsets(times, min(left_ms, check_ms))
             except TimedOut:
                 if time.monotonic() >= deadline:
                     raise
+                check_ms *= 2
             except UnknownTopic:
                 existing = await self._present_partitions(TopicSelection(assigned=partitions))
                 if len(existing) == len(partitions) and time.monotonic() >= deadline:

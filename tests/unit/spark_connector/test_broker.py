@@ -80,6 +80,19 @@ def test_offsets_lack_a_partition_that_was_deleted_after_the_metadata_were_read(
         client.close()
 
 
+def test_sp19_a_broker_that_is_slower_than_the_check_for_deleted_partitions_is_waited_for(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker, "EXISTENCE_CHECK_MS", 1)
+    client = DriverClient(
+        {"bootstrap.servers": bootstrap, "default.api.timeout.ms": "5000", "request.timeout.ms": "4000"}
+    )
+    try:
+        assert client.earliest_of_existing((TopicPartition(topic, 0),)) == {TopicPartition(topic, 0): 0}
+    finally:
+        client.close()
+
+
 async def _delete(bootstrap: str, topic: str) -> None:
     async with Admin(AdminConfig(bootstrap_servers=bootstrap)) as admin:
         await admin.delete_topics([topic])
