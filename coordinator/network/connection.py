@@ -123,7 +123,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        self._is_draining = bool(self._backlog) and not self._mute_reasons
+        self._is_draining = bool(self._backlog) and not self._mute_reasons & ~THROTTLED
         if self._is_draining:
             self._resume_soon()  # N17. Over TLS the end comes with the last requests, and cannot be left unread
         else:
@@ -527,7 +527,7 @@ class Connection(asyncio.Protocol):
 
     def _end_when_drained(self) -> None:
         """N17. What the peer had sent before its end is served, or waits for something."""
-        if self._is_draining and (self._mute_reasons or not self._backlog):
+        if self._is_draining and (self._mute_reasons & ~THROTTLED or not self._backlog):
             self._lost()
 
     def _count_large_frame(self, size: int) -> None:
@@ -583,6 +583,8 @@ class Connection(asyncio.Protocol):
         self._flush()
         if self._transport is not None:
             self._transport.close()
+        elif self._is_draining:
+            self._owner.tick_queue(self._end_when_drained)
 
     @property
     def client_id(self) -> str:
@@ -599,6 +601,8 @@ class Connection(asyncio.Protocol):
         self._mute_reasons |= CLOSING
         if self._transport is not None:
             self._transport.abort()
+        elif self._is_draining:
+            self._owner.tick_queue(self._end_when_drained)
 
     def idle_since(self, now_ms: int) -> int:
         """Return the time of the first sweep since which nothing was received.

@@ -428,6 +428,30 @@ async def test_n17_what_is_queued_at_the_end_of_a_peer_is_served_in_turns_until_
     assert served <= 1 + 4 * TURN_REQUESTS_MAX
 
 
+@pytest.mark.parametrize("stops", [None, Connection.abort, Connection.finish])
+async def test_n17_what_a_throttled_peer_has_sent_is_served_when_that_is_over(
+    serve: Serve, stops: Callable[[Connection], None] | None
+) -> None:
+    """Over TLS its end is read meanwhile."""
+    world = await serve()
+    peer = await world.peer()
+    peer.send_request(0)
+    await peer.answers()
+    (connection,) = world.connections
+    connection.mute_for(1_000)
+    frame = codec(HeartbeatRequest, 4).encode(HeartbeatRequest(group_id="later", generation_id=1, member_id="m"))
+    connection.data_received(request(HEARTBEAT, 4, 1, frame) * 100)
+    assert connection._transport is not None
+    connection._transport.abort()
+    await world.until(lambda: connection._transport is None)
+    if stops is not None:
+        stops(connection)
+    world.now_ms += 1_000 if stops is None else 0
+    world.timers.fire()
+    await world.until(lambda: not len(world.connections))
+    assert len(world.requests) == (101 if stops is None else 1)
+
+
 async def test_waiting_requests_keep_their_order_through_every_pause(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
