@@ -95,11 +95,12 @@ async def describe_groups(cluster: Cluster, groups: Iterable[str], deadline: Dea
 async def _describe_consumer_groups(
     cluster: Cluster, results: CallResults[str, GroupDescription], deadline: Deadline
 ) -> None:
-    """Describe the groups that DescribeGroups did not find: those of the consumer protocol (KIP-848)."""
+    """Describe the groups that DescribeGroups did not find: those of the consumer protocol (KIP-848), which have a
+    name."""
     absent = [
         name
         for name, error in results.failed.items()
-        if isinstance(error, BrokerError) and error.code is ErrorCode.GROUP_ID_NOT_FOUND
+        if name and isinstance(error, BrokerError) and error.code is ErrorCode.GROUP_ID_NOT_FOUND
     ]
     consumer_results = CallResults[str, GroupDescription](results.what, 69, absent, group_context)
 

@@ -292,3 +292,15 @@ async def test_ad6_a_broker_that_does_not_know_the_consumer_protocol_says_that_a
     )
     pair.one.on(ConsumerGroupDescribeRequest, lambda _: ConsumerGroupDescribeResponse(groups=(unknown,)))
     assert await describe_group_if_exists(cluster, "g", deadline) is None
+
+
+async def test_ad6_the_group_without_a_name_is_not_asked_for_in_the_consumer_protocol(
+    pair: Pair, cluster: Cluster, deadline: Deadline
+) -> None:
+    """Its offsets can be set and reset; ConsumerGroupDescribe refuses its name."""
+    describes(pair, group_of("", error_code=ErrorCode.GROUP_ID_NOT_FOUND))
+    refused = newer.DescribedGroup(
+        group_id="", error_code=ErrorCode.INVALID_GROUP_ID, group_epoch=0, assignment_epoch=0, assignor_name=""
+    )
+    pair.one.on(ConsumerGroupDescribeRequest, lambda _: ConsumerGroupDescribeResponse(groups=(refused,)))
+    assert await describe_group_if_exists(cluster, "", deadline) is None
