@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from rota.client.types import TopicPartition
@@ -211,13 +212,14 @@ class AdminFailed(KafkaError):
 
     def __init__(self, what: str, done: Mapping[Any, Any], failed: Mapping[Any, KafkaError]) -> None:
         self.done, self.failed = dict(done), dict(failed)
-        texts = [_named(what, name, f"{error}") for name, error in self.failed.items()]
-        if len(texts) + len(self.done) == 1:
+        shown = islice(self.failed.items(), FAILURES_IN_MESSAGE_MAX)
+        texts = [_named(what, name, f"{error}") for name, error in shown]
+        if len(self.failed) + len(self.done) == 1:
             super().__init__(texts[0] if texts[0].startswith(what) else f"{what}: {texts[0]}")
             return
-        failures = "; ".join(text.removeprefix(f"{what} ") for text in texts[:FAILURES_IN_MESSAGE_MAX])
-        more = "; …" if len(texts) > FAILURES_IN_MESSAGE_MAX else ""
-        super().__init__(f"{what}: {len(texts)} of {len(self.done) + len(texts)} failed: {failures}{more}")
+        failures = "; ".join(text.removeprefix(f"{what} ") for text in texts)
+        more = "; …" if len(self.failed) > len(texts) else ""
+        super().__init__(f"{what}: {len(self.failed)} of {len(self.done) + len(self.failed)} failed: {failures}{more}")
 
     @property
     def codes(self) -> frozenset[ErrorCode]:

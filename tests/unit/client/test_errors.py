@@ -4,6 +4,8 @@ import pytest
 
 from rota.client import errors
 from rota.client.errors import (
+    FAILURES_IN_MESSAGE_MAX,
+    AdminFailed,
     BrokerError,
     BufferFull,
     CommitFailed,
@@ -110,3 +112,17 @@ def test_a_failed_delivery_has_its_cause() -> None:
     assert error.__cause__ is error.cause is cause
     assert error.maybe_written
     assert error.partition == P
+
+
+def test_ad8_of_many_failures_only_those_that_are_shown_become_text() -> None:
+    read: list[object] = []
+
+    class Counted(KafkaError):
+        def __str__(self) -> str:
+            read.append(self)
+            return "refused"
+
+    failure = AdminFailed("deleting topics", {}, {f"t{number}": Counted() for number in range(1_000)})
+    assert len(read) == FAILURES_IN_MESSAGE_MAX
+    assert str(failure).startswith("deleting topics: 1000 of 1000 failed: t0: refused; t1: refused")
+    assert str(failure).endswith("; …")
