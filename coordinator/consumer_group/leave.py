@@ -2,7 +2,8 @@
 
 Laws
     CG7 A member that leaves or fails is removed with its three records, and the group epoch is bumped.
-    CG8 A static member that leaves with epoch -2 keeps its place and its target until its session ends: no bump.
+    CG8 A static member that leaves with epoch -2 keeps its place and its target until its session ends: no bump. It has
+        nothing to revoke, also after loading.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import replace
 from rota.coordinator.consumer_group import notes, records, steps
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply
 from rota.coordinator.consumer_group.heartbeat import Admitted, known_static, unknown
-from rota.coordinator.consumer_group.member import STATIC_LEFT_EPOCH, Member, MemberState, Owned
+from rota.coordinator.consumer_group.member import STATIC_LEFT_EPOCH, Member, Owned
 from rota.coordinator.consumer_group.refused_requests import refused_heartbeat
 from rota.coordinator.consumer_group.state import ConsumerGroup, ConsumerGroupState
 from rota.coordinator.consumer_group.steps import (
@@ -158,7 +159,7 @@ def restart_timers(group: ConsumerGroup, step: Step) -> None:
         deadline_ms = step.now_ms + group.settings.session_ms
         group.deadlines[member.member_id] = group.armed[member.member_id] = deadline_ms
         step.arm(SESSION + member.member_id, deadline_ms)
-        if member.state is MemberState.UNREVOKED_PARTITIONS:
+        if member.has_to_revoke:
             set_rebalance_timer(group, member, step)
             group.progress.revoking_since[member.member_id] = step.now_ms
     if group.state is ConsumerGroupState.ASSIGNING:

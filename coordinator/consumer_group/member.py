@@ -67,6 +67,11 @@ class Member:
         """Return whether the member has its target assignment of that epoch."""
         return self.state is MemberState.STABLE and self.epoch == epoch
 
+    @property
+    def has_to_revoke(self) -> bool:
+        """Return whether it has to revoke partitions. A static member that left for a while keeps its state alone."""
+        return self.state is MemberState.UNREVOKED_PARTITIONS and self.epoch != STATIC_LEFT_EPOCH
+
     def assignment_epoch(self, topic_id: bytes, partition: int) -> int | None:
         """Return the epoch in which it got a partition that it owns or has to revoke; None for any other."""
         for owned in (self.assigned, self.pending):

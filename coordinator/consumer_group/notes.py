@@ -6,7 +6,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from rota.coordinator.consumer_group.member import Member, MemberState, Partitions
+from rota.coordinator.consumer_group.member import Member, Partitions
 from rota.coordinator.consumer_group.progress import NewTarget
 from rota.coordinator.consumer_group.state import NO_TARGET, ConsumerGroup, ConsumerGroupState
 from rota.coordinator.group import notes
@@ -113,7 +113,7 @@ def _have_to_revoke(group: ConsumerGroup) -> Iterator[Member]:
     """Iterate over the members that own partitions which their target does not have."""
     for member_id in group.progress.lagging:
         member, target = group.members[member_id], group.targets.get(member_id, NO_TARGET)
-        if member.state is MemberState.UNREVOKED_PARTITIONS or any(
+        if member.has_to_revoke or any(
             not indexes.keys() <= target.get(topic_id, frozenset()) for topic_id, indexes in member.assigned.items()
         ):
             yield member

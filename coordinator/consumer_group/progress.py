@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import field, replace
 
-from rota.coordinator.consumer_group.member import Member, MemberState
+from rota.coordinator.consumer_group.member import Member
 from rota.coordinator.group.moves import Moves
 from rota.protocol.dataclass import dataclass
 from rota.protocol.group_timeline import EventMember
@@ -52,7 +52,7 @@ class Progress:
         if since_ms is not None and not _is_still_revoking(before, after):
             del self.revoking_since[member_id]
             self.revoked[member_id] = replace(after.as_event_member(), wait_ms=now_ms - since_ms)
-        if after.state is MemberState.UNREVOKED_PARTITIONS:
+        if after.has_to_revoke:
             self.revoking_since.setdefault(member_id, now_ms)
         if after.is_reconciled_to(epoch):
             self.lagging.discard(member_id)
@@ -87,6 +87,6 @@ class Progress:
 
 def _is_still_revoking(before: Member, after: Member) -> bool:
     """Return whether what the member had to revoke before is still to be revoked."""
-    return after.state is MemberState.UNREVOKED_PARTITIONS and all(
+    return after.has_to_revoke and all(
         index in after.pending.get(topic_id, ()) for topic_id, owned in before.pending.items() for index in owned
     )

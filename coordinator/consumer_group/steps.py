@@ -6,7 +6,7 @@ from typing import Final
 
 from rota.coordinator.consumer_group import notes, records, refused_requests
 from rota.coordinator.consumer_group.events import HeartbeatReply
-from rota.coordinator.consumer_group.member import Member, MemberState
+from rota.coordinator.consumer_group.member import Member
 from rota.coordinator.consumer_group.records import ConsumerRecord
 from rota.coordinator.consumer_group.state import ConsumerGroup
 from rota.coordinator.consumer_group.topics import metadata_hash
@@ -72,7 +72,7 @@ def set_rebalance_timer(group: ConsumerGroup, member: Member, step: Step) -> Non
     """A member that has to revoke partitions has its rebalance timeout for that."""
     if member.classic is not None:
         return
-    if member.state is MemberState.UNREVOKED_PARTITIONS:
+    if member.has_to_revoke:
         group.revoking[member.member_id] = member.epoch
         step.arm(REBALANCE + member.member_id, step.now_ms + member.rebalance_ms)
     else:

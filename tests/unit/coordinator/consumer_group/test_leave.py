@@ -7,6 +7,7 @@ from tests.unit.coordinator.consumer_group.test_heartbeat import two_members
 
 from rota.coordinator.consumer_group.settings import ConsumerGroupSettings
 from rota.coordinator.consumer_group.state import ConsumerGroupState
+from rota.coordinator.group.notes import RECONCILING
 from rota.protocol.errors import ErrorCode
 
 SESSION_MS = ConsumerGroupSettings().session_ms
@@ -142,3 +143,30 @@ def test_a_loaded_member_that_has_to_revoke_gets_its_rebalance_timeout() -> None
     other = script.restarted()
     other.advance(10_000)
     assert set(other.group.members) == {"b"}
+
+
+def revoking_member_that_is_away() -> Script:
+    """`a` had to give two partitions to `b`, and left for a while instead."""
+    script = Script()
+    script.heartbeat("a", 0, names=("t",), owned={}, rebalance_ms=10_000, instance="i")
+    script.join("b", "t")
+    script.heartbeat("a", 2, instance="i")
+    script.leave("a", -2, instance="i")
+    return script
+
+
+def test_cg8_a_loaded_static_member_that_left_while_it_had_to_revoke_has_its_session_and_no_rebalance_timeout() -> None:
+    other = revoking_member_that_is_away().restarted()
+    assert set(other.timers) == {"session:a", "session:b"}
+    other.advance(SESSION_MS - 1)
+    assert set(other.group.members) == {"a", "b"}
+    other.advance(1)
+    assert not other.group.members
+
+
+def test_tl13_nobody_waits_for_a_revocation_of_a_static_member_that_is_away() -> None:
+    script = revoking_member_that_is_away()
+    assert script.restarted().noted(RECONCILING)[-1]["waiting"] == []
+    script.leave("b")
+    script.join("c", "t")
+    assert script.noted(RECONCILING)[-1]["waiting"] == []
