@@ -1,7 +1,7 @@
 """Fetch sessions (KIP-227): after a full request, requests and responses contain only changed partitions.
 
 Laws
-    F1  An incremental response omits a partition only if the consumer has its current state.
+    F1  An incremental response omits a partition only if the consumer was told its current state in this session.
     F2  A session's epoch increases by one with every request; a request of another epoch changes nothing.
     F3  A partition that returned records is read last in the session's next fetch, so that none starves.
     F14 A follower's request is answered at the latest when the next one of its session arrives.

@@ -145,6 +145,17 @@ def test_partitions_are_added_changed_and_forgotten() -> None:
     assert consumer.wanted == {A: requested(9, 50), C: requested(5, 100)}
 
 
+def test_a_partition_that_is_named_again_is_answered_only_if_it_was_forgotten_before() -> None:
+    """As Kafka 4.3.1 answers; of a request that names and forgets a partition, the forgetting counts."""
+    consumer = Consumer()
+    consumer.full(A, B)
+    assert keys(consumer.next({A: requested(5, 100)})) == []
+    assert keys(consumer.next({A: requested(5, 100)}, forgotten=(A,))) == []
+    assert list(consumer.wanted) == [B]
+    assert keys(consumer.next({A: requested(5, 100)})) == [A]
+    assert keys(consumer.next({A: requested(5, 100)})) == []
+
+
 def test_a_session_without_partitions_ends() -> None:
     consumer = Consumer()
     consumer.full(A)
