@@ -305,9 +305,9 @@ class Cluster:
         reason = ""
         match target:
             case Coordinator(group=group):
-                reason = self._coordinators.take_reason(group)
+                reason = self._coordinators.reason(group)
             case TransactionCoordinator(transactional_id=transactional_id):
-                reason = self._transaction_coordinators.take_reason(transactional_id)
+                reason = self._transaction_coordinators.reason(transactional_id)
         if reason:
             return reason
         topics = [

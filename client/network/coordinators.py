@@ -45,6 +45,8 @@ class Coordinators:
     async def of(self, key: str) -> int:
         """Return the node id of the coordinator. Raises TimedOut, BrokerError."""
         lock = self._locks.setdefault(key, asyncio.Lock())
+        if not lock.locked():
+            self._refused.pop(key, None)
         async with lock:
             node = self._nodes.get(key)
             if node is None:
@@ -68,13 +70,13 @@ class Coordinators:
         self._refused[key] = found[0]
         return found
 
-    def take_reason(self, key: str) -> str:
-        """Return why the look-up that has just ended did not succeed; empty when no broker has answered it."""
-        code = ErrorCode.of(self._refused.pop(key, 0))
+    def reason(self, key: str) -> str:
+        """Return why the look-up that has just ended did not succeed; empty when no broker has answered it, nor one
+        before that others waited for meanwhile."""
+        code = ErrorCode.of(self._refused.get(key, 0))
         return f"no coordinator for {NOUNS[self._key_type]} {key}: {code.name} ({code.text})" if code else ""
 
     async def _find_coordinator(self, key: str) -> int:
-        self._refused.pop(key, None)
         request = FindCoordinatorRequest(key=key, key_type=self._key_type, coordinator_keys=(key,))
         answer = await self._find(key, request)
         found = answer.coordinators[0] if answer.coordinators else answer

@@ -437,6 +437,15 @@ async def test_nc11_a_request_whose_coordinator_is_not_found_in_time_names_the_l
             await cluster.coordinator("g", timeout_ms=40)
 
 
+async def test_nc11_each_of_those_that_wait_for_a_coordinator_names_the_last_response() -> None:
+    async with scripted() as brokers, client(*brokers) as cluster:
+        loading = Found(key="g", node_id=-1, host="", port=-1, error_code=15)
+        brokers[0].on(FindCoordinatorRequest, lambda _: FindCoordinatorResponse(coordinators=(loading,)))
+        waiting = [cluster.coordinator("g", timeout_ms=200) for _ in range(3)]
+        for failure in await asyncio.gather(*waiting, return_exceptions=True):
+            assert "COORDINATOR_NOT_AVAILABLE" in str(failure)
+
+
 async def test_until_something_is_known() -> None:
     async with scripted() as brokers:
         answers = [led_by(-1, error=3), led_by(0)]
