@@ -187,6 +187,21 @@ def test_a_static_member_leaves_while_it_has_to_revoke_and_comes_back_without_th
     assert set(script.timers) == {"session:a2", "session:b"}, "nothing is left of the member before"
 
 
+def test_a_static_member_that_is_fenced_joins_again_when_its_session_is_over() -> None:
+    """As in Kafka, also with its own member id. It is fenced as two answers in a row were lost."""
+    script = Script()
+    script.join("a", "t", instance="i")
+    script.join("b", "t")
+    script.heartbeat("a", 2, instance="i", owned={})  # epoch 3
+    script.leave("b")
+    script.heartbeat("a", 2, instance="i", owned={})  # epoch 4
+    assert script.heartbeat("a", 2, instance="i", owned={}).error is ErrorCode.FENCED_MEMBER_EPOCH
+    script.advance(ConsumerGroupSettings().session_ms - 1)
+    assert script.join("a", "t", instance="i").error is ErrorCode.UNRELEASED_INSTANCE_ID
+    script.advance(1)
+    assert named(script.join("a", "t", instance="i")) == {"t": {0, 1, 2, 3}}
+
+
 def test_a_static_member_brings_another_expression_when_it_comes_back() -> None:
     script = Script(TopicsInMemory(foo=1, bar=1))
     script.heartbeat("a", 0, regex="foo", owned={}, rebalance_ms=60_000, instance="i")
