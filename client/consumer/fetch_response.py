@@ -13,7 +13,7 @@ from __future__ import annotations
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.completed_fetch import CompletedFetch
 from rota.client.consumer.fetch_buffer import FetchBuffer
-from rota.client.consumer.fetch_session import FetchPartition
+from rota.client.consumer.fetch_session import FetchPartition, LogEnds
 from rota.client.consumer.pauses import Pauses
 from rota.client.consumer.positions import Position, Positions
 from rota.client.consumer.sources import Sources
@@ -75,6 +75,12 @@ class PartitionResults:
             self._truncated(partition, requested, data.diverging_epoch)
         elif data.records:
             self._buffer.put(self._completed(node, partition, requested, data, answer))
+
+    def unchanged(self, partition: TopicPartition, requested: FetchPartition, ends: LogEnds) -> None:
+        """Handle a response that omits the partition: its position may be newer than the last one that had it."""
+        position = self._positions.find(partition)
+        if position is not None and position.position_epoch == requested.position_epoch:
+            _set_offsets(position, ends)
 
     def _completed(
         self, node: int, partition: TopicPartition, requested: FetchPartition, data: PartitionData, answer: int
@@ -163,7 +169,7 @@ class PartitionResults:
         self._buffer.fail(partition, LogTruncated(message, {partition: offset}), requested.position_epoch)
 
 
-def _set_offsets(position: Position, data: PartitionData) -> None:
+def _set_offsets(position: Position, data: PartitionData | LogEnds) -> None:
     """Store the offsets of the log from the response; -1 is unknown."""
     if data.high_watermark >= 0:
         position.high_watermark = data.high_watermark

@@ -3,12 +3,14 @@
 Laws
     After each request the broker's session has exactly the partitions and offsets of that request.
     Without a successful response the next request is a full one.
+    A partition that a response omits is as the broker last returned it in this session, also if that was discarded.
     A session uses topic ids or topic names, never both; a change between them begins a new session (v13, KIP-516).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from rota.client.types import TopicPartition
@@ -40,6 +42,14 @@ class FetchPartition(NamedTuple):
     position_epoch: int = 0
 
 
+class LogEnds(NamedTuple):
+    """What a response says of a partition's log; -1 is unknown."""
+
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+
+
 class SessionRequest(NamedTuple):
     """The session fields of a FetchRequest."""
 
@@ -52,13 +62,14 @@ class SessionRequest(NamedTuple):
 class FetchSession:
     """The session with one broker. Call `next_request` for each request, then `handle_response` or `failed`."""
 
-    __slots__ = ("_by_id", "_epoch", "_known", "_session_id")
+    __slots__ = ("_by_id", "_ends", "_epoch", "_known", "_session_id")
 
     def __init__(self) -> None:
         self._session_id = NO_SESSION
         self._epoch = FULL
         self._by_id = False
         self._known: dict[TopicPartition, FetchPartition] = {}
+        self._ends: dict[TopicPartition, LogEnds] = {}
 
     def next_request(self, to_fetch: Mapping[TopicPartition, FetchPartition], *, by_id: bool) -> SessionRequest:
         """Return the request after which the session has exactly `to_fetch`. `by_id`: every topic has an id."""
@@ -76,6 +87,10 @@ class FetchSession:
             if partition not in to_fetch or (by_id and requested.topic_id != to_fetch[partition].topic_id)
         }
         self._known = dict(to_fetch)
+        if self._epoch == FULL:
+            self._ends.clear()
+        for partition in removed:
+            self._ends.pop(partition, None)
         return SessionRequest(self._session_id, self._epoch, _topics(changed), _forgotten(removed))
 
     def handle_response(self, error_code: int, session_id: int) -> bool:
@@ -92,6 +107,17 @@ class FetchSession:
         else:
             self._epoch = 1 if self._epoch == EPOCH_MAX else self._epoch + 1
         return True
+
+    def store_ends(self, partition: TopicPartition, data: wire.PartitionData) -> None:
+        """Store what a response contains of a partition; after an error the broker sends it again."""
+        if not data.error_code:
+            self._ends[partition] = LogEnds(data.high_watermark, data.last_stable_offset, data.log_start_offset)
+
+    def omitted(self, answered: AbstractSet[TopicPartition]) -> Iterator[tuple[TopicPartition, LogEnds]]:
+        """The partitions that the last request was about and its response not, which is `answered`."""
+        for partition, ends in self._ends.items():
+            if partition not in answered:
+                yield partition, ends
 
     def failed(self) -> None:
         """Handle a request without a response: the next request is a full one."""

@@ -253,6 +253,7 @@ class Fetcher:
         if answer.node_endpoints:
             self._cluster.add_brokers(answer.node_endpoints)
         self._answers += 1
+        answered = set()
         names = {requested.topic_id: partition.topic for partition, requested in to_fetch.items()}
         for topic in answer.responses:
             name = topic.topic or names.get(topic.topic_id, "")
@@ -260,7 +261,11 @@ class Fetcher:
                 partition = TopicPartition(name, data.partition_index)
                 requested = to_fetch.get(partition)
                 if requested is not None:
+                    answered.add(partition)
+                    session.store_ends(partition, data)
                     self._results.apply(node, partition, requested, data, self._answers, now_ms)
+        for partition, ends in session.omitted(answered):
+            self._results.unchanged(partition, to_fetch[partition], ends)
 
     def _refused(self, node: int, to_fetch: FetchPartitions, code: int) -> None:
         """Handle an error code of the whole response."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.client.consumer.kit import P0, P1, TOPIC, TOPIC_ID
 
-from rota.client.consumer.fetch_session import EPOCH_MAX, FetchPartition, FetchSession, SessionRequest
+from rota.client.consumer.fetch_session import EPOCH_MAX, FetchPartition, FetchSession, LogEnds, SessionRequest
 from rota.client.types import TopicPartition
 from rota.coordinator.replica.fetch_sessions import FetchSessions
 from rota.coordinator.replica.fetch_sessions import SessionRequest as ServerSessionRequest
@@ -117,6 +118,27 @@ def test_the_session_epoch_wraps_to_1() -> None:
     session.next_request({P0: requested()}, by_id=True)
     assert session.handle_response(0, 77)
     assert answer(session.next_request({P0: requested()}, by_id=True))[1] == 1
+
+
+def test_what_a_response_omits_is_as_it_was_last_returned_in_this_session() -> None:
+    session = begun()
+    session.store_ends(P0, PartitionData(partition_index=0, high_watermark=9, last_stable_offset=8, log_start_offset=1))
+    session.store_ends(P1, PartitionData(partition_index=1, error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
+    assert dict(session.omitted(set())) == {P0: LogEnds(9, 8, 1)}
+    assert dict(session.omitted({P0})) == {}
+
+
+@pytest.mark.parametrize("end", ["forgotten", "failed"])
+def test_what_was_returned_is_dropped_with_the_place_in_the_session(end: str) -> None:
+    session = begun()
+    session.store_ends(P0, PartitionData(partition_index=0, high_watermark=9))
+    if end == "failed":
+        session.failed()
+    else:
+        session.next_request({P1: requested(5)}, by_id=True)
+        assert session.handle_response(0, 77)
+    session.next_request({P0: requested(), P1: requested(5)}, by_id=True)
+    assert dict(session.omitted(set())) == {}
 
 
 WANTS = st.dictionaries(

@@ -12,6 +12,7 @@ from rota.client.errors import BrokerError, OffsetOutOfRange
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import (
     FetchableTopicResponse,
+    FetchRequest,
     FetchResponse,
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -387,3 +388,31 @@ async def test_after_close_no_records_are_returned() -> None:
         assert its.take() == 0
         assert its.fetcher.held_bytes == 0
         await its.fetcher.close()
+
+
+@pytest.mark.parametrize("change", ["seek", "assigned again"])
+async def test_the_log_end_of_a_discarded_response_counts_when_the_next_one_omits_the_partition(change: str) -> None:
+    """The first response comes after the change; the second one is empty, as the end has been returned."""
+    feed, changed = Feed(1), asyncio.Event()
+
+    async def answer(request: FetchRequest) -> FetchResponse | None:
+        if request.session_epoch == 0:
+            await changed.wait()
+            ends = PartitionData(partition_index=0, high_watermark=2, last_stable_offset=2, log_start_offset=1)
+            return FetchResponse(
+                session_id=7, responses=(FetchableTopicResponse(topic_id=TOPIC_ID, partitions=(ends,)),)
+            )
+        return FetchResponse(session_id=7) if request.session_epoch == 1 else None
+
+    feed.brokers[0].on(FetchRequest, answer)
+    async with reading(feed) as its:
+        its.begin(P0)
+        await eventually(feed.requests)
+        if change == "assigned again":
+            its.positions.assign([])
+            its.positions.assign([P0])
+        its.positions.seek(P0, 2)
+        changed.set()
+        await eventually(lambda: len(feed.requests()) == 3)
+        position = its.positions.of(P0)
+        assert (position.high_watermark, position.last_stable_offset, position.log_start) == (2, 2, 1)
