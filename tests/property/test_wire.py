@@ -78,6 +78,7 @@ _SPECIAL = {  # what kio shows as an enumeration, a duration or a point in time 
     "topic_config_error_code": st.integers(-1, 133),
     "max_lifetime_ms": st.integers(-(10**12), 10**12),
     "renew_period_ms": st.integers(-(10**12), 10**12),
+    "session_lifetime_ms": st.integers(-(10**12), 10**12),
     "expiry_time_period_ms": st.integers(-(10**12), 10**12),
     "issue_timestamp_ms": st.integers(0, 4 * 10**12),
     "expiry_timestamp_ms": st.integers(0, 4 * 10**12),
