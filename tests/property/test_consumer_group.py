@@ -167,7 +167,7 @@ class Groups(RuleBasedStateMachine):
         topic = self.script.topics.get(name)
         assert topic is not None
         if topic.partition_count < 9:
-            self.script.topics.set(name, topic.partition_count + 1)
+            self.script.topics.set(name, topic.partition_count + 1, topic_id=topic.topic_id)
 
     @rule(name=st.sampled_from(TOPICS), partitions=st.integers(1, 5))
     def a_topic_is_created_again(self, name: str, partitions: int) -> None:
