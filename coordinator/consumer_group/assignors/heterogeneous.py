@@ -49,11 +49,14 @@ class _Builder:
         return self._result()
 
     def _keep(self) -> None:
+        """A new coordinator may know fewer partitions than the one that gave the target."""
+        counts = self._spec.partition_counts
         for number, member in enumerate(self._spec.members.values()):
             for topic_id, indexes in member.target.items():
                 if topic_id in member.topic_ids:
                     for index in indexes:
-                        self._move(topic_id, index, number)
+                        if index < counts[topic_id]:
+                            self._move(topic_id, index, number)
 
     def _move(self, topic_id: bytes, index: int, number: int) -> None:
         owners = self._owners[topic_id]

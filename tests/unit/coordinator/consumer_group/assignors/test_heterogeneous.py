@@ -53,6 +53,12 @@ def test_an_assignment_is_its_own_next_target(group: GroupSpec) -> None:
     assert assign(again) == assignment
 
 
+def test_what_the_metadata_do_not_know_yet_is_not_kept() -> None:
+    """CG12. The target is of a coordinator that knew four partitions; this one has read of two."""
+    group = spec({"a": 2, "b": 1}, {"m1": "ab", "m2": "a"}, {"m1": {"a": (0, 2)}, "m2": {"a": (1, 3)}})
+    assert shown(assign(group)) == {"m1": {"a": {0}, "b": {0}}, "m2": {"a": {1}}}
+
+
 def test_a_partition_moves_from_the_most_to_the_least_loaded() -> None:
     group = spec({"a": 4, "b": 1}, {"m1": "ab", "m2": "a"}, {"m1": {"a": (0, 1, 2, 3), "b": (0,)}})
     assert shown(assign(group)) == {"m1": {"a": {0, 1}, "b": {0}}, "m2": {"a": {2, 3}}}
