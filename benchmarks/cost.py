@@ -51,8 +51,8 @@ class Transport:
 
     written: list[bytes] = field(default_factory=list)
 
-    def get_extra_info(self, name: str) -> tuple[str, int]:
-        return "127.0.0.1", 1
+    def get_extra_info(self, name: str) -> tuple[str, int] | None:
+        return None if name == "ssl_object" else ("127.0.0.1", 1)
 
     def set_write_buffer_limits(self, high: int) -> None:
         pass

@@ -34,8 +34,8 @@ class Socket:
         self.is_write_paused = False
         self.reads, self.closed = True, False
 
-    def get_extra_info(self, name: str) -> tuple[str, int]:
-        return ("127.0.0.1", 1)
+    def get_extra_info(self, name: str) -> tuple[str, int] | None:
+        return None if name == "ssl_object" else ("127.0.0.1", 1)
 
     def set_write_buffer_limits(self, high: int) -> None: ...
 
