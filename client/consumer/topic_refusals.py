@@ -35,8 +35,7 @@ class TopicRefusals:
         if metadata.at == self._read_at:
             return
         self._read_at = metadata.at
-        topics = [info for name in sorted(self._topics()) if (info := metadata.topics.get(name)) is not None]
-        refused = [topic for topic in topics if topic.is_refused]
+        refused = metadata.refused(self._topics())
         if refused:
             first, *others = refused
             also = f" Also refused: {', '.join(map(_named, others))}." if others else ""

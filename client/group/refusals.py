@@ -34,8 +34,7 @@ def refused(what: str, code: int, config: ConsumerConfig) -> KafkaError:
 
 def topics_refused(what: str, topics: Iterable[str], metadata: Metadata, config: ConsumerConfig) -> BrokerError:
     """Return the error for a request that was refused because of topics: which ones, the metadata say."""
-    refused_ones = [name for name in topics if (info := metadata.topics.get(name)) is not None and info.is_refused]
-    names = sorted(refused_ones or topics)
+    names = [topic.name for topic in metadata.refused(topics)] or sorted(topics)
     shown = names if len(names) <= FAILURES_IN_MESSAGE_MAX else [*names[:FAILURES_IN_MESSAGE_MAX], "…"]
     return BrokerError(
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,

@@ -90,6 +90,11 @@ class Metadata:
         """Return the name of the topic with this id; None if it is not known."""
         return self._names.get(topic_id)
 
+    def refused(self, topics: Iterable[str]) -> list[TopicInfo]:
+        """Return those of the topics that are refused, in the order of their names."""
+        known = (self.topics.get(name) for name in sorted(topics))
+        return [topic for topic in known if topic is not None and topic.is_refused]
+
     def is_same(self, other: Metadata) -> bool:
         """Return whether both are equal apart from their version and time."""
         return (self.cluster_id, self.controller, self.brokers, self.topics) == (
