@@ -161,7 +161,7 @@ class FetchPlan:
                 result.must_answer = True
             result.responses.append((key, response))
         result.responses += self.missing
-        self._is_first_pass = self._is_first_pass and bool(result.loads)
+        self._is_first_pass = False  # F12. Also if records have to be loaded first
         return result
 
     def count_sent(self, responses: Sequence[PartitionResponse]) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.unit.coordinator.api.data_world import NOW_MS, World, answered, batch, fetch_request
+from tests.unit.coordinator.api.test_fetch import ColdLog
+from tests.unit.coordinator.gated_threads import GatedThreads
 
 from rota.coordinator.api.fetch import fetch
 from rota.coordinator.config.listeners import Endpoint
+from rota.coordinator.log.contract import LogConfig
+from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.eager_tasks import run_eagerly
 from rota.coordinator.metadata.topic import PartitionState
@@ -30,8 +35,8 @@ def placed(leader: int = 0, isr: tuple[int, ...] = (0, 1, 2), leader_epoch: int 
 class Cluster(World):
     """Broker 0 with one partition, which it leads; 1 and 2 follow, in other racks. Epochs of brokers are 100 + id."""
 
-    def __init__(self, leader: int = 0, **properties: str) -> None:
-        super().__init__({name.replace("_", "."): value for name, value in properties.items()})
+    def __init__(self, leader: int = 0, log: Callable[[LogConfig], MemoryLog] = MemoryLog, **properties: str) -> None:
+        super().__init__({name.replace("_", "."): value for name, value in properties.items()}, log=log)
         self.register(0, 1, 2)
         self.topic_id = self.topic(assignment=[(0, (0, 1, 2))]).topic_id
         self.partition().apply(placed(leader), self.now_ms)
@@ -125,6 +130,24 @@ class TestTheLeader:
         fetched = world.partition().state.fetch_state(1)
         assert fetched is not None
         assert fetched.log_end_offset == -1
+
+    async def test_a_fetch_counts_once_however_long_its_records_are_loaded(self) -> None:
+        """F12. Its broker may have lost them meanwhile, and have registered again."""
+        ColdLog.loads, ColdLog.reads, ColdLog.stays, ColdLog.fails = 0, 0, 1 << 30, False
+        world, threads = Cluster(log=ColdLog), GatedThreads.of_this_loop()
+        world.partition().apply(placed(isr=(0,)), NOW_MS)
+        for value in (b"a", b"b", b"c"):
+            world.produce(value)
+        reply = world.send_request(2)
+        assert isinstance(reply, DelayedReply)
+        world.partition().follower_fetched(1, 0, NOW_MS)
+        threads.open()
+        async with asyncio.timeout(10):
+            while not reply.answered:
+                await asyncio.sleep(0.001)
+        fetched = world.partition().state.fetch_state(1)
+        assert fetched is not None
+        assert fetched.log_end_offset == 0
 
     def test_a_broker_that_does_not_lead_refuses_followers(self) -> None:
         assert Cluster(leader=2).follow(0).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
