@@ -667,11 +667,7 @@ class SegmentedLog:
 
     def _record_marker(self, data: Buffer, position: int, header: BatchHeader) -> None:
         """Record a control batch that was appended to the active segment."""
-        try:
-            marker = read_marker(data, position)
-        except CorruptBatch:  # its checksum is right: a control batch that this version does not know
-            marker = None
-        aborted = self.producers.record(header, marker)
+        aborted = self.producers.record(header, read_marker(data, position))
         if aborted is not None:
             self._active.aborted.append(aborted)
             self._find_aborted()

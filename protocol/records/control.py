@@ -11,7 +11,7 @@ from typing import Final
 
 from rota.protocol.dataclass import dataclass
 from rota.protocol.records.batch import Buffer
-from rota.protocol.records.errors import CorruptBatch
+from rota.protocol.records.errors import InvalidBatch
 from rota.protocol.records.fast import Record
 from rota.protocol.records.record import read_records, write_batch
 
@@ -46,17 +46,17 @@ def write_marker(marker: Marker, *, producer_id: int, producer_epoch: int, times
 def read_marker(batch: Buffer, position: int = 0) -> Marker | None:
     """Return the marker of the control batch at `position`.
 
-    None if compaction has emptied the batch, or if it is a control batch of another kind. Raises CorruptBatch.
+    None if compaction has emptied the batch, or if it has something else, or too few bytes: a log that has taken it can
+    be opened again. Raises CorruptBatch if it is cut short or its checksum is wrong.
     """
-    records = read_records(batch, position)
+    try:
+        records = read_records(batch, position)
+    except InvalidBatch:  # its checksum is right
+        return None
     if not records:
         return None
     key, value = records[0].key or b"", records[0].value or b""
-    if len(key) < _KEY.size:
-        raise CorruptBatch(f"control batch at {position}: a key of {len(key)} bytes")
-    _, kind = _KEY.unpack_from(key)
-    if kind not in (ABORT, COMMIT):
+    if len(key) < _KEY.size or len(value) < _VALUE.size:
         return None
-    if len(value) < _VALUE.size:
-        raise CorruptBatch(f"control batch at {position}: a marker of {len(value)} bytes")
-    return Marker(kind == COMMIT, _VALUE.unpack_from(value)[1])
+    _, kind = _KEY.unpack_from(key)
+    return Marker(kind == COMMIT, _VALUE.unpack_from(value)[1]) if kind in (ABORT, COMMIT) else None

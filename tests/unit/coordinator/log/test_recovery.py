@@ -15,6 +15,8 @@ from rota.coordinator.log.recovery import recover, restore_producers
 from rota.coordinator.log.segment import Segment
 from rota.coordinator.log.snapshots import MemorySnapshots, write_snapshot
 from rota.coordinator.log.store import MemoryStore
+from rota.protocol.records.fast import Record
+from rota.protocol.records.record import write_batch
 
 from .log_kit import values
 
@@ -31,6 +33,24 @@ def written(batches: int = 6) -> tuple[bytes, list[int]]:
 
 
 DATA, ENDS = written()
+
+
+@pytest.mark.parametrize(("key", "value"), [(None, None), (b"\0\0\0", b""), (b"\0\0\0\1", b"\0\0"), (b"\0\0\0\2", b"")])
+def test_xl1_a_control_batch_that_is_no_marker_is_replayed_as_it_was_appended(
+    key: bytes | None, value: bytes | None
+) -> None:
+    """A leader of another version may have it. A log that has taken it is opened again, and truncated."""
+    log = MemoryLog()
+    log.append_as_follower(
+        write_batch([Record(0, 1, key, value)], producer_id=7, producer_epoch=2, is_control=True), leader_epoch=0
+    )
+    before = log.producers.all()
+    log.flush()
+    log.crash()
+    assert log.producers.all() == before
+    log.append_as_follower(values(1, base_offset=1), leader_epoch=0)
+    log.truncate(1)
+    assert log.producers.all() == before
 
 
 def recovered(data: bytes, next_offset: int = 0) -> tuple[Segment, int, LeaderEpochs]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.protocol.records.batch import read_header
+from rota.protocol.records.batch import Codec, read_header, with_payload
 from rota.protocol.records.control import Marker, read_marker, write_marker
 from rota.protocol.records.errors import CorruptBatch
 from rota.protocol.records.fast import Record
@@ -30,6 +30,11 @@ def test_an_emptied_control_batch_and_one_of_another_kind_are_no_markers() -> No
 
 
 @pytest.mark.parametrize(("key", "value"), [(b"", b""), (None, None), (b"\0\0\0\1", b"\0\0")])
-def test_a_short_control_record_is_corrupt(key: bytes | None, value: bytes | None) -> None:
+def test_a_short_control_record_is_no_marker_and_one_with_a_wrong_checksum_is_corrupt(
+    key: bytes | None, value: bytes | None
+) -> None:
+    batch = write_batch([Record(0, 1, key, value)], is_control=True)
+    assert read_marker(batch) is None
+    assert read_marker(with_payload(batch, Codec.ZSTD, b"rubbish")) is None
     with pytest.raises(CorruptBatch):
-        read_marker(write_batch([Record(0, 1, key, value)], is_control=True))
+        read_marker(batch[:-1] + b"\xff")
