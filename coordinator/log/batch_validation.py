@@ -15,7 +15,7 @@ from rota.coordinator.log.producers import Producers, Verification
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, CODEC_BITS, BatchHeader, Buffer, check_batch, headers
 from rota.protocol.records.errors import CorruptBatch, InvalidBatch, UnsupportedMagic
-from rota.protocol.records.fast import RECORD_BYTES_MIN, RECORDS_PER_BATCH_MAX
+from rota.protocol.records.fast import OFFSET_MAX, RECORD_BYTES_MIN, RECORDS_PER_BATCH_MAX
 from rota.protocol.records.record import read_records
 
 Batches = list[tuple[int, BatchHeader]]
@@ -67,13 +67,15 @@ def admit_replicated(buffer: Buffer, log_end_offset: int, leader_epoch: int) -> 
             if header.leader_epoch > leader_epoch:
                 break
             check_batch(buffer, position, header, compacted=True)
+            if header.base_offset < 0 or header.last_offset > OFFSET_MAX:
+                raise CorruptBatch(f"batch at {position}: offsets {header.base_offset} to {header.last_offset}")
             if header.base_offset < next_offset:
                 raise AppendRefused(
                     ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {header.base_offset}, but {next_offset} is the next one"
                 )
             found.append((position, header))
             size_bytes, next_offset = position + header.size_bytes, header.next_offset
-    except (CorruptBatch, InvalidBatch) as error:
+    except CorruptBatch as error:
         raise AppendRefused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
     return found, size_bytes
 

@@ -4,7 +4,8 @@ Laws
     RE6  A follower keeps no record that its leader does not have: it truncates to where the two logs diverge (KIP-101,
         KIP-279, KIP-595), again and again until they agree, and starts afresh where its leader has deleted more than
         it ever had.
-    RE7  A follower that is fenced, or whose leader knows less than it does, changes nothing and retries later.
+    RE7  A follower that is fenced, or whose leader knows less than it does, or names an offset that no log can have,
+        changes nothing and retries later.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import EpochEndOffset, PartitionData
+from rota.protocol.records.fast import OFFSET_MAX
 
 NO_EPOCH: Final = -1
 UNKNOWN_OFFSET: Final = -1
@@ -62,6 +64,8 @@ def after_answer(answer: PartitionData, log_end_offset: int, epoch_end: tuple[in
         return LookUpOffsetBounds()
     if answer.error_code != ErrorCode.NONE:
         return RetryLater(ErrorCode.of(answer.error_code))
+    if answer.diverging_epoch is not None and answer.diverging_epoch.end_offset < 0:
+        return RetryLater(ErrorCode.UNKNOWN_SERVER_ERROR)
     if answer.diverging_epoch is not None:
         return Truncate(_where_logs_part(answer.diverging_epoch, log_end_offset, epoch_end))
     return TakeRecords()
@@ -69,6 +73,8 @@ def after_answer(answer: PartitionData, log_end_offset: int, epoch_end: tuple[in
 
 def after_bounds(leader_start: int, leader_end: int, log_start_offset: int, log_end_offset: int) -> Action:
     """Decide what to do when the leader does not have the offset that was fetched."""
+    if not 0 <= leader_start <= leader_end <= OFFSET_MAX:
+        return RetryLater(ErrorCode.UNKNOWN_SERVER_ERROR)
     if leader_end < log_end_offset and leader_end >= log_start_offset:
         return Truncate(leader_end)
     if leader_start > log_end_offset or leader_end < log_start_offset:

@@ -136,11 +136,13 @@ def _start_with_batch(
 ) -> Outcome:
     """RE6. The leader's log starts within a batch: begin where that begins, then append the answer."""
     _log_cut("Starting afresh", partition, offset)
+    of = partition.log
     truncation = follower_log.begin_truncate_fully_and_start_at(partition, offset, epoch)
 
     def append() -> None:
         try:
-            _take_records(partition, answer, epoch, [])
+            if partition.log is of:  # else it was reopened meanwhile, and ends elsewhere
+                _take_records(partition, answer, epoch, [])
         except (AppendRefused, StorageFailed) as why:
             _failed(partition, str(why))
 

@@ -52,6 +52,10 @@ def test_logs_part_at_the_lower_end_of_the_last_epoch_in_common(
     assert after_answer(answer(diverging=leader), 7, own) == Truncate(offset)
 
 
+def test_re7_an_end_that_no_log_has_truncates_nothing() -> None:
+    assert after_answer(answer(diverging=(3, -1)), 7, (3, 6)) == RetryLater(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
 @pytest.mark.parametrize(
     ("leader", "own", "action"),
     [
@@ -60,8 +64,14 @@ def test_logs_part_at_the_lower_end_of_the_last_epoch_in_common(
         ((0, 5), (6, 7), TruncateFullyAndStartAt(0)),
         ((9, 12), (0, 7), TruncateFullyAndStartAt(9)),
         ((7, 12), (0, 7), RetryLater(ErrorCode.OFFSET_OUT_OF_RANGE)),
+        ((-1, 5), (6, 7), RetryLater(ErrorCode.UNKNOWN_SERVER_ERROR)),
+        ((9, 8), (0, 7), RetryLater(ErrorCode.UNKNOWN_SERVER_ERROR)),
+        (((1 << 63) - 9, (1 << 63) - 1), (0, 7), RetryLater(ErrorCode.UNKNOWN_SERVER_ERROR)),
     ],
-    ids=["longer", "only what it lacks", "nothing in common", "missed too much", "its log has moved"],
+    ids=[
+        *("longer", "only what it lacks", "nothing in common", "missed too much", "its log has moved"),
+        *("before all offsets", "no log", "beyond all offsets"),
+    ],
 )
 def test_how_a_follower_handles_an_offset_that_the_leader_does_not_have(
     leader: tuple[int, int], own: tuple[int, int], action: Action

@@ -10,6 +10,7 @@ from tests.unit.coordinator.replica.test_follower_log import EPOCH, copy, leader
 
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.directory import LogDirectory
+from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.replica.follower import RetryLater, Truncate, TruncateFullyAndStartAt
 from rota.coordinator.replica.follower_log import StartedTruncation
 from rota.coordinator.replica.partition import Partition
@@ -93,6 +94,21 @@ async def test_re6_a_log_within_the_first_batch_of_the_leader_starts_with_that(o
     assert follower.read(1, 1 << 20) == leader.read(1, 1 << 20, uncommitted=True)
 
 
+async def test_re6_a_log_that_was_reopened_meanwhile_does_not_start_with_the_batch() -> None:
+    """It would have a hole: the reopened log ends elsewhere."""
+    leader, follower, truncations = starting_within_a_batch(), partition(2), list[StartedTruncation]()
+    perform_action(follower, TruncateFullyAndStartAt(1), truncations)
+    await finish(truncations)
+    truncations.clear()
+    apply_response(follower, answer(leader, 1, high_watermark=3, log_start_offset=1), truncations)
+    follower.fail("the disk is broken")
+    reopened = MemoryLog()
+    reopened.truncate_fully_and_start_at(0)
+    follower.reopen(reopened, placed(1), 0)
+    await finish(truncations)
+    assert reopened.log_end_offset == 0
+
+
 async def test_re6_a_log_with_records_of_its_leader_is_not_started_again() -> None:
     leader, follower, truncations = starting_within_a_batch(), partition(2), list[StartedTruncation]()
     copy(leader_with(b"old"), follower)
@@ -119,6 +135,16 @@ def test_corrupt_records_are_not_taken() -> None:
     corrupt.records = bytes(corrupt.records[:-1]) + b"\xff"
     assert apply_response(follower, corrupt, []) is Outcome.FAILED
     assert follower.log.log_end_offset == 0
+
+
+@pytest.mark.parametrize("base_offset", [-1, -(1 << 63), (1 << 63) - 2])
+async def test_re7_records_at_offsets_that_no_log_has_are_not_taken(base_offset: int) -> None:
+    """Of an empty log they could be the batch that it starts within."""
+    follower, truncations = partition(2), list[StartedTruncation]()
+    records = write_batch([Record(at, 0, None, b"v") for at in range(2)])
+    beyond = PartitionData(partition_index=0, records=base_offset.to_bytes(8, "big", signed=True) + records[8:])
+    assert apply_response(follower, beyond, truncations) is Outcome.FAILED
+    assert (follower.log.log_start_offset, follower.log.log_end_offset, truncations) == (0, 0, [])
 
 
 def test_an_offline_partition_takes_nothing() -> None:
