@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
+import urllib.request
 from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer
 from playwright.sync_api import Page, expect
 from tests.browser.conftest import Served, violations_of_themes
+from tests.interop.kit import until
 
 from rota.client import Admin, AdminConfig, ConfigResource, ResourceType
 
@@ -19,7 +22,7 @@ PATHS = ["#/clients", "client"]
 
 @pytest.fixture(scope="module", autouse=True)
 def work(served: Served) -> Iterator[None]:
-    """A producer that pushes ten times a second."""
+    """A producer that pushes ten times a second. It has pushed: an open page asks again only every five seconds."""
 
     async def subscribe() -> None:
         configs = {"metrics": "org.apache.kafka.producer.", "interval.ms": "100"}
@@ -36,9 +39,18 @@ def work(served: Served) -> Iterator[None]:
 
     polling = threading.Thread(target=poll)
     polling.start()
-    yield
-    is_over.set()
-    polling.join()
+    try:
+        until(lambda: pushes(served), "the first push")
+        yield
+    finally:
+        is_over.set()
+        polling.join()
+
+
+def pushes(served: Served) -> int:
+    """How many pushes the broker has had."""
+    with urllib.request.urlopen(f"{served.url}/api/client-metrics") as answer:
+        return int(json.load(answer)["pushes"])
 
 
 def opened(page: Page, served: Served, path: str) -> Page:
