@@ -6,6 +6,8 @@ Members with the same subscription are served here, as Kafka's UniformHomogeneou
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rota.coordinator.consumer_group.assignors import heterogeneous
 from rota.coordinator.consumer_group.assignors.spec import GroupSpec, MemberSpec, uuid_order
 from rota.coordinator.consumer_group.member import Partitions
@@ -23,14 +25,15 @@ def _homogeneous(spec: GroupSpec) -> dict[str, Partitions]:
     if not topic_ids:
         return {}
     taken = {(tid, index) for member in spec.members.values() for tid, all_ in member.target.items() for index in all_}
-    everything = [(tid, index) for tid in topic_ids for index in range(spec.partition_counts[tid])]
+    counts = {tid: spec.partition_counts[tid] for tid in topic_ids}
+    everything = [(tid, index) for tid, count in counts.items() for index in range(count)]
     free = [each for each in everything if each not in taken]
     minimum, extras = divmod(len(everything), len(spec.members))
     assignment: dict[str, dict[bytes, set[int]]] = {}
     unfilled: list[tuple[str, int]] = []
     for position, (member_id, member) in enumerate(spec.members.items()):
         quota, has_extra = minimum + (extras > 0), extras > 0
-        assignment[member_id], quota = _keep(member, frozenset(topic_ids), quota, free)
+        assignment[member_id], quota = _keep(member, counts, quota, free)
         if quota > 0 and has_extra and len(spec.members) - position > extras:
             quota, has_extra = quota - 1, False  # others may keep theirs
         if quota > 0:
@@ -44,14 +47,15 @@ def _homogeneous(spec: GroupSpec) -> dict[str, Partitions]:
 
 
 def _keep(
-    member: MemberSpec, topic_ids: frozenset[bytes], quota: int, free: list[tuple[bytes, int]]
+    member: MemberSpec, counts: Mapping[bytes, int], quota: int, free: list[tuple[bytes, int]]
 ) -> tuple[dict[bytes, set[int]], int]:
-    """Return what the member keeps of its last target, and what is left of its quota. The rest is added to `free`."""
+    """Return what the member keeps of its last target, and what is left of its quota. The rest is added to `free`.
+
+    A new coordinator may know fewer partitions than the one that gave the target: `counts` has those of this one.
+    """
     kept: dict[bytes, set[int]] = {}
     for topic_id, indexes in member.target.items():
-        if topic_id not in topic_ids:
-            continue
-        ordered = sorted(indexes)
+        ordered = sorted(index for index in indexes if index < counts.get(topic_id, 0))
         if ordered[:quota]:
             kept[topic_id] = set(ordered[:quota])
         free += [(topic_id, index) for index in ordered[quota:]]

@@ -34,6 +34,12 @@ def test_who_has_one_more_keeps_it() -> None:
     assert shown(assign(group)) == {"m1": {"a": {0}}, "m2": {"a": {1, 2}}}
 
 
+def test_what_the_metadata_do_not_know_yet_is_not_kept() -> None:
+    """CG12. The target is of a coordinator that knew four partitions; this one has read of two."""
+    group = spec({"a": 2}, {"m1": "a", "m2": "a"}, {"m1": {"a": (2, 3)}, "m2": {"a": (0, 1)}})
+    assert shown(assign(group)) == {"m1": {"a": {1}}, "m2": {"a": {0}}}
+
+
 def test_a_topic_that_is_not_subscribed_any_more_is_given_up() -> None:
     group = spec({"b": 2}, {"m1": "b", "m2": "b"}, {"m1": {"a": (0, 1)}, "m2": {"b": (0,)}})
     assert shown(assign(group)) == {"m1": {"b": {1}}, "m2": {"b": {0}}}
