@@ -576,7 +576,7 @@ class Connection(asyncio.Protocol):
         self._owner.request_memory.release(self._backlog_bytes)
         self._backlog, self._backlog_bytes = None, 0
         self._set_reading()
-        if not self._slots:
+        if not self._slots or self._is_draining:
             self._close()
 
     def _close(self) -> None:

@@ -452,6 +452,23 @@ async def test_n17_what_a_throttled_peer_has_sent_is_served_when_that_is_over(
     assert len(world.requests) == (101 if stops is None else 1)
 
 
+async def test_n17_a_stop_does_not_wait_for_a_reply_to_a_throttled_peer_that_has_closed(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.send_request(1, "later")
+    await world.until(lambda: 1 in world.delayed_reply)
+    (connection,) = world.connections
+    connection.mute_for(1_000)
+    peer.send_request(2)
+    await world.until(lambda: bool(connection._backlog))
+    assert connection._transport is not None
+    connection._transport.abort()
+    await world.until(lambda: connection._transport is None)
+    connection.finish()
+    await world.until(lambda: not len(world.connections))
+    assert world.requests == [1]
+
+
 async def test_waiting_requests_keep_their_order_through_every_pause(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
