@@ -38,7 +38,7 @@ from rota.transport.versions import NO_FEATURES, Features, newest
 from rota.transport.writing import write_parts
 
 COPIED_BYTES_MAX: Final = 64 * 1024  # a request up to this size goes out as one piece
-LINGER_SECONDS: Final = 5.0  # NC13
+LINGER_SECONDS: Final = 5.0  # NC13, where the owner has not less time
 THROTTLE_SECONDS_MAX: Final = 60.0  # no broker's quota asks for more: its window is eleven seconds by default
 CORRELATION_MASK: Final = 0x7FFFFFFF
 _lead = struct.Struct(">ihhi").pack
@@ -141,7 +141,7 @@ class Connection(asyncio.Protocol):
         """Send a request that has no response (acks=0); return once it is written. Raises Unreachable, Unsupported;
         TimedOut when the broker does not take it within `seconds`, which closes the connection.
 
-        `end` with `lingers` sends what is written.
+        `end` with `linger_seconds` sends what is written.
         """
         api_codec = self.codec_for(request.__class__, version_min, version_max)
         self._has_unanswered = True
@@ -360,10 +360,10 @@ class Connection(asyncio.Protocol):
 
     # ---- closing
 
-    def end(self, why: KafkaError, *, lingers: bool = False) -> None:
+    def end(self, why: KafkaError, *, linger_seconds: float = 0.0) -> None:
         """Fail all pending requests with `why` and abort the socket. Only the first reason is kept.
 
-        `lingers`: requests without a response that are written, but not sent yet, get LINGER_SECONDS to be sent.
+        Requests without a response that are written, but not sent yet, get `linger_seconds` to be sent.
         """
         if self.failure is None:
             self.failure = why
@@ -379,9 +379,9 @@ class Connection(asyncio.Protocol):
                     slot.waiter.set_exception(self._failed())
             if self._ended is not None:
                 self._ended(self)
-        if self._transport is not None and lingers and self._has_unanswered:
+        if self._transport is not None and linger_seconds > 0 and self._has_unanswered:
             self._transport.close()
-            self._timer = self._loop.call_later(LINGER_SECONDS, self._transport.abort)
+            self._timer = self._loop.call_later(linger_seconds, self._transport.abort)
         elif self._transport is not None:
             self._transport.abort()
 

@@ -21,7 +21,7 @@ from rota.client.log import logger
 from rota.client.network.backoff import wait_ms
 from rota.client.network.metadata import BrokerInfo
 from rota.transport.authentication import require_no_sasl
-from rota.transport.connection import Connection, copied
+from rota.transport.connection import LINGER_SECONDS, Connection, copied
 from rota.transport.handshake import connect
 from rota.transport.security import PLAINTEXT, Security
 from rota.transport.shielded import shielded
@@ -96,8 +96,9 @@ class BrokerConnection:
         except KafkaError as failure:
             raise copied(failure) from failure.__cause__
 
-    async def close(self, why: str) -> None:
-        """Close the connection and cancel any attempt; waiting callers get Unreachable(why)."""
+    async def close(self, why: str, *, linger_seconds: float = LINGER_SECONDS) -> None:
+        """Close the connection and cancel any attempt; waiting callers get Unreachable(why). NC13: what has no response
+        gets `linger_seconds` to be sent."""
         self._closed = True
         if self._attempt is not None:
             self._attempt.cancel()
@@ -106,7 +107,7 @@ class BrokerConnection:
         if self._idle is not None:
             self._idle.cancel()
         if self.connection is not None:
-            self.connection.end(Unreachable(why), lingers=True)
+            self.connection.end(Unreachable(why), linger_seconds=linger_seconds)
             await self.connection.closed()
 
     # ---- one attempt

@@ -19,7 +19,7 @@ from rota.client.errors import TimedOut, Unreachable
 from rota.client.network.broker_connection import BrokerConnection
 from rota.client.network.metadata import BrokerInfo, Metadata
 from rota.client.network.security import security_of
-from rota.transport.connection import Connection
+from rota.transport.connection import LINGER_SECONDS, Connection
 
 
 class Brokers:
@@ -109,11 +109,14 @@ class Brokers:
             elif by_address and not connection.in_flight:
                 self._close_one(self._connections.pop((node, lane)), "only its address was needed")
 
-    async def close(self) -> None:
-        """Close every connection; waiting callers get Unreachable."""
+    async def close(self, linger_seconds: float = LINGER_SECONDS) -> None:
+        """Close every connection; waiting callers get Unreachable. NC13: what has no response gets `linger_seconds` to
+        be sent."""
         self._closed = True
         connections, self._connections = list(self._connections.values()), {}
-        closing = (connection.close("the client was closed") for connection in connections)
+        closing = (
+            connection.close("the client was closed", linger_seconds=linger_seconds) for connection in connections
+        )
         await asyncio.gather(*closing, *self._closing)
 
     def _by_load(self, brokers: Iterable[int]) -> list[int]:

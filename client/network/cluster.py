@@ -31,6 +31,7 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 from rota.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from rota.protocol.messages.produce import ProduceRequest
+from rota.transport.connection import LINGER_SECONDS
 
 __all__ = ["Cluster", "Codes"]
 
@@ -95,8 +96,9 @@ class Cluster:
             loop = asyncio.get_running_loop()
             self._restart = loop.call_later(self.backoff_seconds(1), self._read_metadata_in_background)
 
-    async def close(self) -> None:
-        """Close every connection; pending calls raise Unreachable and are not retried."""
+    async def close(self, linger_seconds: float = LINGER_SECONDS) -> None:
+        """Close every connection; pending calls raise Unreachable and are not retried. NC13: what was written and has
+        no response gets `linger_seconds` to be sent."""
         self.is_closed = True
         if self._restart is not None:
             self._restart.cancel()
@@ -105,13 +107,13 @@ class Cluster:
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
-        await run_shielded(self._closed(tasks), "close the cluster")
+        await run_shielded(self._closed(tasks, linger_seconds), "close the cluster")
 
-    async def _closed(self, tasks: list[asyncio.Future[Any]]) -> None:
+    async def _closed(self, tasks: list[asyncio.Future[Any]], linger_seconds: float) -> None:
         if tasks:
             await asyncio.wait(tasks)
         if self._brokers is not None:
-            await self._brokers.close()
+            await self._brokers.close(linger_seconds)
 
     # ---- one attempt
 

@@ -15,6 +15,7 @@ This file is longer than others because each public method has its documentation
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -51,6 +52,7 @@ from rota.client.producer.transactions import Transactions
 from rota.client.types import GroupMetadata, Headers, OffsetAndMetadata, PartitionInfo, RecordMetadata, TopicPartition
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, Codec
 from rota.protocol.records.produced import RECORD_OVERHEAD_BYTES_MAX, BufferMemory, partition_of
+from rota.transport.connection import LINGER_SECONDS
 
 BATCHES_PER_TURN_MAX: Final = 16
 CANCELLED_FLUSH_MS: Final = 5_000  # for the delivery of buffered records when the task of `async with` is cancelled
@@ -499,7 +501,8 @@ class Producer:
     async def close(self, timeout_ms: int | None = None) -> None:
         """Deliver the sent records for at most `timeout_ms` (None: `delivery_timeout_ms`), fail the others, close the
         connections. An open transaction is aborted. Raises as `flush` does, after everything is closed. A second call
-        does nothing. A cancellation fails the undelivered records at once."""
+        does nothing. A cancellation fails the undelivered records at once. With acks=0 what was written to a connection
+        and not sent yet has the rest of `timeout_ms`, five seconds at most."""
         await self._close(milliseconds("timeout_ms", timeout_ms))
 
     async def _close(self, timeout_ms: int | None, *, cancelled_flush_ms: int = 0) -> None:
@@ -509,10 +512,10 @@ class Producer:
         self._closed = True
         self._topics.close()
         self._memory.end(IllegalUse("the producer was closed while send() waited for memory"))
-        flush_ms = 0
+        flush_ms, begun = 0, asyncio.get_running_loop().time()
         try:
             if self._transactions is not None and self._transactions.machine.is_in_transaction:
-                await self._transactions.close(CANCELLED_FLUSH_MS if timeout_ms is None else timeout_ms)
+                await self._transactions.close(timeout_ms)
             elif self._sender is not None and timeout_ms != 0:
                 await self._wait_for_deliveries(timeout_ms)
         except TimedOut:
@@ -521,23 +524,25 @@ class Producer:
             flush_ms = cancelled_flush_ms
             raise
         finally:
-            await self._finish(flush_ms)
+            await self._finish(flush_ms, math.inf if timeout_ms is None else begun + timeout_ms / 1000)
         self._raise_unreported()
 
-    async def _finish(self, flush_ms: int) -> None:
-        """Deliver for up to `flush_ms`, then end everything; a cancellation ends only the delivery."""
+    async def _finish(self, flush_ms: int, ends: float) -> None:
+        """Deliver for up to `flush_ms`, then end everything; a cancellation ends only the delivery. `ends`: the time of
+        the loop by which the producer is to be closed."""
         try:
             if flush_ms:
                 with suppress(TimedOut):
                     await self._wait_for_deliveries(flush_ms)
         finally:
-            await run_shielded(self._end(), "close the producer")
+            await run_shielded(self._end(ends), "close the producer")
 
-    async def _end(self) -> None:
+    async def _end(self, ends: float = math.inf) -> None:
         """Fail the undelivered records; end all tasks, timers and connections."""
         if self._sender is not None:
             await self._sender.stop(TimedOut("the producer was closed before an answer came"))
-        await self._cluster.close()
+        left = ends - asyncio.get_running_loop().time()
+        await self._cluster.close(min(max(left, 0.0), LINGER_SECONDS))
 
     def _check_open(self) -> None:
         if self._closed:

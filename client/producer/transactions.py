@@ -51,6 +51,7 @@ from rota.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 ADD_PARTITIONS_VERSION_MAX: Final = 3  # later versions are for brokers
 OFFSETS_VERSION_MIN: Final = 3  # with member and generation (KIP-447)
 OFFSETS_VERSION_MAX: Final = 4  # v5 adds the offsets partition by itself (version 2)
+ABORT_MS: Final = 5_000  # of the transaction that a producer without a timeout is closed in
 _SENDING: Final = (TransactionState.OPEN, TransactionState.COMMITTING)
 _log = logger("rota.client.transaction")
 
@@ -142,17 +143,20 @@ class Transactions:
         self._abort_batches(TransactionAborted(f"the transaction of {self._id} was aborted"))
         await self._end(committed=False, timeout_ms=timeout_ms)
 
-    async def close(self, timeout_ms: int) -> None:
-        """End the open transaction before the producer is closed: abort it, or wait for the commit that was sent."""
-        await self._wait_for_ending()
+    async def close(self, timeout_ms: int | None) -> None:
+        """End the open transaction before the producer is closed: abort it, or wait for the commit that was sent. None:
+        for the time of that commit, and ABORT_MS for the abort."""
+        begun = asyncio.get_running_loop().time()
+        await self._wait_for_ending(None if timeout_ms is None else timeout_ms / 1000)
         if not self.machine.is_in_transaction:
             return
-        if self.machine.state is TransactionState.COMMIT_SENT:
-            _log.warning("the producer is closed while the outcome of a commit is not known", transactional_id=self._id)
+        if self._ending is not None or self.machine.state is TransactionState.COMMIT_SENT:
+            _log.warning("the producer is closed before the end of its transaction is known", transactional_id=self._id)
             return
         _log.info("the producer is closed in a transaction, which is aborted", transactional_id=self._id)
+        passed_ms = int((asyncio.get_running_loop().time() - begun) * 1000)
         try:
-            await self.abort(timeout_ms)
+            await self.abort(ABORT_MS if timeout_ms is None else max(0, timeout_ms - passed_ms))
         except KafkaError as why:
             _log.warning("a transaction was not aborted", transactional_id=self._id, reason=str(why))
 
@@ -173,12 +177,11 @@ class Transactions:
         await self._wait_for_ending()
         return was is state and (machine.state is TransactionState.READY or machine.number != number)
 
-    async def _wait_for_ending(self) -> KafkaError | None:
-        """Wait for the commit or abort that is under way; return its failure."""
+    async def _wait_for_ending(self, seconds: float | None = None) -> KafkaError | None:
+        """Wait for the commit or abort that is under way, so long at most; return its failure."""
         task = self._ending
-        if task is None:
+        if task is None or not (await asyncio.wait({task}, timeout=seconds))[0]:
             return None
-        await asyncio.wait({task})
         if self._ending is task:
             self._ending = None
         if task.cancelled():

@@ -346,7 +346,7 @@ async def test_nc13_what_has_no_response_is_sent_before_the_end_of_the_connectio
         broker.on(ProduceRequest, slow)
         connection = await dialled(broker)
         written = await written_without_response(connection)
-        connection.end(Unreachable("the producer is closed"), lingers=True)
+        connection.end(Unreachable("the producer is closed"), linger_seconds=SECONDS)
         gate.set()
         await connection.closed()
         await eventually(lambda: len(broker.requests) > written)
@@ -363,15 +363,14 @@ async def test_nc13_a_response_that_comes_meanwhile_drops_nothing() -> None:
         broker.on(ProduceRequest, slow)
         connection = await dialled(broker)
         written = await written_without_response(connection)
-        connection.end(Unreachable("the producer is closed"), lingers=True)
+        connection.end(Unreachable("the producer is closed"), linger_seconds=SECONDS)
         connection.data_received(framed(broker.headers[0], ANSWER, version=4))
         gate.set()
         await connection.closed()
         await eventually(lambda: len(broker.requests) > written)
 
 
-async def test_nc13_a_broker_that_reads_nothing_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.transport.connection.LINGER_SECONDS", 0.01)
+async def test_nc13_a_broker_that_reads_nothing_does_not_hold_up_the_end() -> None:
     gate = asyncio.Event()
 
     async def never(_: Any) -> None:
@@ -381,7 +380,7 @@ async def test_nc13_a_broker_that_reads_nothing_does_not_hold_up_the_end(monkeyp
         broker.on(ProduceRequest, never)
         connection = await dialled(broker)
         await written_without_response(connection)
-        connection.end(Unreachable("the producer is closed"), lingers=True)
+        connection.end(Unreachable("the producer is closed"), linger_seconds=0.01)
         async with asyncio.timeout(SECONDS):
             await connection.closed()
         gate.set()

@@ -266,6 +266,27 @@ async def test_closing_in_time_gives_up_the_rest() -> None:
         await producer.close()
 
 
+async def test_pd13_closing_at_once_does_not_wait_for_a_broker_that_reads_nothing() -> None:
+    """NC13 without time."""
+    gate = asyncio.Event()
+    async with Leader(partitions=1) as leader:
+
+        async def never(_: ProduceRequest) -> None:
+            await gate.wait()
+
+        leader.on(ProduceRequest, never)
+        more = {"acks": 0, "enable_idempotence": False, "max_request_size": 30_000_000}
+        producer = await Producer(settings(leader, buffer_memory=60_000_000, **more)).start()
+        await producer.send("t", b"1")
+        await eventually(lambda: any(isinstance(request, ProduceRequest) for request in leader.requests))
+        await producer.send("t", bytes(20_000_000))
+        await eventually(lambda: producer._sender._brokers[0].in_flight)
+        async with asyncio.timeout(2):
+            with pytest.raises(DeliveryFailed):
+                await producer.close(timeout_ms=0)
+        gate.set()
+
+
 async def test_closed_is_closed() -> None:
     async with Leader() as leader:
         async with Producer(settings(leader)) as producer:

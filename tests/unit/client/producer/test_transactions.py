@@ -473,6 +473,20 @@ async def test_a_cancelled_send_of_offsets_fails_the_transaction() -> None:
         await producer.abort_transaction()
 
 
+async def test_pd13_closing_in_time_does_not_wait_for_the_end_of_a_commit() -> None:
+    async with TransactionalLeader() as broker:
+        broker.on(EndTxnRequest, lambda _: None)
+        producer = await Producer(config(broker)).start()
+        await producer.begin_transaction()
+        await producer.send("t", b"a")
+        committing = asyncio.create_task(producer.commit_transaction())
+        await eventually(lambda: broker.counted()[EndTxnRequest])
+        async with asyncio.timeout(2):
+            await producer.close(timeout_ms=5)
+        with pytest.raises(CommitOutcomeUnknown):
+            await committing
+
+
 async def test_close_aborts_an_open_transaction() -> None:
     async with TransactionalLeader() as broker:
         producer = await Producer(config(broker)).start()
