@@ -9,7 +9,7 @@ Laws
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from rota.protocol.records.record import BatchBuilder, read_records
 
 HEADER_OVERHEAD_BYTES_MAX: Final = 10
 
-Listener = Callable[[], bool]  # called once, at the outcome; returns whether a caller got it
+Listener = Callable[[], bool]  # called once, at the outcome; returns whether a caller is about to get it
 Callback = tuple[int, Callable[[Any], object], object]  # index of the record, function, its argument
 
 
@@ -66,6 +66,7 @@ class Batch(BatchBuilder):
         "outcome",
         "parts",
         "producer",
+        "promised",
         "queue",
         "raw",
         "raw_bytes",
@@ -97,6 +98,7 @@ class Batch(BatchBuilder):
         self.outcome: Written | Failed | None = None
         self.parts: tuple[tuple[int, Batch], ...] = ()
         self.reported: set[int] = set()
+        self.promised: dict[int, int] = {}  # the number of callers that were woken for a failure and have not run since
 
     @property
     def charged_bytes(self) -> int:
@@ -115,8 +117,23 @@ class Batch(BatchBuilder):
 
     @property
     def is_unreported(self) -> bool:
-        """Whether it failed and the failure of at least one record was not reported to a caller."""
-        return isinstance(self.outcome, Failed) and len(self.reported) < self.count
+        """Whether it failed and no caller has got, or is about to get, the failure of at least one record."""
+        return isinstance(self.outcome, Failed) and next(self.unreported(), None) is not None
+
+    def unreported(self) -> Iterator[int]:
+        """The records whose failure no caller has got or is about to get."""
+        return (index for index in range(self.count) if index not in self.reported and index not in self.promised)
+
+    def report_all(self) -> bool:
+        """Count all failures as reported but those that were promised; return whether there are any of these."""
+        self.reported.update(self.unreported())
+        return bool(self.promised)
+
+    def keep_promise(self, index: int) -> None:
+        """A caller that was woken for the outcome of a record runs."""
+        left = self.promised.pop(index, 0) - 1
+        if left > 0:
+            self.promised[index] = left
 
     @property
     def wire_bytes(self) -> int:
@@ -146,8 +163,8 @@ class Batch(BatchBuilder):
         self.records.release()
         listeners, self.listeners = self.listeners, []
         for index, listener in listeners:
-            if listener():
-                self.reported.add(index)
+            if listener() and isinstance(outcome, Failed):
+                self.promised[index] = self.promised.get(index, 0) + 1
         if self.callbacks:
             callbacks, self.callbacks = self.callbacks, []
             self.reported.update([index for index, _, _ in callbacks])

@@ -58,11 +58,10 @@ class Delivery:
             batch.listeners.append((index, partial(_wake, waiter)))
             try:
                 yield from waiter.__await__()
-            except asyncio.CancelledError:
-                if waiter.done() and not waiter.cancelled():  # in the tick of the outcome: this caller does not get it
+            finally:  # a caller that is cancelled in the tick of the outcome does not get it
+                if waiter.done() and not waiter.cancelled():
                     batch, index = self._batch.place(self._index)
-                    batch.reported.discard(index)
-                raise
+                    batch.keep_promise(index)
         return self.result()
 
     def __repr__(self) -> str:
@@ -93,7 +92,7 @@ def failure(batch: Batch, index: int) -> DeliveryFailed:
 
 def first_unreported(batch: Batch) -> DeliveryFailed:
     """Return the exception for the first record whose failure was not reported."""
-    return failure(batch, next(index for index in range(batch.count) if index not in batch.reported))
+    return failure(batch, next(batch.unreported()))
 
 
 async def ended(batch: Batch) -> None:

@@ -38,7 +38,7 @@ from rota.client.network.metadata import Metadata
 from rota.client.network.shielded_close import run_shielded
 from rota.client.producer.accumulator import Accumulator, Limits
 from rota.client.producer.batch import Batch, Queue, record_bytes
-from rota.client.producer.delivery import Delivery, ended, first_unreported
+from rota.client.producer.delivery import Delivery, ended
 from rota.client.producer.memory import Memory
 from rota.client.producer.prepared import PreparedTransaction
 from rota.client.producer.records import plain_bytes, plain_headers
@@ -494,9 +494,9 @@ class Producer:
             self._update_flushing()
 
     def _raise_unreported(self) -> None:
-        batch = self._sender.take_unreported() if self._sender is not None else None
-        if batch is not None:
-            raise first_unreported(batch)
+        failure = self._sender.take_unreported() if self._sender is not None else None
+        if failure is not None:
+            raise failure
 
     async def close(self, timeout_ms: int | None = None) -> None:
         """Deliver the sent records for at most `timeout_ms` (None: `delivery_timeout_ms`), fail the others, close the

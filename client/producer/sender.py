@@ -19,13 +19,22 @@ from functools import partial
 from typing import Any, Final
 
 from rota.client.config import INT32_MAX, ProducerConfig
-from rota.client.errors import AuthenticationFailed, BrokerError, KafkaError, TimedOut, Unreachable, Unsupported
+from rota.client.errors import (
+    AuthenticationFailed,
+    BrokerError,
+    DeliveryFailed,
+    KafkaError,
+    TimedOut,
+    Unreachable,
+    Unsupported,
+)
 from rota.client.log import logger
 from rota.client.network.backoff import wait_ms
 from rota.client.network.cluster import Cluster
 from rota.client.network.targets import AnyNode
 from rota.client.producer.accumulator import NEVER, Accumulator
 from rota.client.producer.batch import Batch, Failed
+from rota.client.producer.delivery import first_unreported
 from rota.client.producer.produce_response import Effects, ProduceResults
 from rota.client.producer.requests import ADDED_BY_CLIENT_VERSION_MAX, answers, request, version_max
 from rota.client.producer.transaction import BROKERS_ADD
@@ -291,11 +300,14 @@ class Sender:
 
     # ---- stop
 
-    def take_unreported(self) -> Batch | None:
-        """The first failed batch with an unreported record; all failures count as reported after the call."""
+    def take_unreported(self) -> DeliveryFailed | None:
+        """The first failure that no caller has got; all failures count as reported after the call, but those that a
+        caller is about to get: it may be cancelled."""
         first = next((batch for batch in self._unreported if batch.is_unreported), None)
-        self._unreported.clear()
-        return first
+        failure = None if first is None else first_unreported(first)
+        promised = [batch for batch in self._unreported if batch.report_all()]
+        self._unreported = deque(promised, maxlen=FAILURES_KEPT_MAX)
+        return failure
 
     async def stop(self, why: KafkaError) -> None:
         """Fail all undelivered batches and end all requests."""

@@ -58,6 +58,31 @@ async def test_pd5_a_failure_whose_wait_is_cancelled_in_the_same_tick_is_not_rep
     assert first_unreported(made).maybe_written
 
 
+@pytest.mark.parametrize("cancelled", [0, 1])
+async def test_pd5_a_failure_that_another_caller_gets_is_reported_once(cancelled: int) -> None:
+    made = batch(b"1")
+    waiting = [asyncio.create_task(_wait(Delivery(made, 0, 1))) for _ in range(2)]
+    await asyncio.sleep(0)
+    made.end(Failed(TimedOut("late"), maybe_written=True))
+    waiting[cancelled].cancel()
+    assert not made.is_unreported
+    await asyncio.wait(waiting)
+    assert not made.is_unreported
+
+
+async def test_pd5_a_failure_that_a_caller_is_about_to_get_is_kept_until_it_has_it() -> None:
+    """A flush in the tick of the failure leaves it to that caller, which may be cancelled."""
+    made = batch(b"1", b"2")
+    waiting = asyncio.create_task(_wait(Delivery(made, 0, 1)))
+    await asyncio.sleep(0)
+    made.end(Failed(TimedOut("late"), maybe_written=True))
+    assert made.report_all(), "by the flush"
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert list(made.unreported()) == [0]
+    assert not made.report_all()
+
+
 async def test_a_failure_is_raised_each_time_and_seen() -> None:
     made = batch(b"1", b"2")
     made.end(Failed(TimedOut("late"), maybe_written=True, records={1: TimedOut("that one")}))
