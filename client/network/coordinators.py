@@ -4,6 +4,7 @@ Laws
     There is one FindCoordinator request per group, or transactional id, at a time; concurrent callers share its
     response.
     A coordinator that is not in the metadata yet can be used at once: the response has its address.
+    At most KEYS_MAX coordinators are cached; a look-up that has ended leaves nothing else behind.
     NC11 A caller whose time is over learns why there is no coordinator: what the last response to the look-up said.
 """
 
@@ -11,19 +12,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from dataclasses import field
+from typing import Any, Final
 
 from rota.client.errors import BrokerError, TimedOut
 from rota.client.log import logger
 from rota.client.network.error_actions import ErrorAction, error_action
 from rota.client.types import address_text
+from rota.protocol.dataclass import dataclass
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 
 GROUP, TRANSACTION = 0, 1  # the key types
+KEYS_MAX: Final = 10_000  # the oldest ones are looked up again: an Admin may ask about ever new groups
 NOUNS = {GROUP: "group", TRANSACTION: "transactional id"}
 Find = Callable[[str, FindCoordinatorRequest], Awaitable[Any]]
 _log = logger("rota.client.group")
+
+
+@dataclass(slots=True)
+class LookUp:
+    """The look-up of one key: `callers` wait for it."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    callers: int = 0
 
 
 class Coordinators:
@@ -35,7 +47,7 @@ class Coordinators:
         self._key_type = key_type
         self._on_address = on_address
         self._nodes: dict[str, int] = {}
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._lookups: dict[str, LookUp] = {}
         self._refused: dict[str, int] = {}  # the code of the last response to a look-up that has not succeeded
 
     def cached(self, key: str) -> int | None:
@@ -44,13 +56,20 @@ class Coordinators:
 
     async def of(self, key: str) -> int:
         """Return the node id of the coordinator. Raises TimedOut, BrokerError."""
-        lock = self._locks.setdefault(key, asyncio.Lock())
-        if not lock.locked():
+        lookup = self._lookups.setdefault(key, LookUp())
+        if not lookup.callers:
             self._refused.pop(key, None)
-        async with lock:
-            node = self._nodes.get(key)
-            if node is None:
-                node = self._nodes[key] = await self._find_coordinator(key)
+        lookup.callers += 1
+        try:
+            async with lookup.lock:
+                node = self._nodes.get(key)
+                if node is None:
+                    node = await self._find_coordinator(key)
+                    _put(self._nodes, key, node)
+        finally:
+            lookup.callers -= 1
+            if not lookup.callers:
+                del self._lookups[key]
         return node
 
     def moved(self, key: str, node: int) -> None:
@@ -67,7 +86,7 @@ class Coordinators:
         """Return the error codes of a response to the look-up of that key, which the reason names if it was the last
         one."""
         found = codes(answer)
-        self._refused[key] = found[0]
+        _put(self._refused, key, found[0])
         return found
 
     def reason(self, key: str) -> str:
@@ -101,6 +120,12 @@ class Coordinators:
 
     def _name(self, key: str) -> dict[str, str]:
         return {NOUNS[self._key_type].replace(" ", "_"): key}
+
+
+def _put(kept: dict[str, int], key: str, value: int) -> None:
+    kept[key] = value
+    if len(kept) > KEYS_MAX:
+        del kept[next(iter(kept))]
 
 
 def codes(answer: Any) -> list[int]:

@@ -76,6 +76,22 @@ async def test_cancelling_one_lookup_does_not_affect_the_others() -> None:
         assert await second == 3
 
 
+async def test_ever_new_groups_take_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.client.network.coordinators.KEYS_MAX", 2)
+    town = Town(*[at(3)] * 5, *[at(-1, 15)] * 5, at(4))
+    for number in range(5):
+        assert await town.coordinators.of(f"g{number}") == 3
+    for number in range(5, 10):
+        town.coordinators.codes(f"g{number}", at(-1, 15))
+        with pytest.raises(TimedOut):
+            await town.coordinators.of(f"g{number}")
+    sizes = [len(kept) for kept in vars(town.coordinators).values() if isinstance(kept, dict)]
+    assert max(sizes) <= 2
+    assert not town.coordinators._lookups
+    assert town.coordinators.cached("g4") == 3
+    assert await town.coordinators.of("g0") == 4
+
+
 async def test_the_coordinator_of_a_transactional_id_is_looked_up_by_its_key_type() -> None:
     town = Town(at(3), at(0, error=15), key_type=TRANSACTION)
     assert await town.coordinators.of("id") == 3
