@@ -50,6 +50,8 @@ __all__ = [
     "Unsupported",
 ]
 
+GRANT_READ_ON_TOPIC: Final = "Have READ on the topic granted to this client."
+GRANT_READ_ON_GROUP: Final = "Have READ on the group granted to this client."
 FAILURES_IN_MESSAGE_MAX: Final = 5  # in the message of one error; all of them are in its fields
 
 

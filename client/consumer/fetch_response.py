@@ -17,7 +17,7 @@ from rota.client.consumer.fetch_session import FetchPartition, LogEnds
 from rota.client.consumer.pauses import Pauses
 from rota.client.consumer.positions import Position, Positions
 from rota.client.consumer.sources import Sources
-from rota.client.errors import BrokerError, CorruptRecords, LogTruncated, OffsetOutOfRange
+from rota.client.errors import GRANT_READ_ON_TOPIC, BrokerError, CorruptRecords, LogTruncated, OffsetOutOfRange
 from rota.client.log import logger
 from rota.client.network.cluster import Cluster
 from rota.client.network.error_actions import ErrorAction, error_action
@@ -121,7 +121,12 @@ class PartitionResults:
         elif action is ErrorAction.FATAL and code is not ErrorCode.UNKNOWN_SERVER_ERROR:
             message = f"fetching at offset {requested.offset}"
             error = BrokerError(
-                data.error_code, message, topic=partition.topic, partition=partition.partition, broker=str(node)
+                data.error_code,
+                message,
+                topic=partition.topic,
+                partition=partition.partition,
+                broker=str(node),
+                remedy=GRANT_READ_ON_TOPIC if code is ErrorCode.TOPIC_AUTHORIZATION_FAILED else "",
             )
             self._buffer.fail(partition, error, requested.position_epoch)
         else:

@@ -13,11 +13,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
 
 from rota.client.config import ConsumerConfig, reset_after_ms
 from rota.client.consumer.positions import Positions
-from rota.client.errors import BrokerError, NoOffset, TimedOut, UnknownTopic, Unreachable
+from rota.client.errors import BrokerError, KafkaError, NoOffset, TimedOut, UnknownTopic, Unreachable
 from rota.client.log import logger
 from rota.client.network.cluster import Cluster
 from rota.client.offsets.list_offsets import EARLIEST, LATEST, Found, each_offset
@@ -129,18 +128,30 @@ class OffsetResolver:
             if (position := self._positions.find(partition)) is not None
         }
         without_policy = sorted(partition for partition, policy in policies.items() if policy == "none")
-        await self._reset(
-            {partition: policy for partition, policy in policies.items() if policy != "none"}, position_epochs
-        )
-        if refused:
-            raise fetch_refused(self._config.group_id or "", refused)
-        if without_policy:
-            group = "" if self._config.group_id is None else f" of group {self._config.group_id}"
-            raise NoOffset(
-                f"no committed offset{group} for {_listed(without_policy)} and auto_offset_reset is none: seek, commit "
-                f"an offset, or choose earliest, latest or by_duration",
-                without_policy,
+        failure = self._failure_of(refused, without_policy)
+        try:
+            await self._reset(
+                {partition: policy for partition, policy in policies.items() if policy != "none"}, position_epochs
             )
+        except KafkaError as late:
+            if failure is None or _is_retriable(failure):
+                raise
+            raise failure from late
+        if failure is not None:
+            raise failure
+
+    def _failure_of(self, refused: Codes, without_policy: list[TopicPartition]) -> KafkaError | None:
+        """Return the error for the partitions that have no position whatever ListOffsets answers."""
+        if refused:
+            return fetch_refused(self._config.group_id or "", refused)
+        if not without_policy:
+            return None
+        group = "" if self._config.group_id is None else f" of group {self._config.group_id}"
+        return NoOffset(
+            f"no committed offset{group} for {_listed(without_policy)} and auto_offset_reset is none: seek, commit "
+            f"an offset, or choose earliest, latest or by_duration",
+            without_policy,
+        )
 
     async def _committed(
         self, never_read: list[TopicPartition], position_epochs: PositionEpochs
@@ -162,12 +173,8 @@ class OffsetResolver:
         return set(known), refused
 
     async def _reset(self, policies: dict[TopicPartition, str], position_epochs: PositionEpochs) -> None:
-        ends: list[TopicPartition] = []
-
         def on_found(partition: TopicPartition, found: Found) -> None:
-            if found is None:
-                ends.append(partition)  # nothing so late: what comes next is later
-            elif self._set(partition, position_epochs, found.offset, found.leader_epoch):
+            if found is not None and self._set(partition, position_epochs, found.offset, found.leader_epoch):
                 _log.info(
                     f"Resetting offset for partition {partition} to position {found.offset}",
                     group=self._config.group_id,
@@ -176,9 +183,13 @@ class OffsetResolver:
                     by=policies[partition],
                 )
 
-        look = partial(each_offset, self._cluster, on_found=on_found, isolation_level=self._config.isolation_level)
-        await look({partition: time_of(policy) for partition, policy in policies.items()})
-        await look(dict.fromkeys(ends, LATEST))
+        await each_offset(
+            self._cluster,
+            {partition: time_of(policy) for partition, policy in policies.items()},
+            on_found,
+            isolation_level=self._config.isolation_level,
+            otherwise=LATEST,  # nothing so late: what comes next is later
+        )
 
     def _set(self, partition: TopicPartition, position_epochs: PositionEpochs, offset: int, leader_epoch: int) -> bool:
         position = self._positions.find(partition)

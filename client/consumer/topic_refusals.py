@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from rota.client.errors import BrokerError
+from rota.client.errors import GRANT_READ_ON_TOPIC, BrokerError
 from rota.client.network.cluster import Cluster
 from rota.client.network.metadata import TopicInfo
 from rota.protocol.errors import ErrorCode
 
 REMEDIES: Final = {
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Have READ on the topic granted to this client.",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: GRANT_READ_ON_TOPIC,
     ErrorCode.INVALID_TOPIC_EXCEPTION: "A name has 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', and is not '.' or '..'.",
 }
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rota.client.config import ConsumerConfig
-from rota.client.errors import FAILURES_IN_MESSAGE_MAX, AssignmentFailed, BrokerError, FencedInstance, KafkaError
+from rota.client.errors import (
+    FAILURES_IN_MESSAGE_MAX,
+    GRANT_READ_ON_GROUP,
+    AssignmentFailed,
+    BrokerError,
+    FencedInstance,
+    KafkaError,
+)
 from rota.client.network.metadata import Metadata
 from rota.protocol.errors import ErrorCode
 
@@ -57,7 +64,7 @@ def _remedy(code: int, config: ConsumerConfig) -> str:
         case ErrorCode.INVALID_GROUP_ID:
             return f"Choose another group_id than {config.group_id!r}."
         case ErrorCode.GROUP_AUTHORIZATION_FAILED:
-            return "Have READ on the group granted to this client."
+            return GRANT_READ_ON_GROUP
         case ErrorCode.GROUP_ID_NOT_FOUND | ErrorCode.UNSUPPORTED_VERSION if config.group_protocol == "consumer":
             return (
                 "The group takes no member of the consumer protocol: group.consumer.migration.policy or the assignors "

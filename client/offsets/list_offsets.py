@@ -43,19 +43,25 @@ OnFound = Callable[[TopicPartition, Found], None]
 
 class OffsetLookup:
     """One call of `each_offset`. `pending`: the partitions without an offset yet, with the requested time. `failure`:
-    the last error."""
+    the last error. `has_another_time`: the last round has found that there is nothing at the time of a partition."""
 
     def __init__(
-        self, cluster: Cluster, times: Mapping[TopicPartition, int], isolation_level: str, on_found: OnFound
+        self,
+        cluster: Cluster,
+        times: Mapping[TopicPartition, int],
+        isolation_level: str,
+        on_found: OnFound,
+        otherwise: int | None = None,
     ) -> None:
         self.cluster, self.pending, self._on_found = cluster, dict(times), on_found
-        self._isolation = ISOLATION[isolation_level]
+        self._isolation, self._otherwise, self.has_another_time = ISOLATION[isolation_level], otherwise, False
         self._leaders: dict[TopicPartition, int] = {}  # of topics that the cluster's metadata do not follow
         self.failure: KafkaError | None = None
-        self._refused: BrokerError | None = None  # of a topic whose metadata the brokers refuse
+        self._refused: BrokerError | None = None  # that is not retriable, of a topic or a partition
 
     async def round(self, left_ms: int) -> None:
         """Send one request to each leader. Raises the errors that are not retriable."""
+        self._begin()
         await self._find_leaders(left_ms)
         by_leader: dict[int, list[TopicPartition]] = {}
         for partition in self.pending:
@@ -63,8 +69,11 @@ class OffsetLookup:
             if leader is not None:
                 by_leader.setdefault(leader, []).append(partition)
         await _all([self._send_request(node, partitions, left_ms) for node, partitions in by_leader.items()])
-        if self._refused is not None:
+        if self._refused is not None and not self.has_another_time:
             raise self._refused
+
+    def _begin(self) -> None:
+        self._refused, self.has_another_time = None, False
 
     def _leader(self, partition: TopicPartition) -> int | None:
         known = self.cluster.metadata.leader(partition)
@@ -128,17 +137,25 @@ class OffsetLookup:
 
     def _take_partition(self, partition: TopicPartition, data: ListOffsetsPartitionResponse) -> None:
         if data.error_code == ErrorCode.NONE:
-            if self.pending.pop(partition, None) is not None:
-                found = OffsetAndTimestamp(data.offset, data.timestamp, data.leader_epoch) if data.offset >= 0 else None
-                self._on_found(partition, found)
+            if partition in self.pending:
+                self._answered(partition, data)
             return
-        self.failure = partition_error(partition, data.error_code)
+        self.failure = error = partition_error(partition, data.error_code)
         action = error_action(ListOffsetsRequest.KEY, data.error_code)
         if action in FAILS_AT_ONCE:
-            raise self.failure
+            self._refused = error  # raised when the other partitions of this round have their offsets
         if action is ErrorAction.REFRESH:
             self.cluster.request_refresh()
             self._leaders.pop(partition, None)
+
+    def _answered(self, partition: TopicPartition, data: ListOffsetsPartitionResponse) -> None:
+        requested = self.pending.pop(partition)
+        if data.offset >= 0:
+            self._on_found(partition, OffsetAndTimestamp(data.offset, data.timestamp, data.leader_epoch))
+        elif self._otherwise is None or self._otherwise == requested:
+            self._on_found(partition, None)
+        else:
+            self.pending[partition], self.has_another_time = self._otherwise, True
 
 
 async def each_offset(
@@ -148,17 +165,19 @@ async def each_offset(
     *,
     isolation_level: str = "read_uncommitted",
     timeout_ms: int | None = None,
+    otherwise: int | None = None,
 ) -> None:
-    """As `list_offsets`; calls `on_found(partition, offset)` as each offset arrives."""
+    """As `list_offsets`; calls `on_found(partition, offset)` as each offset arrives. `otherwise`: the time whose offset
+    a partition gets that has none at its own."""
     loop, config = asyncio.get_running_loop(), cluster.config
     ends = loop.time() + (config.default_api_timeout_ms if timeout_ms is None else timeout_ms) / 1000
-    lookup, rounds = OffsetLookup(cluster, times, isolation_level, on_found), 0
+    lookup, rounds = OffsetLookup(cluster, times, isolation_level, on_found, otherwise), 0
     while lookup.pending:
         left_ms = int((ends - loop.time()) * 1000)
         if left_ms <= 0:
             raise _given_up(lookup)
         await lookup.round(left_ms)
-        if lookup.pending:
+        if lookup.pending and not lookup.has_another_time:
             rounds += 1
             pause_ms = wait_ms(rounds, config.retry_backoff_ms, config.retry_backoff_max_ms, random.random())
             await asyncio.sleep(min(pause_ms / 1000, max(0.0, ends - loop.time())))

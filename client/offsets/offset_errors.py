@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from rota.client.errors import (
+    GRANT_READ_ON_GROUP,
+    GRANT_READ_ON_TOPIC,
     BrokerError,
     CommitFailed,
     FencedInstance,
@@ -30,6 +32,10 @@ MEMBERSHIP_OVER: Final = (
     ErrorCode.STALE_MEMBER_EPOCH,
 )
 LARGE_METADATA: Final = "Metadata of {} bytes; a broker takes offset.metadata.max.bytes of them, 4096 unless it is set."
+REMEDIES: Final = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: GRANT_READ_ON_TOPIC,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: GRANT_READ_ON_GROUP,
+}
 Codes = dict[TopicPartition | None, int]  # None: the code of the whole response
 
 
@@ -86,8 +92,9 @@ def refused_error(
     first = next((partition for partition in partitions if actions[partition] is ErrorAction.FATAL), None)
     first = first or (partitions[0] if partitions else None)
     code = ErrorCode.of(refused[first])
-    large = code is ErrorCode.OFFSET_METADATA_TOO_LARGE and first is not None and offsets is not None
-    remedy = LARGE_METADATA.format(len(offsets[first].metadata.encode())) if large and offsets and first else ""
+    remedy = REMEDIES.get(code, "")
+    if code is ErrorCode.OFFSET_METADATA_TOO_LARGE and first is not None and offsets is not None:
+        remedy = LARGE_METADATA.format(len(offsets[first].metadata.encode()))
     others = [f"{partition}: {ErrorCode.of(refused[partition]).name}" for partition in partitions if partition != first]
     return (UnknownTopic if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else BrokerError)(
         code,

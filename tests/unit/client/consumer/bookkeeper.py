@@ -41,7 +41,8 @@ GROUP = "tellers"
 
 class Bookkeeper(Feed):
     """`committed[p]`: the group's offsets; `commits`: what each OffsetCommit said; `refusals`: the codes of the next
-    ones; `open` unset: commits wait. `silent`: partitions whose ends nobody tells."""
+    ones; `open` unset: commits wait. `unstable`: the codes of the next OffsetFetches, of the partitions `refused` if
+    there are any. `silent`: partitions whose ends nobody tells."""
 
     def __init__(self, partitions: int = 2) -> None:
         super().__init__(partitions)
@@ -49,6 +50,7 @@ class Bookkeeper(Feed):
         self.commits: list[dict[int, int]] = []
         self.refusals: list[int] = []
         self.unstable: list[int] = []
+        self.refused: set[int] = set()
         self.silent: set[int] = set()
         self.open = asyncio.Event()
         self.open.set()
@@ -79,7 +81,9 @@ class Bookkeeper(Feed):
         code = self.unstable.pop(0) if self.unstable else 0
         several = tuple(
             OffsetFetchResponsePartitions(
-                partition_index=item, committed_offset=self.committed.get(item, -1), error_code=code
+                partition_index=item,
+                committed_offset=self.committed.get(item, -1),
+                error_code=code if item in self.refused or not self.refused else 0,
             )
             for topic in group.topics or ()
             for item in topic.partition_indexes

@@ -150,6 +150,7 @@ def test_a_fatal_error_is_raised() -> None:
     error = case.raised()
     assert isinstance(error, BrokerError)
     assert (error.code, error.topic, error.partition, error.broker) == (29, "orders", 0, "1")
+    assert "Have READ on the topic granted" in str(error)
 
 
 def test_corrupt_message_raises_corrupt_records() -> None:

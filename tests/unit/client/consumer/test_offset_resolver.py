@@ -112,6 +112,23 @@ async def test_an_error_of_the_lookup_is_raised_by_the_next_poll() -> None:
         assert await consumer.getmany(timeout_ms=10_000)
 
 
+async def test_a_partition_without_a_response_hides_no_refusal_of_another() -> None:
+    keeper = feed()
+    keeper.unstable, keeper.refused, keeper.silent = [int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)], {0}, {1}
+    async with consuming(keeper, default_api_timeout_ms=100, request_timeout_ms=50) as consumer:
+        consumer.assign([P0, P1])
+        with pytest.raises(BrokerError, match=r"reading committed offsets \(orders-0"):
+            await consumer.getmany(timeout_ms=10_000)
+
+
+async def test_a_partition_without_a_response_delays_no_other_that_has_nothing_so_late() -> None:
+    keeper = feed()
+    keeper.silent = {1}
+    async with consuming(keeper, auto_offset_reset="by_duration:PT1M") as consumer:
+        consumer.assign([P0, P1])
+        assert await consumer.position(P0, timeout_ms=5_000) == 10
+
+
 async def test_a_lookup_without_a_response_is_repeated(caplog: pytest.LogCaptureFixture) -> None:
     keeper = feed()
     keeper.silent = {0}

@@ -112,6 +112,16 @@ async def test_a_fatal_error_is_raised_at_once() -> None:
     assert raised.value.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
+async def test_a_partition_that_is_refused_delays_no_other_of_its_leader() -> None:
+    cluster = Scripted(
+        {FIRST: 1, SECOND: 1}, lambda _, each: int(ErrorCode.TOPIC_AUTHORIZATION_FAILED) * (each == FIRST)
+    )
+    answers: dict[TopicPartition, OffsetAndTimestamp | None] = {}
+    with pytest.raises(BrokerError, match="orders-0"):
+        await each_offset(cluster, BOTH, answers.__setitem__)
+    assert answers == {SECOND: OffsetAndTimestamp(10, 5)}
+
+
 @pytest.mark.parametrize("code", [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION])
 async def test_a_topic_that_the_metadata_refuse_is_raised_at_once_and_delays_no_other(code: ErrorCode) -> None:
     class Refusing(Scripted):

@@ -6,6 +6,7 @@ import pytest
 
 from rota.client.errors import BrokerError, CommitFailed, FencedInstance, KafkaError, RebalanceInProgress, UnknownTopic
 from rota.client.offsets.offset_errors import commit_refused
+from rota.client.offsets.offset_fetch import fetch_refused
 from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from rota.protocol.errors import ErrorCode
 
@@ -52,3 +53,15 @@ def test_every_partition_that_was_refused_is_named() -> None:
     assert error.code is ErrorCode.OFFSET_METADATA_TOO_LARGE  # asking again would not help
     assert "4 bytes" in str(error)
     assert "orders-0: UNKNOWN_TOPIC_OR_PARTITION" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("code", "partition", "granted"),
+    [
+        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, FIRST, "READ on the topic"),
+        (ErrorCode.GROUP_AUTHORIZATION_FAILED, None, "READ on the group"),
+    ],
+)
+def test_c13_a_missing_acl_has_its_remedy(code: ErrorCode, partition: TopicPartition | None, granted: str) -> None:
+    assert granted in str(commit_refused(GROUP, OFFSETS, {partition: code}))
+    assert granted in str(fetch_refused("tellers", {partition: code}))
