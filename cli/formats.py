@@ -3,7 +3,8 @@
 Laws
     hex and base64 are exact both ways. string is exact in documents: there a byte that is no UTF-8 is a lone surrogate,
     \\udc80 to \\udcff (Python's surrogateescape); in a line of text it is an escape, as \\xff. json is exact for JSON;
-    a value that is none is printed as a string.
+    a value that is none is printed as a string. So is JSON's null: in a document null is a record without the value,
+    which deletes the key of a compacted topic.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import binascii
 import json
 from codecs import BOM_UTF8
 from collections.abc import Mapping
+from contextlib import suppress
 from math import isfinite
 from typing import Any, Final
 
@@ -39,10 +41,10 @@ def decode(data: bytes | None, kind: str, not_utf8: str = "backslashreplace") ->
         case "base64":
             return base64.b64encode(data).decode()
         case "json":
-            try:
-                return _json_value(data)
-            except (ValueError, RecursionError):
-                return data.decode("utf-8", not_utf8)
+            with suppress(ValueError, RecursionError):
+                if (value := _json_value(data)) is not None:
+                    return value
+            return data.decode("utf-8", not_utf8)
         case _:
             return data.decode("utf-8", not_utf8)
 
@@ -153,7 +155,7 @@ def _of_text(data: bytes, kind: str) -> bytes | None:
         return data
     if kind == "json":
         try:
-            return encode(_json_value(data), kind)
+            return encode(_json_value(data), kind) or b"null"
         except (ValueError, RecursionError) as failure:
             raise FormatError(f"not JSON: {failure}") from None
     return encode(data.decode("ascii", "backslashreplace"), kind)
