@@ -66,16 +66,22 @@ async def produce(session: Session) -> int | None:
     await session.require_listener(config)
     if options.partition is not None:
         await _require_partition(session, options.topic, options.partition)
-    report = _Report()
+    report, end = _Report(), None
     async with Producer(config) as producer:
         with Progress("sent", "records") as progress:
             try:
                 await _send_all(producer, options, lines, report, progress)
             except UsageError as wrong_line:
                 raise UsageError(f"{wrong_line}. {report.of_lines_before()}") from wrong_line
+            except KafkaError as failure:  # of `send`: the records before it are reported
+                end = failure
+    if end is not None and report.is_empty:
+        raise end
     session.out.show(report.document(options.topic), report.table(options.topic))
     for message in report.failures[:FAILURES_PRINTED_MAX]:
         session.error(message, EXIT_FAILED)
+    if end is not None:
+        raise end
     return EXIT_FAILED if report.failures else None
 
 
@@ -96,6 +102,10 @@ class _Report:
     def __init__(self) -> None:
         self.partitions: dict[int, list[int]] = {}  # first offset, last offset, records
         self.failures: list[str] = []
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.partitions and not self.failures
 
     async def add(self, delivery: Delivery) -> None:
         try:

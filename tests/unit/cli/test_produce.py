@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import threading
 from pathlib import Path
 
 import pytest
+from tests.unit.client.producer.leader import Leader
 
 from rota.cli import produce
 from rota.cli.main import run
 from rota.cli.produce import CHUNK_BYTES, read_lines
+from rota.cli.session import EXIT_TIMED_OUT
 from rota.cli.settings import UsageError
 
 
@@ -79,3 +82,24 @@ def test_a_missing_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_value_and_a_file_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["produce", "t", "--value", "v", "--file", "/dev/null"]) == 2
     assert "give --value or --file" in capsys.readouterr().err
+
+
+async def test_cl25_what_was_sent_before_a_failure_of_the_cluster_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"x" * 1_000 + b"\n" + b"y" * 10_000 + b"\n" * 1 + (b"z" * 10_000 + b"\n") * 100)
+    async with Leader(partitions=1) as leader:
+        leader.before = lambda *_: [] if leader.logs else None  # answers the first request alone
+        properties = {"buffer.memory": 100_000, "max.block.ms": 50, "request.timeout.ms": 100, "linger.ms": 0,
+                      "delivery.timeout.ms": 200}  # fmt: skip
+        arguments = ["produce", "t", "--file", str(file), "--json", "--bootstrap-server", leader.address]
+        for name, value in properties.items():
+            arguments += ["--command-property", f"{name}={value}"]
+        code = await asyncio.to_thread(run, arguments)
+    printed = capsys.readouterr()
+    document = json.loads(printed.out)
+    assert code == EXIT_TIMED_OUT
+    assert (document["records"], document["partitions"][0]["first_offset"]) == (len(leader.logs[0]), 0)
+    assert document["failed"]
+    assert "buffer_memory" in printed.err
