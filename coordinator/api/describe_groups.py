@@ -74,7 +74,7 @@ def _unknown(call: Call, group_id: str, operations: int, text: str) -> Described
         group_state="Dead",
         protocol_type="",
         protocol_data="",
-        authorized_operations=operations,
+        authorized_operations=NOT_REQUESTED if missing else operations,  # CG25
     )
 
 

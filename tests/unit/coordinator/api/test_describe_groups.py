@@ -56,6 +56,14 @@ def test_authorized_operations_are_returned_on_request_only() -> None:
     assert world.send_request(describe_groups, unasked, 5).groups[0].authorized_operations == NOT_REQUESTED
 
 
+@pytest.mark.parametrize(("version", "operations"), [(5, 3400), (6, NOT_REQUESTED)])
+def test_a_group_that_is_an_error_has_no_authorized_operations(version: int, operations: int) -> None:
+    """CG25."""
+    world = GroupWorld().open()
+    request = DescribeGroupsRequest(groups=("none",), include_authorized_operations=True)
+    assert world.send_request(describe_groups, request, version).groups[0].authorized_operations == operations
+
+
 def test_a_description_waits_for_the_records_that_it_shows() -> None:
     """O1. A group that is not committed may be gone after a failover."""
     world = GroupWorld().open()
