@@ -15,6 +15,7 @@ from functools import partial
 from struct import Struct
 from typing import Any, Final, cast
 
+from rota.coordinator.api.committed_partitions import WHOLE_TOPIC, Refused, answered
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.events import Commit, InstanceId, MemberId, OffsetRecord, OffsetRecords
 from rota.coordinator.group.offsets import decode_offset, encode_offset, offset_tail
@@ -47,7 +48,6 @@ TOO_LARGE = ErrorCode.OFFSET_METADATA_TOO_LARGE
 INT64_MAX: Final = (1 << 63) - 1
 NAMES_BYTES_MAX: Final = 400  # of a record of an offset without its group and metadata, which has the topic's name
 pack_head: Final = Struct(">qi").pack  # offset, leader epoch
-Refused = dict[tuple[int, int], ErrorCode]  # by (position of the topic in the request, partition index)
 
 
 def codecs(version: int) -> Codecs:
@@ -121,7 +121,8 @@ def _records(node: Node, call: Call, request: OffsetCommitRequest, refused: Refu
         topic = node.topics.by_id(requested.topic_id) if version >= IDS_SINCE else node.topics.get(requested.name)
         columns = _columns(requested)
         if topic is None:
-            refused.update(dict.fromkeys([(position, index) for index in columns.indexes], _unknown(version, topic)))
+            missing = [(position, index) for index in (WHOLE_TOPIC, *columns.indexes)]
+            refused.update(dict.fromkeys(missing, _unknown(version, topic)))
             continue
         count, topic_id = len(topic.partitions), topic.topic_id
         values = offset_values(columns, count, metadata_max, offset_tail(wall_ms, topic_id))
@@ -180,24 +181,19 @@ def _answer(call: Call, request: OffsetCommitRequest, refused: Refused, code: Er
     topics: Sequence[Any] = request.topics
     if refused or code is not NONE:
         call.counters.add_error(code or next(iter(refused.values())))
+    columns = [_columns(each) for each in topics]
     if refused:
-        return OffsetCommitResponse(topics=tuple([_topic(at, each, refused, code) for at, each in enumerate(topics)]))
+        by_id = call.version >= IDS_SINCE
+        names = [each.topic_id if by_id else each.name for each in columns]
+        answers = answered([(name, each.indexes) for name, each in zip(names, columns, strict=True)], refused, code)
+        return OffsetCommitResponse(topics=tuple([_topic(name, of_topic) for name, of_topic in answers.items()]))
     shape, number = OffsetCommitResponsePartition, int(code)
-    made = [CommittedTopic(shape, each.name, each.topic_id, _columns(each).indexes, number) for each in topics]
+    made = [CommittedTopic(shape, each.name, each.topic_id, each.indexes, number) for each in columns if each.indexes]
     return OffsetCommitResponse(topics=cast("tuple[OffsetCommitResponseTopic, ...]", tuple(made)))
 
 
-def _topic(position: int, requested: Any, refused: Refused, code: ErrorCode) -> OffsetCommitResponseTopic:
-    return OffsetCommitResponseTopic(
-        name=requested.name,
-        topic_id=requested.topic_id,
-        partitions=tuple(
-            OffsetCommitResponsePartition(partition_index=index, error_code=_code(refused.get((position, index)), code))
-            for index in _columns(requested).indexes
-        ),
-    )
-
-
-def _code(refusal: ErrorCode | None, code: ErrorCode) -> ErrorCode:
-    """Return the code of one partition, from its own error and that of the group."""
-    return code if refusal is None or (refusal is TOO_LARGE and code is not NONE) else refusal
+def _topic(topic: str | bytes, answers: Sequence[tuple[int, ErrorCode]]) -> OffsetCommitResponseTopic:
+    partitions = tuple(OffsetCommitResponsePartition(partition_index=index, error_code=code) for index, code in answers)
+    if isinstance(topic, str):
+        return OffsetCommitResponseTopic(name=topic, partitions=partitions)
+    return OffsetCommitResponseTopic(topic_id=topic, partitions=partitions)

@@ -5,8 +5,7 @@ Deletes the committed offsets of topics that the group does not subscribe to.
 
 from __future__ import annotations
 
-from itertools import groupby
-
+from rota.coordinator.api.committed_partitions import by_topic
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.effects import OffsetsDropped
 from rota.coordinator.group.events import DropOffsets
@@ -46,15 +45,14 @@ def _response(body: OffsetsDropped, unknown: list[tuple[str, int]]) -> OffsetDel
     if body.error:
         return OffsetDeleteResponse(error_code=body.error)
     missing = [(topic, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for topic, index in unknown]
-    ordered = sorted([*body.partitions, *missing])
     return OffsetDeleteResponse(
         topics=tuple(
             OffsetDeleteResponseTopic(
                 name=name,
                 partitions=tuple(
-                    OffsetDeleteResponsePartition(partition_index=index, error_code=code) for _, index, code in answers
+                    OffsetDeleteResponsePartition(partition_index=index, error_code=code) for index, code in answers
                 ),
             )
-            for name, answers in groupby(ordered, lambda answer: answer[0])
+            for name, answers in by_topic([*missing, *body.partitions]).items()
         )
     )

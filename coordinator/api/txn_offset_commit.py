@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from rota.coordinator.api.committed_partitions import WHOLE_TOPIC, Refused, answered
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.offset_commit import can_be_one_batch
 from rota.coordinator.api.transaction_verification import AGAIN_MAX
@@ -41,8 +42,6 @@ _UNAVAILABLE: Final = frozenset(
         _E.REQUEST_TIMED_OUT,
     }
 )
-Key = tuple[int, int]  # position of the topic in the request, partition index
-Refused = dict[Key, ErrorCode]
 Reply = TxnOffsetCommitResponse | DelayedReply[TxnOffsetCommitResponse]
 
 
@@ -51,12 +50,13 @@ def txn_offset_commit(
 ) -> TxnOffsetCommitResponse | DelayedReply[TxnOffsetCommitResponse]:
     """Append the offsets to the group's partition: they count when the producer's transaction commits.
 
-    The first commit of a transaction waits for the transaction's coordinator (KIP-890).
+    The first commit of a transaction waits for the transaction's coordinator (KIP-890). TXC17: Metadata that is too
+    long is found last; its partition has the error of the transaction or the group, if there is one.
     """
     refused: Refused = {}
     records = _records(node, request, refused)
     respond = partial(_response, request, refused)
-    if not records:
+    if not records and _E.OFFSET_METADATA_TOO_LARGE not in refused.values():
         return respond(_E.NONE)
     if not can_be_one_batch(node, request.group_id, records):
         return respond(_E.UNKNOWN_SERVER_ERROR)
@@ -178,6 +178,8 @@ def _records(node: Node, request: TxnOffsetCommitRequest, refused: Refused) -> l
     wall_ms, records = node.wall_ms(), list[OffsetRecord]()
     for position, requested in enumerate(request.topics):
         topic = node.topics.get(requested.name)
+        if topic is None:
+            refused[position, WHOLE_TOPIC] = _E.UNKNOWN_TOPIC_OR_PARTITION
         for partition in requested.partitions:
             index, metadata = partition.partition_index, partition.committed_metadata or ""
             if topic is None or not 0 <= index < len(topic.partitions):
@@ -194,19 +196,18 @@ def _records(node: Node, request: TxnOffsetCommitRequest, refused: Refused) -> l
 
 
 def _response(request: TxnOffsetCommitRequest, refused: Refused, code: ErrorCode) -> TxnOffsetCommitResponse:
-    return TxnOffsetCommitResponse(
-        topics=tuple(
-            TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                partitions=tuple(
-                    TxnOffsetCommitResponsePartition(
-                        partition_index=each.partition_index,
-                        error_code=refused.get((position, each.partition_index), code),
-                    )
-                    for each in topic.partitions
-                ),
-            )
-            for position, topic in enumerate(request.topics)
-            if topic.partitions
-        )
+    requested = [(topic.name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
+    if refused:
+        answers = list(answered(requested, refused, code).items())
+    else:
+        answers = [(name, [(index, code) for index in indexes]) for name, indexes in requested if indexes]
+    return TxnOffsetCommitResponse(topics=tuple(_topic(name, of_topic) for name, of_topic in answers))
+
+
+def _topic(name: str, answers: list[tuple[int, ErrorCode]]) -> TxnOffsetCommitResponseTopic:
+    return TxnOffsetCommitResponseTopic(
+        name=name,
+        partitions=tuple(
+            TxnOffsetCommitResponsePartition(partition_index=index, error_code=code) for index, code in answers
+        ),
     )

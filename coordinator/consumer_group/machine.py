@@ -311,6 +311,7 @@ class HostedGroup(Group):
         error = offsets.check_transactional_commit(group, event)
         if error is not ErrorCode.NONE:
             refused_requests.refused_commit(group, event, error, step)
+        if error is not ErrorCode.NONE or not event.records:  # nothing is written
             step.refuse(event.token, error)
             return
         self.replay_in_transaction(event.producer_id, event.records)

@@ -66,6 +66,7 @@ def commit_in_transaction(group: ClassicGroup, event: TransactionalCommit, step:
     error = _check_in_transaction(group, event)
     if error is not _NONE:
         _note_refusal(group, event, error, step)
+    if error is not _NONE or not event.records:  # nothing is written
         step.refuse(event.token, error)
         return
     group.replay_in_transaction(event.producer_id, event.records)

@@ -264,7 +264,7 @@ def offset_commit(access: RequestAccess, request: OffsetCommitRequest, serve: Se
         return OffsetCommitResponse(topics=refused)
     return after(
         serve(replace(request, topics=tuple(allowed))),
-        lambda response: replace(response, topics=(*response.topics, *refused)),
+        lambda response: replace(response, topics=(*refused, *response.topics)),
     )
 
 
@@ -284,7 +284,7 @@ def txn_offset_commit(access: RequestAccess, request: TxnOffsetCommitRequest, se
         return TxnOffsetCommitResponse(topics=refused)
     return after(
         serve(replace(request, topics=tuple(allowed))),
-        lambda response: replace(response, topics=(*response.topics, *refused)),
+        lambda response: replace(response, topics=(*refused, *response.topics)),
     )
 
 
@@ -327,7 +327,7 @@ def offset_delete(access: RequestAccess, request: OffsetDeleteRequest, serve: Se
     refused = tuple(_not_deleted(topic) for topic in denied)
 
     def finish(response: OffsetDeleteResponse) -> OffsetDeleteResponse:
-        return response if response.error_code else replace(response, topics=(*response.topics, *refused))
+        return response if response.error_code else replace(response, topics=(*refused, *response.topics))
 
     return after(serve(replace(request, topics=tuple(allowed))), finish)
 

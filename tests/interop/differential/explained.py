@@ -63,7 +63,7 @@ AVOIDED: tuple[tuple[str, str], ...] = (
         "OffsetDelete and expiry: Kafka uses the old subscription until the next generation, Rota the one in the log.",
     ),
     (
-        "The order of members and groups in DescribeGroups, ListGroups, JoinGroup",
+        "The order of members and groups in DescribeGroups, ListGroups, DeleteGroups, JoinGroup",
         "Kafka uses the order of a hash map; they are compared as sets, and so are the partitions of offset responses.",
     ),
 )

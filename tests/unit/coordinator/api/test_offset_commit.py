@@ -55,8 +55,8 @@ def test_version_10_names_topics_by_id() -> None:
     known = OffsetCommitRequestTopic(topic_id=topic.topic_id, partitions=partitions)
     unknown = OffsetCommitRequestTopic(topic_id=b"x" * 16, partitions=partitions)
     answer = world.send_request(offset_commit, commit_request(0, topics=(known, unknown)), 10)
-    assert codes(answer) == [[0], [ErrorCode.UNKNOWN_TOPIC_ID]]
-    assert [found.topic_id for found in answer.topics] == [topic.topic_id, b"x" * 16]
+    assert codes(answer) == [[ErrorCode.UNKNOWN_TOPIC_ID], [0]]
+    assert [found.topic_id for found in answer.topics] == [b"x" * 16, topic.topic_id]
     assert stored(world) == {("t", 1): 7}
 
 
@@ -82,7 +82,7 @@ def test_an_unknown_topic_and_too_long_metadata_do_not_affect_other_partitions()
     )
     answer = world.send_request(offset_commit, commit_request(0, topics=topics), 8)
     missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert codes(answer) == [[ErrorCode.OFFSET_METADATA_TOO_LARGE, 0, missing], [missing]]
+    assert codes(answer) == [[missing, ErrorCode.OFFSET_METADATA_TOO_LARGE, 0], [missing]]
     assert stored(world) == {("t", 1): 2}
 
 

@@ -230,7 +230,7 @@ def test_partitions_that_do_not_exist_are_refused_alone(world: TransactionWorld)
     wanted = request(5)
     wanted.topics = (TxnOffsetCommitRequestTopic(name="t", partitions=partitions),)
     response = world.send_request(txn_offset_commit, wanted, 4)
-    assert [each.error_code for each in response.topics[0].partitions] == [E.NONE, E.UNKNOWN_TOPIC_OR_PARTITION]
+    assert [each.error_code for each in response.topics[0].partitions] == [E.UNKNOWN_TOPIC_OR_PARTITION, E.NONE]
 
 
 def test_txc14_an_empty_group_id_adds_nothing_to_the_transaction(world: TransactionWorld) -> None:
@@ -239,16 +239,36 @@ def test_txc14_an_empty_group_id_adds_nothing_to_the_transaction(world: Transact
     wanted.group_id, wanted.topics = "", (TxnOffsetCommitRequestTopic(name="t", partitions=partitions),)
     response = world.send_request(txn_offset_commit, wanted, 5)
     assert [each.error_code for each in response.topics[0].partitions] == [
-        E.INVALID_GROUP_ID,
         E.UNKNOWN_TOPIC_OR_PARTITION,
+        E.INVALID_GROUP_ID,
     ]
     assert world.questions == []
 
 
-def test_a_topic_without_partitions_is_not_answered(world: TransactionWorld) -> None:
+def test_a_topic_without_partitions_is_answered_if_it_does_not_exist(world: TransactionWorld) -> None:
     wanted = request(5)
-    wanted.topics += (TxnOffsetCommitRequestTopic(name="u", partitions=()),)
-    assert [topic.name for topic in world.send_request(txn_offset_commit, wanted, 4).topics] == ["t"]
+    wanted.topics = (TxnOffsetCommitRequestTopic(name="t", partitions=()), *wanted.topics)
+    assert [len(topic.partitions) for topic in world.send_request(txn_offset_commit, wanted, 4).topics] == [1]
+    wanted.topics += (TxnOffsetCommitRequestTopic(name="none", partitions=()),)
+    assert [topic.name for topic in world.send_request(txn_offset_commit, wanted, 4).topics] == ["none", "t"]
+
+
+def test_txc17_metadata_that_is_too_long_is_found_after_all_other_errors(world: TransactionWorld) -> None:
+    """As in Kafka also a commit of nothing else is verified, and adds the offsets partition to the transaction."""
+    wanted = request(5, member_id="m", generation_id=3)
+    wanted.topics[0].partitions[0].committed_metadata = "m" * 4_097
+    world.errors = {(CONSUMER_OFFSETS, SHARD): E.INVALID_PRODUCER_ID_MAPPING}
+    assert _code(world, wanted) is E.INVALID_PRODUCER_ID_MAPPING
+    world.errors = {}
+    assert _code(world, wanted) is E.ILLEGAL_GENERATION
+    wanted.member_id, wanted.generation_id = "", -1
+    assert _code(world, wanted) is E.OFFSET_METADATA_TOO_LARGE
+    assert world.fetch() == (-1, E.NONE)
+    assert len(world.questions) == 3
+
+
+def _code(world: TransactionWorld, wanted: TxnOffsetCommitRequest) -> E:
+    return E(world.send_request(txn_offset_commit, wanted, 5).topics[0].partitions[0].error_code)
 
 
 def test_markers_of_groups_that_are_not_loaded_are_sent_again(world: TransactionWorld) -> None:
