@@ -220,7 +220,9 @@ class Broker:
         self.topics = self.metadata.topics
         self.topics.ignores_case = self.storage.ignores_case
         await self.metadata.open(
-            was_clean=self.storage.was_clean, has_possible_data_loss=self.storage.has_possible_data_loss
+            was_clean=self.storage.was_clean,
+            has_possible_data_loss=self.storage.has_possible_data_loss,
+            failed_logs=self.storage.failed_logs,
         )
         self.storage.identify(self.topics.cluster_id)
         self.tracing = self._open_tracing()
@@ -267,6 +269,8 @@ class Broker:
             now_ms=self.now_ms,
             on_truncated=self._truncated,
             hand_over=self.metadata.hand_over,
+            note_failed=self.storage.note_failed,
+            noted_as_failed=self.storage.failed_logs,
             set_strays_aside=self.storage.set_strays_aside if self.metadata.has_strays else None,
         )
 

@@ -5,6 +5,7 @@ Laws
         controller has deleted its registration. It then reads the whole image and registers again.
     CM5 A broker whose machine has lost its power, or whose folder is new or in memory, is in no ISR or ELR when it
         registers, unless it is alone in them: it is not elected with what it has lost (KIP-966's unclean restart).
+        The same for the partitions whose logs had failed when its process ended (ELR2).
         It takes nothing from a live broker of the same id: that one keeps its ISRs, and this one does not start.
 
 The file is longer than 400 lines because one class owns the order of joining, losing a session and leaving.
@@ -15,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -103,14 +104,17 @@ class Cluster:
         self._joining: asyncio.Task[None] | None = None
         self._leaving = False
 
-    async def open(self, *, was_clean: bool, has_possible_data_loss: bool = False) -> None:
+    async def open(
+        self, *, was_clean: bool, has_possible_data_loss: bool = False, failed_logs: Collection[tuple[str, int]] = ()
+    ) -> None:
         """Read the image and keep it up to date from now on. Raises StoreFailed.
 
-        CM5. With `has_possible_data_loss` the broker leaves each ISR and ELR. Raises AlreadyRegistered.
+        CM5. With `has_possible_data_loss` the broker leaves each ISR and ELR, else those of `failed_logs`, whose end
+        before is not known any more. Raises AlreadyRegistered.
         """
         await self._updater.follow(self.topics)
-        if has_possible_data_loss:
-            await self._leave_isrs()
+        if has_possible_data_loss or failed_logs:
+            await self._leave_isrs(None if has_possible_data_loss else failed_logs)
         self._store.on_session(self._session_changed)
         self.topics.on_change(self._changed)
 
@@ -243,10 +247,10 @@ class Cluster:
 
     # ---- inside
 
-    async def _leave_isrs(self) -> None:
+    async def _leave_isrs(self, logs: Collection[tuple[str, int]] | None) -> None:
         wait_seconds = self._config.zookeeper_session_timeout_ms / 1000
         await end_earlier(self._store, self._config.node_id, self._directory_id, wait_seconds=wait_seconds)
-        left = await ClusterRequests(self.topics).leave_isrs()
+        left = await ClusterRequests(self.topics).leave_isrs(logs)
         if left:
             log.warning("Logs may lack records: this broker has left its ISRs", partitions=left)
 

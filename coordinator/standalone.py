@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -36,7 +36,9 @@ class Standalone:
             self._store, broker_id=config.node_id, fresh_uuid=lambda: os.urandom(ID_BYTES), cluster_id=cluster_id
         )
 
-    async def open(self, *, was_clean: bool, has_possible_data_loss: bool = False) -> None:
+    async def open(
+        self, *, was_clean: bool, has_possible_data_loss: bool = False, failed_logs: Collection[tuple[str, int]] = ()
+    ) -> None:
         """Load the topics. After a crash every partition gets a new leader epoch. Raises StoreFailed."""
         await self.topics.load()
         if not was_clean:

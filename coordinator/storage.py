@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -79,6 +79,15 @@ class Disk:
     def has_possible_data_loss(self) -> bool:
         """Whether records of an earlier broker of this id may be lost: the folder is new, or the machine lost power."""
         return self._opened.has_possible_data_loss
+
+    @property
+    def failed_logs(self) -> frozenset[TopicPartition]:
+        """The logs that had failed, and were not recovered, when the broker before ended."""
+        return self._opened.failed_logs
+
+    def note_failed(self, failed: Collection[TopicPartition]) -> None:
+        """Write down which logs have failed, for the next start. May run in another thread. Raises StorageFailed."""
+        self._opened.note_failed(failed)
 
     def identify(self, cluster_id: str) -> None:
         """Write down that the broker belongs to this cluster, which counts on its logs as they are from now on.
@@ -162,10 +171,14 @@ class Memory:
     ignores_case = False
     files_per_log = 0
     has_possible_data_loss = True
+    failed_logs: frozenset[TopicPartition] = frozenset()
     high_watermarks: Callable[[], Mapping[TopicPartition, int]] | None = None
 
     def identify(self, cluster_id: str) -> None:
         """Does nothing."""
+
+    def note_failed(self, failed: Collection[TopicPartition]) -> None:
+        """Does nothing: no log outlives the process."""
 
     def open(self) -> None:
         """Does nothing."""

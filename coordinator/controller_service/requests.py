@@ -123,9 +123,10 @@ class ClusterRequests:
 
         return await StateWriter(self._topics).write(hand_over(self._topics, live, broker_id, min_isr), again)
 
-    async def leave_isrs(self) -> int:
+    async def leave_isrs(self, logs: Collection[tuple[str, int]] | None = None) -> int:
         """Take this broker out of each ISR and ELR in which it is not alone; return how many partitions changed.
 
+        With `logs` of these partitions (topic, index) alone.
         It is not registered. Raises StoreFailed when it is still in one of them. The states of its other partitions are
         written again: a leader that wants to add it, as it was in its earlier life, finds a new version (KIP-903).
         """
@@ -140,7 +141,7 @@ class ClusterRequests:
             Decision(topic, state, after)
             for topic in self._topics
             for state in topic.partitions
-            if (after := again(topic, state)) is not None
+            if (logs is None or (topic.name, state.index) in logs) and (after := again(topic, state)) is not None
         ]
         await StateWriter(self._topics, unwritten.append).write(decisions, again)
         if unwritten:

@@ -19,6 +19,7 @@ LOG_START_FILE: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARK_FILE: Final = "replication-offset-checkpoint"
 CLEANER_FILE: Final = "cleaner-offset-checkpoint"
 UNRECOVERED_FILE: Final = ".unrecovered"  # Rota's own, in the form of a checkpoint
+FAILED_FILE: Final = ".failed"  # the same
 DELETE_SUFFIX: Final = "-delete"
 STRAY_SUFFIX: Final = "-stray"
 
@@ -110,6 +111,14 @@ class Checkpoints:
     def write_unrecovered(self, partitions: Collection[TopicPartition]) -> None:
         """Write the list of the logs that were not closed in order since a crash. Raises StorageFailed."""
         self._write(UNRECOVERED_FILE, dict.fromkeys(sorted(partitions), 0))
+
+    def failed_logs(self) -> frozenset[TopicPartition]:
+        """Return the logs that had failed and were not recovered. Raises OSError."""
+        return frozenset(self._read(FAILED_FILE))
+
+    def write_failed(self, partitions: Collection[TopicPartition]) -> None:
+        """Write the list of the logs that have failed and are not recovered. Raises StorageFailed."""
+        self._write(FAILED_FILE, dict.fromkeys(sorted(partitions), 0))
 
     def _read(self, name: str) -> dict[TopicPartition, int]:
         """Return no offsets for a missing or damaged file: recovery then takes longer. Raises OSError."""

@@ -5,6 +5,7 @@
     .kafka_cleanshutdown               there only after a stop in order: the next start scans nothing
     .rota_boot                         the last start of the machine in which a broker ran on it
     .unrecovered                       the logs that the marker does not vouch for: not opened since a crash
+    .failed                            the logs that have failed: what is found in them may be less than there was
     recovery-point-offset-checkpoint, log-start-offset-checkpoint, replication-offset-checkpoint,
     cleaner-offset-checkpoint          one number for each partition
     topic-0, topic-1, …                the logs
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -68,9 +69,9 @@ class LogDirectory:
     """Opens the logs under `path`. Raises DirectoryInUse, WrongDirectory, StorageFailed.
 
     `has_possible_data_loss`: the folder is new, or the last broker did not stop in order and the machine was started
-    again since. Without `cluster_id`, `identify` follows as soon as it is known. `ignores_case`: the file system does
-    not tell upper and lower case apart, as on macOS: topics whose names differ only in it would share their folders
-    (A11).
+    again since. `failed_logs` are those that had failed in its time and were not recovered. Without `cluster_id`,
+    `identify` follows as soon as it is known. `ignores_case`: the file system does not tell upper and lower case apart,
+    as on macOS: topics whose names differ only in it would share their folders (A11).
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class LogDirectory:
             if cluster_id is not None:
                 self.identify(cluster_id)
             self._checkpoints = Checkpoints(path, self._system)
+            self.failed_logs = frozenset[TopicPartition]() if self._was_clean else self._checkpoints.failed_logs()
             if self._was_clean:
                 self._clean_logs = self._checkpoints.clean_logs(self.partitions())
         except (OSError, StorageFailed) as error:
@@ -200,6 +202,10 @@ class LogDirectory:
         for key, log in self._logs.items():
             if log.truncation is not None and key in high_watermarks:
                 self._lower_high_watermark(key, log.truncation.offset)
+
+    def note_failed(self, failed: Collection[TopicPartition]) -> None:
+        """Write down which logs have failed, for the next start. May run in another thread. Raises StorageFailed."""
+        self._checkpoints.write_failed(failed)
 
     def checkpoint(self) -> None:
         """Write the checkpoints of the noted values. May run in another thread. Raises StorageFailed."""

@@ -3,21 +3,25 @@
 Laws
     R1  They leave as soon as they are found, whenever their logs are to be reopened: until then nobody else can lead
         them. Where the store cannot be reached, it is tried again.
+    ELR2 Which logs have failed is written down, for a start that finds less in them than there was: it would not know.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Protocol
 
 import structlog
 
+from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.metadata.repeated_warning import RepeatedWarning
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.replica.partition import Partition
 
 logger = structlog.get_logger("rota.partitions")
+
+NoteFailed = Callable[[Collection[tuple[str, int]]], None]  # raises StorageFailed
 
 
 class PartitionHandOver(Protocol):
@@ -41,11 +45,23 @@ class FailedLogs:
         hand_over: PartitionHandOver | None,
         on_found: Callable[[Partition], None],
         is_here: Callable[[Partition], bool],
+        note: NoteFailed = lambda _: None,
+        noted: Collection[tuple[str, int]] = (),
     ) -> None:
+        """`note` writes down which logs have failed, in any thread; `noted` is what it wrote last."""
         self._hand_over, self._on_found, self._is_here = hand_over, on_found, is_here
         self._found = set[Partition]()
+        self._note, self._noted, self._noting = note, frozenset(noted), None
+        self._note_warning = RepeatedWarning(logger, "It cannot be written down which logs have failed")
         self._warning = RepeatedWarning(logger, "Partitions that are offline cannot leave their ISRs")
         self.task: asyncio.Task[None] | None = None
+
+    _noting: asyncio.Task[None] | None
+
+    @property
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """Those that are under way."""
+        return [task for task in (self.task, self._noting) if task is not None]
 
     def found(self, offline: Sequence[Partition]) -> None:
         """Let all partitions that are offline now leave their ISRs, unless they have. Call it periodically."""
@@ -53,8 +69,13 @@ class FailedLogs:
             if partition not in self._found:
                 self._on_found(partition)
         self._found = set(offline)
-        if offline and self._hand_over is not None and self.task is None:
+        if self._hand_over is None:
+            return
+        if offline and self.task is None:
             self.task = asyncio.get_running_loop().create_task(self._leave_isrs(offline))
+        failed = frozenset((partition.topic, partition.index) for partition in offline)
+        if failed != self._noted and self._noting is None:
+            self._noting = asyncio.get_running_loop().create_task(self._write_down(failed))
 
     def online_again(self, partition: Partition) -> None:
         """Its next failure is another one."""
@@ -64,6 +85,17 @@ class FailedLogs:
         """Raises StoreFailed."""
         if self._hand_over is not None:
             await self._hand_over(name, index, lost_records=lost_records)
+
+    async def _write_down(self, failed: frozenset[tuple[str, int]]) -> None:
+        """ELR2. Beside the hand-over, which does not wait for a disk that hangs."""
+        try:
+            await asyncio.to_thread(self._note, failed)
+            self._noted = failed
+            self._note_warning.succeeded()
+        except StorageFailed as error:
+            self._note_warning.failed(str(error))
+        finally:
+            self._noting = None
 
     async def _leave_isrs(self, offline: Sequence[Partition]) -> None:
         try:

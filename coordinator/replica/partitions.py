@@ -16,7 +16,7 @@ Laws
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol
@@ -38,7 +38,7 @@ from rota.coordinator.metadata.changes import (
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import PartitionState, Topic
 from rota.coordinator.metadata.topics import Topics
-from rota.coordinator.replica.failed_logs import FailedLogs, PartitionHandOver
+from rota.coordinator.replica.failed_logs import FailedLogs, NoteFailed, PartitionHandOver
 from rota.coordinator.replica.partition import FlushWorker, IsrWriter, Partition, TimerService
 from rota.coordinator.replica.retry_wait import RetryWaits
 from rota.coordinator.replica.state import REPLICA_LAG_MS_MAX
@@ -102,16 +102,19 @@ class Partitions:
         on_truncated: Callable[[Partition], None] = lambda _: None,
         hand_over: PartitionHandOver | None = None,
         set_strays_aside: SetStraysAside | None = None,
+        note_failed: NoteFailed = lambda _: None,
+        noted_as_failed: Collection[PartitionKey] = (),
     ) -> None:
         """`on_truncated` is called when a follower's log was truncated: its readers must replay it from the start.
 
         `hand_over` elects another member of a partition's ISR and removes this broker from it; None on a single broker.
         `set_strays_aside` renames the logs of partitions that are not placed here; None if the image may be incomplete.
+        `note_failed` writes down which logs have failed, in any thread; `noted_as_failed` is what it wrote last.
         """
         self.topics = topics
         self._open_log, self._config_of, self._on_storage = open_log, config_of, on_storage
         self._begin_open, self._remove_log = begin_open, remove_log
-        self._failed = FailedLogs(hand_over, on_storage, self._is_here)
+        self._failed = FailedLogs(hand_over, on_storage, self._is_here, note_failed, noted_as_failed)
         self._set_strays_aside = set_strays_aside
         self._timers, self._flush_worker, self._isr_writer = timers, flush_worker, isr_writer
         self._lag_ms_max, self._now_ms, self._on_truncated = lag_ms_max, now_ms, on_truncated
@@ -214,7 +217,7 @@ class Partitions:
 
     async def stop_reopening(self) -> None:
         """Wait until no log is being reopened."""
-        while tasks := [task for task in (*self._reopening.values(), self._failed.task) if task is not None]:
+        while tasks := [*self._reopening.values(), *self._failed.tasks]:
             await asyncio.wait(tasks)
 
     async def _reopen(self, key: PartitionKey, partition: Partition) -> None:

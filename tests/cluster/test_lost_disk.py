@@ -10,9 +10,13 @@ from pathlib import Path
 import pytest
 from tests.cluster.brokers import until
 from tests.cluster.test_stray_logs import DiskBrokers
+from tests.unit.coordinator.faulty_files import FaultyFiles
 
 from rota.client import Admin, AdminConfig, NewTopic, Producer, ProducerConfig
+from rota.coordinator.broker import Broker
+from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.metadata.registration import AlreadyRegistered
+from rota.coordinator.storage import Disk
 
 SLOW_TO_SUSPECT = {"rota.swim.suspicion.timeout.ms": "60000"}
 
@@ -68,6 +72,49 @@ async def test_a_broker_that_was_given_the_id_of_a_live_one_takes_no_isr_from_it
             await brokers.start(2)
         brokers.by_id[2], brokers.sessions[2] = live, session
         assert isr(brokers, 1) == {1, 2}
+
+
+class FailingBrokers(DiskBrokers):
+    """`files` are the disk of broker 1."""
+
+    files: FaultyFiles
+
+    async def start(self, broker_id: int) -> Broker:
+        own = {"node.id": str(broker_id), "log.dirs": str(self.folder(broker_id))}
+        broker = self.by_id[broker_id] = Broker(
+            BrokerConfig({**self.properties, **own}), open_store=self._opener(broker_id)
+        )
+        if broker_id == 1:
+            assert isinstance(broker.storage, Disk)
+            broker.storage._system = self.files = FaultyFiles()
+        await broker.start()
+        return broker
+
+
+async def test_a_broker_whose_log_had_failed_when_it_ended_is_not_elected_with_what_is_left(tmp_path: Path) -> None:
+    """ELR2. Whoever has the record is dead, and in the ELR; nobody knows what the log has lost."""
+    async with FailingBrokers(2, tmp_path, SLOW_TO_SUSPECT) as brokers:
+        await topic_with_a_record(brokers, configs={"min.insync.replicas": "2"})
+        other, failing = brokers.by_id[2], brokers.by_id[1]
+        await brokers.crash(2)
+        other.storage.abandon()
+        await brokers.sessions[2].expire()
+        await until(lambda: (isr(brokers, 1), elr(brokers, 1)) == ({1}, {2}), "broker 1 is alone in the ISR")
+        brokers.files.fail("open", "/t-0/")
+        replica = failing.partitions.get("t", 0)
+        assert replica is not None
+        replica.fail("the disk is broken")
+        failing.partitions.reopen_failed(failing.now_ms())
+        await failing.partitions.stop_reopening()
+        await brokers.by_id.pop(1).abandon()
+        await brokers.sessions[1].expire()
+        (brokers.folder(1) / "t-0" / f"{0:020}.log").write_bytes(b"")
+        await brokers.start(1)
+        assert (isr(brokers, 1), elr(brokers, 1)) == ({2}, set())
+        await brokers.start(2)
+        await until(lambda: isr(brokers, 1) == {1, 2}, "both are in the ISR again")
+        copies = [brokers.by_id[broker_id].partitions.get("t", 0) for broker_id in (1, 2)]
+        assert [copy.log.log_end_offset for copy in copies if copy is not None] == [1, 1]
 
 
 async def test_a_broker_that_left_the_isr_with_every_record_leads_when_the_last_member_has_lost_them(

@@ -30,12 +30,14 @@ MACHINE_SEEDS = seeds(gate=0, soak=100_000) or (1, 2, 3, 5, 7, 8, 10, 11, 16, 17
 SHORT_SEEDS = seeds(gate=0, soak=100_000) or (*range(1, 61), *range(121, 131), *range(176, 186))
 UNCLEAN_SEEDS = seeds(gate=12, soak=10_000)  # of those with unclean elections
 MOVING_SEEDS = seeds(gate=14, soak=10_000)  # of those with reassignments
+DISK_SEEDS = seeds(gate=20, soak=10_000)  # of those with slow disks and logs that fail
 MACHINE_SLICE = 50  # that one test plays
 SLICES_OF_MACHINES = {  # seeds, and the file of those that have failed
     "machine_seeds": (MACHINE_SEEDS, Path(__file__).with_name("machine_seeds.txt")),
     "short_seeds": (SHORT_SEEDS, Path(__file__).with_name("short_seeds.txt")),
     "unclean_seeds": (UNCLEAN_SEEDS, Path(__file__).with_name("unclean_seeds.txt")),
     "moving_seeds": (MOVING_SEEDS, Path(__file__).with_name("moving_seeds.txt")),
+    "disk_seeds": (DISK_SEEDS, Path(__file__).with_name("disk_seeds.txt")),
 }
 
 TRANSACTION_SEEDS_FILE = Path(__file__).with_name("transaction_seeds.txt")

@@ -21,6 +21,7 @@ from tests.simulation.machines_loop import Exchange, Tasks
 from tests.simulation.machines_replication import Replication
 from tests.simulation.machines_store import StoreSession
 
+from rota.coordinator.controller.decisions import hand_over_partition
 from rota.coordinator.log.contract import AppendRefused, LogConfig, StorageFailed
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.membership.contract import Alive, Dead, Effects, Send, SwimSettings
@@ -32,6 +33,7 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.offset_fetch import OffsetFetchRequest
 
 if TYPE_CHECKING:
+    from tests.simulation.machines_laws import Laws
     from tests.simulation.machines_world import MachinesWorld
 
 Reply = Callable[[tuple[ErrorCode, int, int]], None]  # to a producer: base offset, leader epoch
@@ -40,6 +42,8 @@ DATA: Final = "t"
 SWIM: Final = SwimSettings(interval_ms=400, ping_timeout_ms=120, suspicion_timeout_ms=300)
 STALL_MS: Final = 400  # how long it may stand still until others may have declared it dead
 ACK_TIMEOUT_MS: Final = 1_000
+FOUND_MS: Final = 100.0  # until it is noticed that a log has failed
+RECOVERED_MS: Final = 400.0
 
 
 @dataclass
@@ -52,8 +56,14 @@ class Disk:
     lies: bool = False  # a flush syncs nothing
     has_lied: bool = False
     skew_ms: int = 0  # of the time of day
+    load_ms: float = 0.0  # how long it takes to read what the page cache has lost
+    failed: dict[str, int] = field(default_factory=dict)  # logs: how many bytes of what was not synced are left
+    loaded: int = 0  # fetches that had to wait for the disk
+    recovered: int = 0  # logs that had failed
 
     def flush(self, name: str) -> None:
+        if name in self.failed:
+            return
         log = self.logs[name]
         synced = [segment.store.synced_bytes for segment in log._segments]  # type: ignore[attr-defined]
         log.flush()
@@ -62,10 +72,18 @@ class Disk:
             for segment, before in zip(log._segments, synced, strict=True):
                 segment.store.synced_bytes = before  # type: ignore[attr-defined]
 
+    def recover(self, name: str, laws: Laws) -> None:
+        """Open a log that has failed again: of what was not synced some bytes are left."""
+        log = self.logs[name]
+        flushed = 0 if self.has_lied else log.log_end_offset - log.unflushed_messages
+        laws.crash(log, self.failed[name], flushed=flushed)
+        self.recovered += 1
+
     def delete(self, name: str) -> None:
         """What this broker had of a partition of which it is no replica."""
-        self.logs[name] = MemoryLog(replace(self.logs[name].config))
+        self.logs[name] = type(self.logs[name])(replace(self.logs[name].config))
         self.checkpoint.pop(name, None)
+        self.failed.pop(name, None)
 
     def end_truncations(self, random: Random) -> None:
         """What a process leaves in the middle of a truncation is truncated when it is opened again, or is not."""
@@ -175,9 +193,12 @@ class Life:
 
     async def _start(self) -> None:
         await self.retry(self.image.load)
-        if self.disk.has_possible_data_loss:
+        if self.disk.has_possible_data_loss or self.disk.failed:
             await self.retry(self.image.leave_isrs)
             self.disk.has_possible_data_loss = False
+        for name in list(self.disk.failed):
+            self.disk.recover(name, self.world.laws)
+            del self.disk.failed[name]
         for name, state in self.image.states.items():
             if self.broker_id in state.replicas:
                 self._open(name, state)
@@ -219,6 +240,56 @@ class Life:
             self.disk.flush(name)
         self.checkpoint()
         self.world.end(self)
+
+    # ---- a log that fails, as `replica/partitions` has it
+
+    def fail(self, name: str, kept_bytes: int) -> None:
+        """The log cannot be used until it is recovered: of what was not synced so many bytes are left then."""
+        self.disk.failed[name] = kept_bytes
+        self.partitions[name].fail("the disk is broken")
+        self.replication.assign(name)
+        self.tasks.spawn(self._recover(name, self.partitions[name]))
+
+    async def _recover(self, name: str, partition: Partition) -> None:
+        await self.tasks.sleep(self.heap.random.uniform(0, FOUND_MS))
+        await self._leave_isr(name, lost_records=False)
+        await self.tasks.sleep(self.heap.random.uniform(0, RECOVERED_MS))
+        if self.partitions.get(name) is not partition:
+            return
+        before = partition.failed_log_end_offset
+        self.disk.recover(name, self.world.laws)
+        await self._leave_isr(name, lost_records=self.disk.logs[name].log_end_offset < before)
+        if self.partitions.get(name) is not partition:
+            return
+        await self._bump_leader_epoch(name)
+        del self.disk.failed[name]
+        partition.reopen(self.disk.logs[name], self.image.as_it_counts(self.image.states[name]), self.now_ms())
+        self.world.log_line(f"broker {self.broker_id}: the log is recovered, up to {partition.log.log_end_offset}")
+        self.replication.assign(name)
+
+    async def _leave_isr(self, name: str, *, lost_records: bool) -> None:
+        """R1, ELR2."""
+
+        async def leave() -> None:
+            is_left = False
+            while not is_left:
+                state, live = self.image.states[name], self.image.live()
+                minimum = self.world.min_isr
+                after = hand_over_partition(
+                    state, live, self.broker_id, minimum, has_failed=True, lost_records=lost_records
+                )
+                is_left = after is None or await self.image.write(name, after, version=state.version)
+
+        await self.retry(leave)
+
+    async def _bump_leader_epoch(self, name: str) -> None:
+        async def bump() -> None:
+            state = self.image.states[name]
+            if state.leader == self.broker_id:
+                after = replace(state, leader_epoch=state.leader_epoch + 1)
+                await self.image.write(name, after, version=state.version)
+
+        await self.retry(bump)
 
     def checkpoint(self) -> None:
         """Write the high watermarks."""
@@ -341,9 +412,9 @@ class Life:
             self.groups.serve(request, version, client_id, answer)
 
 
-def new_disk(*, flushes: bool, min_isr: int) -> Disk:
+def new_disk(new_log: Callable[..., MemoryLog], *, flushes: bool, min_isr: int) -> Disk:
     """The empty disk of a machine."""
     config = LogConfig(
         min_insync_replicas=min_isr, flush_messages=1 if flushes else None, timestamp_after_max_ms=1 << 60
     )
-    return Disk({name: MemoryLog(replace(config)) for name in (DATA, CONSUMER_OFFSETS)})
+    return Disk({name: new_log(replace(config)) for name in (DATA, CONSUMER_OFFSETS)})

@@ -197,7 +197,7 @@ class BrokerImage:
             if stat.owner != self.life.store.session_id:
                 await self.life.store.commit([Delete(path, stat.version)])
         await self.load()
-        for name in self.topics:
+        for name in self.topics if self.life.disk.has_possible_data_loss else tuple(self.life.disk.failed):
             while (after := self._without_itself(name)) is not None and not await self.write(name, after):
                 pass
 

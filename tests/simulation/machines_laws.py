@@ -80,6 +80,7 @@ class Laws:
             self.elections += 1
             self.world.log_line(f"{name}: leader {state.leader} isr {state.isr} elr {state.elr} epoch {epoch}")
             self._elected(name, state)
+        self._joined(name, state)
         self._eligible[name] = {*state.isr, *state.elr}
         self._moved(name, state)
         self.epochs[name] = epoch
@@ -89,6 +90,16 @@ class Laws:
         assert state.leader in (-1, *state.isr), f"R1: the leader of {name} is not in the ISR: {state}"
         assert not set(state.elr) & set(state.isr), f"ELR1: a broker is in ISR and ELR of {name}: {state}"
         assert not state.elr or len(state.isr) < self.world.min_isr, f"ELR1: the ISR of {name} needs no ELR: {state}"
+
+    def _joined(self, name: str, state: PartitionState) -> None:
+        """R1. Whoever enters the ISR has all that is committed. One that has lost records leaves it at its start."""
+        eligible, committed = self._eligible.get(name, set(state.isr)), self.committed[name]
+        for broker in set(state.isr) - eligible:
+            disk = self.world.disks[broker]
+            if name in self.unclean or disk.has_possible_data_loss or name in disk.failed:
+                continue
+            has, all_have = disk.logs[name].log_end_offset, len(committed)
+            assert has >= all_have, f"R1: {broker} enters the ISR of {name} with {has} of {all_have} records"
 
     def _moved(self, name: str, state: PartitionState) -> None:
         """RA1, RA3 of a state that was written."""

@@ -177,11 +177,14 @@ class Replication:
         partition = self.life.partitions[name]
         reader = Reader(replica_id=replica, now_ms=self.life.now_ms())
         plan = FetchPlan(Lookup(self.life.partitions), [((name, 0), request)], FETCH_BYTES, reader)  # type: ignore[arg-type]
-        result = plan.read()
-        if result.must_answer or result.size_bytes:
+        result = plan.read(wait=False)
+        if result.loads:  # a thread loads them, however long the disk takes
+            self.life.disk.loaded += 1
+            self.life.tasks.after(self.life.disk.load_ms, lambda: reply(plan.read().responses[0][1]))
+        elif result.must_answer or result.size_bytes:
             reply(result.responses[0][1])
-            return
-        self._delay(partition, plan, reply)
+        else:
+            self._delay(partition, plan, reply)
 
     def _delay(self, partition: Partition, plan: FetchPlan, reply: Callable[[PartitionData], None]) -> None:
         is_answered = False

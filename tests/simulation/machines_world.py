@@ -34,6 +34,7 @@ from tests.simulation.member import Member, Trace
 
 from rota.coordinator.api import join_group
 from rota.coordinator.controller.reassignment import is_under_way
+from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata import topic_nodes, znodes
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, PartitionState, Topic
 
@@ -59,6 +60,7 @@ class MachinesWorld:
     LAG_MS: ClassVar[int] = 1_500  # replica.lag.time.max.ms
     CHECKS_GROUP: ClassVar[bool] = True  # G6: the members go on after everything healed
     FAULTS: ClassVar[type[Faults]] = Faults
+    LOG: ClassVar[Callable[..., MemoryLog]] = MemoryLog
 
     def __init__(self, seed: int, log_line: LogLine = silent) -> None:
         self.heap, self._log_line, self.is_over, self.is_settled = Heap(seed), log_line, False, False
@@ -75,7 +77,7 @@ class MachinesWorld:
         for topic in self.topics.values():
             for ops in topic_nodes.creation(topic):
                 self.store.commit(0, ops)
-        self.disks = {broker: new_disk(flushes=self.flushes, min_isr=self.min_isr) for broker in BROKERS}
+        self.disks = {broker: new_disk(self.LOG, flushes=self.flushes, min_isr=self.min_isr) for broker in BROKERS}
         self.flushed: dict[tuple[int, str], int] = {}
         self.trace, self.stale_reads = Trace(), 0
         self.producers = [Producer(self, f"p{number}", 100 + number) for number in range(2)]

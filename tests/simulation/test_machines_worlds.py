@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.simulation.machines_broker import DATA
+from tests.simulation.machines_disks import play_disks
 from tests.simulation.machines_moves import play_moving
 from tests.simulation.machines_short import play_short
 from tests.simulation.machines_unclean import play_unclean
@@ -74,6 +75,11 @@ def happened_unclean(world: MachinesWorld) -> dict[str, int]:
     return {"unclean": DATA in laws.unclean, "kept": kept}
 
 
+def happened_to_disks(world: MachinesWorld) -> dict[str, int]:
+    disks = world.disks.values()
+    return {"recovered": sum(disk.recovered for disk in disks), "loaded": sum(disk.loaded for disk in disks)}
+
+
 def assert_happened(counted: Counter[str] | None, seeds: range, **least: float) -> None:
     """More than so many of each kind in a world."""
     if counted is not None:
@@ -98,6 +104,11 @@ def test_the_laws_hold_with_unclean_elections(unclean_seeds: range, play_slice: 
 def test_the_laws_hold_while_replicas_are_reassigned(moving_seeds: range, play_slice: PlaySlice) -> None:
     counted = play_slice(moving_seeds, play_moving, happened)
     assert_happened(counted, moving_seeds, moves=1, acknowledged=20)
+
+
+def test_the_laws_hold_with_slow_disks_and_failing_logs(disk_seeds: range, play_slice: PlaySlice) -> None:
+    counted = play_slice(disk_seeds, play_disks, happened_to_disks)
+    assert_happened(counted, disk_seeds, recovered=1 / 4, loaded=0)
 
 
 def run_trace(seed: int) -> list[str]:

@@ -181,6 +181,14 @@ async def test_a_broker_that_lost_power_leaves_each_isr_that_has_another_member(
     assert await cluster[2].requests.leave_isrs() == 0
 
 
+async def test_a_broker_whose_logs_had_failed_leaves_their_isrs_alone(cluster: Members) -> None:
+    """ELR2."""
+    await cluster.create("t", (2, 3), (2, 3), (2,))
+    assert await cluster[2].requests.leave_isrs({("t", 1), ("t", 2), ("u", 0)}) == 1
+    await cluster.wait_until_applied()
+    assert [cluster.state("t", index).isr for index in range(3)] == [(2, 3), (3,), (2,)]
+
+
 def require(cluster: Members, minimum: int) -> None:
     """min.insync.replicas, of all topics."""
     for broker_id in (1, 2, 3):

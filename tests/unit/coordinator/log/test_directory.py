@@ -867,6 +867,22 @@ def test_a_crash_of_the_machine_is_distinguished_from_a_crash_of_the_process(
     stopped.abandon()
 
 
+def test_elr2_the_next_start_knows_which_logs_had_failed_unless_the_stop_was_clean(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    assert directory.failed_logs == frozenset()
+    directory.note_failed({("t", 0), ("a-b", 12)})
+    directory.abandon()
+    killed = opened(tmp_path)
+    assert killed.failed_logs == {("t", 0), ("a-b", 12)}
+    killed.note_failed(())
+    killed.abandon()
+    killed = opened(tmp_path)
+    assert killed.failed_logs == frozenset()
+    killed.note_failed({("t", 0)})
+    killed.close()
+    assert opened(tmp_path).failed_logs == frozenset(), "no log is closed in order that has failed"
+
+
 def test_strays_are_renamed_with_their_records_and_not_opened_by_a_later_log_of_that_name(tmp_path: Path) -> None:
     directory = opened(tmp_path)
     for partition in range(2):

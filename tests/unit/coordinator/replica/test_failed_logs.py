@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 
 from structlog.testing import capture_logs
 
+from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.replica.failed_logs import FailedLogs
@@ -19,7 +21,10 @@ class World:
             partition.fail("the disk is full")
         self.left, self.found = list[int](), list[int]()
         self.is_unreachable, self.release = False, asyncio.Event()
-        self.failed = FailedLogs(self.hand_over, lambda partition: self.found.append(partition.index), self.is_here)
+        self.noted, self.cannot_write = list[list[int]](), False
+        self.failed = FailedLogs(
+            self.hand_over, lambda partition: self.found.append(partition.index), self.is_here, self.note
+        )
 
     async def hand_over(self, _name: str, index: int, *, lost_records: bool = False) -> None:
         await self.release.wait()
@@ -27,13 +32,18 @@ class World:
             raise StoreFailed("no answer")
         self.left.append(index)
 
+    def note(self, failed: Collection[tuple[str, int]]) -> None:
+        if self.cannot_write:
+            raise StorageFailed("no space left on device")
+        self.noted.append(sorted(index for _, index in failed))
+
     def is_here(self, partition: Partition) -> bool:
         return partition in self.here
 
     async def round(self) -> None:
         self.failed.found(self.here)
         assert self.failed.task is not None
-        await self.failed.task
+        await asyncio.gather(*self.failed.tasks)
 
 
 async def test_while_the_store_cannot_be_reached_it_is_tried_again() -> None:
@@ -45,6 +55,23 @@ async def test_while_the_store_cannot_be_reached_it_is_tried_again() -> None:
             await world.round()
     assert (world.left, world.found) == ([0, 1], [0, 1])
     assert [(line["log_level"], line["reason"]) for line in lines] == [("warning", "no answer"), ("info", "no answer")]
+
+
+async def test_elr2_which_logs_have_failed_is_written_down_until_they_are_online_again() -> None:
+    """While it cannot be written it is tried again, and they leave their ISRs all the same."""
+    world = World()
+    world.release.set()
+    with capture_logs() as lines:
+        for world.cannot_write in (True, True, False, False):
+            await world.round()
+    assert (world.noted, world.left) == ([[0, 1]], 4 * [0, 1])
+    assert [line["reason"] for line in lines] == 2 * ["no space left on device"]
+    for offline in (world.here[1:], []):
+        world.failed.found(offline)
+        await asyncio.gather(*world.failed.tasks)
+    assert world.noted == [[0, 1], [1], []]
+    world.failed.found([])
+    assert world.failed.tasks == []
 
 
 async def test_who_is_online_again_or_removed_meanwhile_leaves_nothing() -> None:
