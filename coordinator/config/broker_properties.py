@@ -450,7 +450,6 @@ _LOG = (
         "Age of a record at which its log is compacted at the latest, in ms.",
         1,
         update=_ANY,
-        support=_IDLE,
     ),
     _D(
         "log.message.timestamp.type",

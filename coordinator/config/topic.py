@@ -135,6 +135,10 @@ class TopicConfig:
         level = self._long(name)
         return None if level == -1 and self.compression_type == "gzip" else level
 
+    def _finite(self, name: str) -> int | None:
+        """Return None for the largest number, which is Kafka's "no limit" of this property."""
+        return None if self._long(name) == LONG_MAX else self._long(name)
+
     def log_config(self) -> LogConfig:
         """Return the settings of the topic's logs."""
         policy, ratio = self.value("cleanup.policy"), self.value("min.cleanable.dirty.ratio")
@@ -149,10 +153,11 @@ class TopicConfig:
             compact="compact" in policy,
             delete="delete" in policy,
             min_compaction_lag_ms=self._long("min.compaction.lag.ms"),
+            max_compaction_lag_ms=self._finite("max.compaction.lag.ms"),
             min_cleanable_dirty_ratio=ratio,
             delete_retention_ms=self._long("delete.retention.ms"),
-            flush_messages=None if self._long("flush.messages") == LONG_MAX else self._long("flush.messages"),
-            flush_ms=None if self._long("flush.ms") == LONG_MAX else self._long("flush.ms"),
+            flush_messages=self._finite("flush.messages"),
+            flush_ms=self._finite("flush.ms"),
             min_insync_replicas=self.min_insync_replicas,
             message_bytes_max=self._long("max.message.bytes"),
             log_append_time=self.value("message.timestamp.type") == "LogAppendTime",

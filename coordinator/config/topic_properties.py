@@ -69,14 +69,7 @@ TOPIC = by_name(
             support=_IDLE,
         ),
         _D("local.retention.ms", _T.LONG, "-2", "Maximum age of a tiered log's local part, in ms.", -2, support=_IDLE),
-        _D(
-            "max.compaction.lag.ms",
-            _T.LONG,
-            _NO_LIMIT,
-            "Maximum age of an uncompacted record, in ms.",
-            1,
-            support=_IDLE,
-        ),
+        _D("max.compaction.lag.ms", _T.LONG, _NO_LIMIT, "Maximum age of an uncompacted record, in ms.", 1),
         _D("max.message.bytes", _T.INT, "1048588", "Maximum size of a record batch, in bytes.", 0),
         _D(
             "message.timestamp.after.max.ms",

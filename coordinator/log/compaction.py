@@ -11,6 +11,8 @@ Laws
     XL5 Records of aborted transactions go, and nothing from the first unstable offset on is touched. A marker, and an
         aborted transaction's entry in the index, stay while a pass still meets a batch of their transaction. Then the
         entry goes, and the marker `delete_retention_ms` later, unless it alone has its producer's last epoch.
+    RT4 A record is compacted at the latest max.compaction.lag.ms after its time, however little is dirty, when a later
+        record has closed its segment (KIP-354).
 """
 
 from __future__ import annotations
@@ -67,9 +69,19 @@ def cleanable(
     inactive = [segment for segment in segments[:-1] if segment.base_offset < end and segment.size_bytes]
     dirty = sum(segment.size_bytes for segment in inactive if segment.next_offset > first_dirty)
     total = sum(segment.size_bytes for segment in inactive)
-    if not total or not (force or dirty > total * config.min_cleanable_dirty_ratio):
+    is_enough = dirty > total * config.min_cleanable_dirty_ratio or is_overdue(segments, config, first_dirty, now_ms)
+    if not total or not (force or (dirty and is_enough)):
         return None
     return Range(min(first_dirty, end), end)
+
+
+def is_overdue(segments: Sequence[Segment], config: LogConfig, first_dirty: int, now_ms: int) -> bool:
+    """RT4. Return whether a dirty segment that is not the active one has begun before max.compaction.lag.ms."""
+    if config.max_compaction_lag_ms is None:
+        return False
+    begun_ms = now_ms - config.max_compaction_lag_ms
+    dirty = [segment for segment in segments[:-1] if segment.next_offset > first_dirty and segment.size_bytes]
+    return any(0 < segment.first_timestamp < begun_ms for segment in dirty)
 
 
 def by_producer(aborted: Iterable[AbortedTransaction]) -> dict[int, list[AbortedTransaction]]:

@@ -51,6 +51,7 @@ class LogConfig:
     compact: bool = False
     delete: bool = True
     min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int | None = None
     min_cleanable_dirty_ratio: float = 0.5
     delete_retention_ms: int = 24 * 3_600_000
     flush_messages: int | None = None
@@ -63,6 +64,12 @@ class LogConfig:
     timestamp_after_max_ms: int = 3_600_000
     codec: Codec | None = None  # the codec that batches are stored in; None keeps the producer's
     codec_level: int | None = None
+
+    @property
+    def rolls_after_ms(self) -> int:
+        """The age at which a segment is full: records of the active segment are never compacted (RT4)."""
+        lag_ms = self.max_compaction_lag_ms if self.compact else None
+        return self.segment_ms if lag_ms is None else min(self.segment_ms, lag_ms)
 
 
 @dataclass(slots=True)  # not frozen: one is made for each append, and a frozen one takes three times as long

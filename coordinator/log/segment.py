@@ -166,6 +166,16 @@ class Segment:
             self._largest = largest
 
     @property
+    def known_first(self) -> int | None:
+        """`first_timestamp` if it is in memory, else None."""
+        return self._first_timestamp
+
+    def note_first(self, first_timestamp: int) -> None:
+        """Keep what a reader of it has found as `first_timestamp`, unless it is known by now."""
+        if self._first_timestamp is None:
+            self._first_timestamp = first_timestamp
+
+    @property
     def first_timestamp(self) -> int:
         """Return the largest timestamp of the first batch, in ms; `segment.ms` starts there. -1 if empty."""
         if self._first_timestamp is None:

@@ -707,9 +707,9 @@ class SegmentedLog:
             return held_bytes + size_bytes > SEGMENT_BYTES_MAX or not self._storage.has_many_unsynced
         first_ms = active.first_timestamp
         if first_ms >= 0:
-            is_old = newest_ms - first_ms > self.config.segment_ms
+            is_old = newest_ms - first_ms > self.config.rolls_after_ms
         else:
-            is_old = active.created_ms >= 0 and now_ms - active.created_ms > self.config.segment_ms
+            is_old = active.created_ms >= 0 and now_ms - active.created_ms > self.config.rolls_after_ms
         return is_old and not self._storage.has_many_unsynced
 
     def _roll(self, now_ms: int, base_offset: int | None = None) -> None:

@@ -157,6 +157,20 @@ async def test_a_compaction_works_in_threads_and_pauses_between_its_slices() -> 
     await world.end()
 
 
+async def test_rt4_what_is_overdue_is_compacted_however_little_is_dirty() -> None:
+    world = Kept()
+    world.topic("t", 1, cleanup_policy="compact", min_cleanable_dirty_ratio="1", max_compaction_lag_ms="5000")
+    partition = world.partition("t")
+    for value in (b"1", b"2"):
+        partition.append(batch(value, key=b"k", timestamp=world.now_ms), world.now_ms)
+    before_bytes = partition.log.size_bytes
+    await world.rounds(5)
+    partition.append(batch(b"3", key=b"k", timestamp=world.now_ms + 1), world.now_ms + 1)
+    assert partition.log.segment_count == 2
+    await world.until(lambda: partition.log.size_bytes <= before_bytes, ROUND_MS)
+    await world.end()
+
+
 async def test_records_that_are_not_committed_are_not_compacted() -> None:
     """Law L1."""
     world = Kept()

@@ -37,6 +37,8 @@ def test_without_any_setting_the_log_has_its_own_defaults() -> None:
         ({"cleanup.policy": "delete, compact"}, "compact", True),
         ({"cleanup.policy": ""}, "delete", False),
         ({"min.compaction.lag.ms": "3"}, "min_compaction_lag_ms", 3),
+        ({"max.compaction.lag.ms": "3"}, "max_compaction_lag_ms", 3),
+        ({}, "max_compaction_lag_ms", None),
         ({"min.cleanable.dirty.ratio": "0.1"}, "min_cleanable_dirty_ratio", 0.1),
         ({"delete.retention.ms": "3"}, "delete_retention_ms", 3),
         ({"flush.messages": "1"}, "flush_messages", 1),

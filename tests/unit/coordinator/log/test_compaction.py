@@ -226,12 +226,44 @@ def test_keyless_records_of_former_days_go() -> None:
         (replace(CONFIG, min_compaction_lag_ms=5000), 6000, False, True),
         (replace(CONFIG, min_cleanable_dirty_ratio=1.0), 10, False, False),
         (replace(CONFIG, min_cleanable_dirty_ratio=1.0), 10, True, True),
+        (replace(CONFIG, min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=5000), 6000, False, False),
+        (replace(CONFIG, min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=5000), 6001, False, True),
+        (replace(CONFIG, min_compaction_lag_ms=5000, max_compaction_lag_ms=5000), 5999, False, False),
     ],
 )
 def test_when_it_is_worth_it(config: LogConfig, now_ms: int, force: bool, worth: bool) -> None:
     log = log_of([(K, b"1")], [(K, b"2")], config=config)
     assert (log.compact(now_ms, force=force) > 0) is worth
     assert (log.cleaned_until > 0) is worth
+
+
+@pytest.mark.parametrize("timestamp", [-1, 0])
+def test_rt4_a_segment_without_a_time_is_never_overdue(timestamp: int) -> None:
+    config = replace(CONFIG, segment_bytes=1 << 20, min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=1)
+    log = MemoryLog(config)
+    for value in (b"1", b"2"):
+        log.append(batch((K, value), timestamp=timestamp), leader_epoch=0, now_ms=0)
+    log._roll(0)
+    assert log.compact(1_000_000) == 0
+
+
+def test_rt4_what_is_clean_is_not_overdue_again() -> None:
+    config = replace(CONFIG, min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=5000)
+    log = log_of([(K, b"1")], [(K, b"2")], config=config)
+    assert log.compact(6001) > 0
+    assert next(log.compaction(1_000_000), None) is None
+    log.append(batch((K, b"new"), timestamp=1_000_000), leader_epoch=0, now_ms=0)
+    log._roll(0)
+    assert next(log.compaction(1_005_000), None) is None
+
+
+@pytest.mark.parametrize(("compact", "segments"), [(True, 2), (False, 1)])
+def test_rt4_a_later_record_closes_the_active_segment(compact: bool, segments: int) -> None:
+    """Else the record would wait for segment.ms, seven days by default."""
+    log = MemoryLog(replace(CONFIG, compact=compact, delete=not compact, max_compaction_lag_ms=5000))
+    for timestamp in (1_000, 6_000, 6_001):
+        log.append(batch((K, b"v"), timestamp=timestamp), leader_epoch=0, now_ms=timestamp)
+    assert log.segment_count == segments
 
 
 def test_clean_segments_are_not_cleaned_again() -> None:

@@ -20,6 +20,7 @@ from .log_kit import batch, fill
 NOW_MS = 10_000
 CONFIG = LogConfig(segment_bytes=200, index_interval_bytes=100, retention_ms=None)  # one batch in each segment
 RETENTION = replace(CONFIG, retention_ms=5_000)
+LATEST = replace(CONFIG, compact=True, delete=False, max_compaction_lag_ms=5_000, min_cleanable_dirty_ratio=1.0)
 COMPACTION = replace(CONFIG, compact=True, delete=False, min_compaction_lag_ms=5_000, min_cleanable_dirty_ratio=0.0)
 
 
@@ -70,6 +71,23 @@ def test_compaction_with_a_lag_reads_up_to_the_first_segment_that_is_too_new(tmp
     assert not read_ages(log)
     slices = log.compaction(NOW_MS)
     assert next(slices, None) is not None
+    slices.close()
+    assert reads(system) == 0
+
+
+@pytest.mark.parametrize(
+    ("timestamps", "read"), [([9_000, 8_000, 4_000, 1_000, 9_000], 3), ([9_000, 8_000, 7_000, 4_000], 3)]
+)
+def test_rt4_the_first_records_are_read_up_to_one_that_is_overdue(
+    tmp_path: Path, timestamps: list[int], read: int
+) -> None:
+    """The active segment, the last one, is never looked at."""
+    log, system = reopened(tmp_path, timestamps, LATEST)
+    assert read_ages(log)
+    assert reads(system) == read
+    assert not read_ages(log)
+    slices = log.compaction(NOW_MS)
+    assert (next(slices, None) is not None) is (len(timestamps) == 5)
     slices.close()
     assert reads(system) == 0
 
