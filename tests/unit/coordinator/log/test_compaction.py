@@ -253,6 +253,7 @@ def test_rt4_what_is_clean_is_not_overdue_again() -> None:
     assert log.compact(6001) > 0
     assert next(log.compaction(1_000_000), None) is None
     log.append(batch((K, b"new"), timestamp=1_000_000), leader_epoch=0, now_ms=0)
+    assert log.compact(1_000_000) > 0, "the segment that was the active one"
     log._roll(0)
     assert next(log.compaction(1_005_000), None) is None
 
