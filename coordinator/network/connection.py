@@ -10,7 +10,8 @@ Laws
         turn of the event loop (as they come, and in the two rounds of `TickQueue`), before other connections are. Kafka
         serves one. Between them a consumer's Fetch is answered, with short runs of each partition that is written.
     N17 Requests that a peer has sent before it closes its connection are served: a producer with acks=0 waits for no
-        reply. While some are queued nothing more is read, unless they wait for a reply, which the end abandons.
+        reply. While some are queued nothing more is read, unless they wait for a reply: the end abandons it, or they
+        are served after it, as in Kafka. Those of a peer that has not read its replies are not.
 
 The file is longer than 400 lines because one class owns the state of a connection.
 """
@@ -51,6 +52,8 @@ READ_AHEAD_BYTES = 64 * 1024  # read while no request is served, so that the end
 AWAITS_REPLY, PEER_NOT_READING, IN_FLIGHT_FULL, CLOSING, AWAITS_MEMORY, SUSPENDED = 1, 2, 4, 8, 16, 32
 THROTTLED = 64
 READS_ON = AWAITS_REPLY | AWAITS_MEMORY | THROTTLED  # with these reasons it still reads
+ENDS_WITH_PEER = IN_FLIGHT_FULL | AWAITS_MEMORY  # nothing is sent to it any more
+DRAINS_AFTER = THROTTLED | AWAITS_REPLY  # N17
 
 UNUSED = ApiCounters()  # the counters of connections that have sent no reply yet
 BoundHandler = tuple[ApiHandler, Call]  # a version of an API as one client uses it
@@ -123,8 +126,9 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        self._is_draining = bool(self._backlog) and not self._mute_reasons & ~THROTTLED
+        self._is_draining = bool(self._backlog) and not self._mute_reasons & ~(DRAINS_AFTER | ENDS_WITH_PEER)
         if self._is_draining:
+            self._abandon_replies()
             self._resume_soon()  # N17. Over TLS the end comes with the last requests, and cannot be left unread
         else:
             self._lost()
@@ -135,15 +139,23 @@ class Connection(asyncio.Protocol):
             self._owner.node.timers.cancel((THROTTLED, self))
         self._mute_reasons |= CLOSING
         self._owner.connection_closed(self)
-        slots, self._slots = self._slots, deque()
         self._backlog = None
-        self._owner.request_memory.closed(self)
+        self._abandon_replies()
         self._owner.request_memory.release_frame(self._large_frame_bytes)
-        self._owner.request_memory.release(self._slot_bytes + self._backlog_bytes + self.unsent_bytes)
-        self._slot_bytes = self._backlog_bytes = self._large_frame_bytes = self.unsent_bytes = 0
+        self._owner.request_memory.release(self._backlog_bytes + self.unsent_bytes)
+        self._backlog_bytes = self._large_frame_bytes = self.unsent_bytes = 0
+
+    def _abandon_replies(self) -> None:
+        """The peer is gone: the replies that wait are not sent. One that is given up holds back no request."""
+        slots, self._slots = self._slots, deque()
+        self._mute_reasons &= ~ENDS_WITH_PEER
+        self._owner.request_memory.closed(self)
+        size, self._slot_bytes = self._slot_bytes, 0
+        self._owner.request_memory.release(size)
         for slot in slots:
-            if slot.delayed_reply is not None:
-                slot.delayed_reply.abandon()
+            if slot.delayed_reply is not None and slot.delayed_reply.abandon():
+                self._mute_reasons &= ~(AWAITS_REPLY if slot.delayed_reply.mutes else 0)
+                slot.delayed_reply = None
 
     def data_received(self, data: bytes) -> None:
         self.active = True
@@ -214,8 +226,8 @@ class Connection(asyncio.Protocol):
                 at = skip_tags(frame, at) if frame[at] else at + 1
         except (IndexError, struct.error):
             raise DecodeError("a frame shorter than its header") from None
-        if bulky and not self._has_reply_room():
-            return False
+        if bulky and (self._is_draining or not self._has_reply_room()):
+            return self._is_draining  # N17: nobody gets the reply to a Fetch, which has no other effect
         request, _ = decode(frame, at)
         reply = serve(self._owner.node, call, request)
         if reply.__class__ is DelayedReply and reply.answered and not self._slots:
@@ -311,9 +323,11 @@ class Connection(asyncio.Protocol):
 
     def _answered(self, slot: Slot, value: Any) -> None:
         """Fill the slot of a reply. Any code may call this, so no other request is served before the next tick."""
-        if self._transport is None:
-            return
         delayed_reply, slot.delayed_reply = slot.delayed_reply, None
+        if self._transport is None:
+            if delayed_reply is not None and delayed_reply.mutes:
+                self._serve_on()
+            return
         try:
             size = slot.fill(value, waits=slot is not self._slots[0])
         except Exception as why:  # noqa: BLE001  # as in _serve_frames; the caller must not fail
@@ -332,9 +346,12 @@ class Connection(asyncio.Protocol):
                 self._flush_pending = True  # the replies of one tick are sent in one write
                 self._owner.tick_queue(self._send_ready_replies)
         if delayed_reply is not None and delayed_reply.mutes:
-            self._mute_reasons &= ~AWAITS_REPLY  # one of READS_ON: reading goes on as before
-            if self._backlog:
-                self._resume_soon()
+            self._serve_on()
+
+    def _serve_on(self) -> None:
+        self._mute_reasons &= ~AWAITS_REPLY  # one of READS_ON: reading goes on as before
+        if self._backlog:
+            self._resume_soon()
 
     def _send_ready_replies(self) -> None:
         """Send the ready replies at the head of the queue."""
@@ -515,7 +532,9 @@ class Connection(asyncio.Protocol):
         self._backlog_bytes -= size
         self._backlog = backlog or None
         self._serve_frames(frames)
-        if self._mute_reasons & AWAITS_REPLY and self._backlog:
+        if self._is_draining:
+            self._abandon_replies()
+        elif self._mute_reasons & AWAITS_REPLY and self._backlog:
             self._expedite(self._backlog)
         self._owner.request_memory.release(size)
         self._owner.request_memory.admit_reply()  # admit the next waiting connection
@@ -526,8 +545,8 @@ class Connection(asyncio.Protocol):
         self._end_when_drained()
 
     def _end_when_drained(self) -> None:
-        """N17. What the peer had sent before its end is served, or waits for something."""
-        if self._is_draining and (self._mute_reasons & ~THROTTLED or not self._backlog):
+        """N17. What the peer had sent before its end is served."""
+        if self._is_draining and (self._mute_reasons & ~DRAINS_AFTER or not self._backlog):
             self._lost()
 
     def _count_large_frame(self, size: int) -> None:

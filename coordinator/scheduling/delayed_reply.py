@@ -27,7 +27,7 @@ class DelayedReply(Generic[T]):
         self.value: T | None = None
         self._then: Callable[[T], None] | None = None
         self._shape: Callable[[Any], T] | None = None  # applied to what `answer` is given
-        self._abandoned: Callable[[], None] | None = None
+        self._abandoned: Callable[[], object] | None = None
         self._expedited: Callable[[], None] | None = None
 
     def answer(self, value: T) -> None:
@@ -70,15 +70,18 @@ class DelayedReply(Generic[T]):
             shaped._shape = lambda value: shape(earlier(value))
         return shaped
 
-    def on_abandon(self, call: Callable[[], None]) -> None:
+    def on_abandon(self, call: Callable[[], object]) -> None:
         """Call `call` if the peer disconnects before the reply is given."""
         self._abandoned = call
 
-    def abandon(self) -> None:
-        """The peer disconnected: the reply will not be sent, though it may still be answered."""
-        if self._abandoned is not None:
-            call, self._abandoned = self._abandoned, None
-            call()
+    def abandon(self) -> bool:
+        """The peer disconnected: the reply will not be sent. Return whether it is given up; else it is still answered,
+        as what it waits for goes on."""
+        if self._abandoned is None:
+            return False
+        call, self._abandoned = self._abandoned, None
+        call()
+        return True
 
     def on_expedite(self, call: Callable[[], None]) -> None:
         """Call `call` if a request that is urgent has to wait for this reply: it may be given before its time."""

@@ -21,7 +21,7 @@ from rota.coordinator.network.connections import Connections
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
-KINDS = ("now", "later", "mute", "never", "at once")
+KINDS = ("now", "later", "mute", "join", "never", "at once")
 REPLY_BYTES = 14
 
 
@@ -103,12 +103,13 @@ class Run:
             return response
         if kind == "never":
             return None
-        parked: DelayedReply[HeartbeatResponse] = DelayedReply(mutes=kind == "mute")
+        parked: DelayedReply[HeartbeatResponse] = DelayedReply(mutes=kind in ("mute", "join"))
         if kind == "at once":
             parked.answer(response)
         else:
             self.parked[number] = parked
-            parked.on_abandon(lambda: self.abandoned.add(number))
+            if kind != "join":
+                parked.on_abandon(lambda: self.abandoned.add(number))
         return parked
 
     def answer(self, number: int) -> None:
@@ -120,6 +121,10 @@ class Run:
         calls, self.soon[:] = self.soon[:], []
         for call in calls:
             call()
+
+    def joins(self) -> list[int]:
+        """The requests that wait for more than their peer."""
+        return [number for number in self.parked if self.kinds[number] == "join"]
 
     def replied(self) -> list[int]:
         written = self.socket.written
@@ -181,9 +186,12 @@ def converse(kinds: list[str], bounds: dict[str, str], steps: list[tuple[str, in
     if leaves:
         run.socket.closed = True
         run.connection.connection_lost(None)
-        while run.soon:  # N17: what came before the end is served
+        while run.soon or run.joins():  # N17: what came before the end is served, unless the peer did not read
             run.turn()
-        assert run.requests == list(range(len(run.requests)))
+            if not run.soon and run.joins():
+                run.answer(run.joins()[0])
+        received = min(fed, len(run.stream)) // len(run.frame(0))
+        assert run.requests == list(range(len(run.requests) if write_paused else received))
         assert run.abandoned == set(run.parked)
         for number in list(run.parked):
             run.answer(number)

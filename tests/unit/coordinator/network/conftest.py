@@ -167,8 +167,9 @@ class World:
                 delayed_reply.answer(response)
                 return delayed_reply
             case waits:
-                delayed_reply = self.delayed_reply[generation] = DelayedReply(mutes=waits == "mute")
-                delayed_reply.on_abandon(lambda: self.abandoned.append(generation))
+                delayed_reply = self.delayed_reply[generation] = DelayedReply(mutes=waits in ("mute", "join"))
+                if waits != "join":
+                    delayed_reply.on_abandon(lambda: self.abandoned.append(generation))
                 delayed_reply.on_expedite(lambda: self.expedited.append(generation))
                 return delayed_reply
 

@@ -452,6 +452,49 @@ async def test_n17_what_a_throttled_peer_has_sent_is_served_when_that_is_over(
     assert len(world.requests) == (101 if stops is None else 1)
 
 
+async def test_n17_what_a_peer_has_sent_behind_a_reply_that_waits_is_served(serve: Serve) -> None:
+    """As by Kafka, after that reply; one that waits for the peer alone, as that to a Fetch, is given up."""
+    world = await serve()
+    peer = await world.peer()
+    for generation in range(100):
+        peer.send_request(generation, "never" if generation % 10 else "join" if generation == 50 else "mute")
+    await world.until(lambda: 0 in world.delayed_reply)
+    await peer.close()
+    await world.until(lambda: 50 in world.delayed_reply)
+    assert world.requests == list(range(51))
+    world.answer(50)
+    await world.until(lambda: not len(world.connections))
+    assert world.requests == list(range(100))
+    assert world.abandoned == [number for number in range(0, 100, 10) if number != 50]
+
+
+async def test_n17_a_fetch_of_a_peer_that_has_closed_is_not_served(serve: Serve) -> None:
+    """Nobody would get what it reads, and it waits for no memory."""
+    world = await serve()
+    peer = await world.peer()
+    peer.send_request(1, "mute")
+    peer.send_fetch()
+    peer.send_request(2, "never")
+    await world.until(lambda: 1 in world.delayed_reply)
+    await peer.close()
+    await world.until(lambda: not len(world.connections))
+    assert world.requests == [1, 2]
+
+
+async def test_n17_so_is_what_is_behind_the_most_replies_that_may_wait(serve: Serve) -> None:
+    """Over TLS: else the end is read when they have been sent."""
+    world = await serve(**{"queued.max.requests": "2"})
+    await world.peer()
+    await world.until(lambda: bool(len(world.connections)))
+    (connection,) = world.connections
+    frame = codec(HeartbeatRequest, 4).encode(HeartbeatRequest(group_id="later", generation_id=1, member_id="m"))
+    connection.data_received(request(HEARTBEAT, 4, 1, frame) * 100)
+    assert connection._transport is not None
+    connection._transport.abort()
+    await world.until(lambda: not len(world.connections))
+    assert len(world.requests) == 100
+
+
 async def test_n17_a_stop_does_not_wait_for_a_reply_to_a_throttled_peer_that_has_closed(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
