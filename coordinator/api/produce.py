@@ -20,10 +20,11 @@ from rota.coordinator.metadata.topic import INTERNAL
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.partition_lookup import PartitionLookup
 from rota.coordinator.replica.produce_validation import (
-    check_records,
     check_times,
+    only_batch,
     recompress,
     records_without_key,
+    with_create_time,
 )
 from rota.coordinator.replica.state import Role
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -148,8 +149,11 @@ class _Produce:
             return _refused(data.index, self.partition_lookup.missing(key))
         if partition.state.role is not _LEADER:
             return _refused(data.index, partition.state.role_error())
-        records = data.records if data.records is not None else b""
-        error = check_records(records, self._version) or self._forbidden(partition)
+        try:
+            records = only_batch(data.records if data.records is not None else b"", self._version)
+        except AppendRefused as refusal:
+            return _refused(data.index, refusal.code, str(refusal) or None)
+        error = self._forbidden(partition)
         if error:
             return _refused(data.index, error)
         verified = self.verified
@@ -174,7 +178,7 @@ class _Produce:
             check_times(records, config, wall_ms)
             if self._acks == ALL and not partition.state.has_min_isr:
                 return _refused(partition.index, ErrorCode.NOT_ENOUGH_REPLICAS)
-            batch = recompress(records, config.codec, config.codec_level)
+            batch = recompress(with_create_time(records), config.codec, config.codec_level)
             appended = partition.append(batch, wall_ms, verification)
             response = _written(partition, appended, records)
             if self._acks:

@@ -3,6 +3,7 @@
 Law
     XL4  The first batch of a transaction in a partition is written only if the transaction's coordinator has the
          partition in the transaction, and no marker was written since the request to it.
+    XL13 As in Kafka a batch of a transaction without a producer id is a plain one: it is not verified.
     XL11 A refusal whose code does not name its cause has it as a text, in Kafka's words.
 """
 
@@ -64,8 +65,10 @@ def verify(node: Node, lookup: PartitionLookup, request: ProduceRequest, version
     """Ask the coordinator of the request's transaction about the partitions where the transaction begins."""
     verified, reply = Verified(), DelayedReply[Verified](mutes=True)
     batches = dict(_batches(request, version))
-    producers = {(header.producer_id, header.producer_epoch) for header in batches.values()}
     transactional_id = request.transactional_id
+    if transactional_id is not None:
+        batches = {key: header for key, header in batches.items() if header.producer_id >= 0}  # XL13
+    producers = {(header.producer_id, header.producer_epoch) for header in batches.values()}
     error, message = _refusal(transactional_id, producers)
     if error is not _E.NONE or transactional_id is None:
         for key in batches:
@@ -130,7 +133,7 @@ def _message(code: ErrorCode, error: ErrorCode) -> str | None:
 def _refusal(transactional_id: str | None, producers: set[Producer]) -> tuple[ErrorCode, str | None]:
     if transactional_id is None:
         return _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None
-    if len(producers) == 1:
+    if len(producers) <= 1:
         return _E.NONE, None
     return _E.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
 

@@ -117,8 +117,6 @@ def _check_client(header: BatchHeader) -> None:
         raise AppendRefused(ErrorCode.INVALID_RECORD, f"producer {header.producer_id} without a sequence")
     if header.is_log_append_time:
         raise AppendRefused(ErrorCode.INVALID_TIMESTAMP, "only a broker sets the append time")
-    if header.is_transactional and header.producer_id < 0:
-        raise AppendRefused(ErrorCode.INVALID_TXN_STATE, "a transactional batch without a producer id")
 
 
 def _records_max(header: BatchHeader) -> int:

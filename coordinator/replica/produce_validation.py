@@ -2,6 +2,12 @@
 
 A batch is judged by its header. Its records are decoded only where a topic refuses old timestamps, and to name the
 records at fault.
+
+Laws
+    B4  Bytes that are not one whole batch get Kafka's code: CORRUPT_MESSAGE for a length or a magic that no batch has,
+        else INVALID_RECORD. Bytes after the batch that are not a whole one are left out.
+    B5  As in Kafka the bit LogAppendTime is refused where the topic has that type or the batch has no time, else left
+        out.
 """
 
 from __future__ import annotations
@@ -14,6 +20,8 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import (
     BATCH_HEADER_BYTES,
     CODEC_BITS,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
     MAGIC,
     NO_TIMESTAMP,
     TRANSACTIONAL_BIT,
@@ -24,6 +32,7 @@ from rota.protocol.records.batch import (
     read_max_timestamp,
     read_size_and_magic,
     with_payload,
+    without_append_time,
 )
 from rota.protocol.records.codecs import compress, decompress
 from rota.protocol.records.errors import CorruptBatch
@@ -32,24 +41,55 @@ from rota.protocol.records.record import Record, read_records
 RECORD_ERRORS_MAX: Final = 1000
 LONG_MAX: Final = (1 << 63) - 1
 ZSTD_SINCE: Final = 7
+SIZE_MIN: Final = 14  # of the smallest record that there ever was
+MAGIC_AT: Final = 16
+INVALID_TIME: Final = "One or more records have been rejected due to invalid timestamp"
 Buffer = bytes | memoryview
 
 
-def check_records(records: Buffer, version: int) -> ErrorCode:
-    """NONE when it is exactly one whole batch of magic 2, in a codec that this version may carry.
+def only_batch(records: Buffer, version: int) -> Buffer:
+    """B4. Return the one batch of magic 2, in a codec that this version may carry.
 
-    INVALID_RECORD for no batch, several or a cut one; CORRUPT_MESSAGE for a magic that does not exist.
+    Raises AppendRefused; as in Kafka it has a text only where the bytes do not begin with a batch.
     """
-    if len(records) < BATCH_HEADER_BYTES:
-        return ErrorCode.INVALID_RECORD
-    size_bytes, magic = read_size_and_magic(records)
-    if not 0 <= magic <= MAGIC:
-        return ErrorCode.CORRUPT_MESSAGE
-    if magic != MAGIC or size_bytes != len(records):
-        return ErrorCode.INVALID_RECORD
+    end = len(records)
+    if end < BATCH_HEADER_BYTES or read_size_and_magic(records) != (end, MAGIC):
+        end = _end_of_only_batch(records)
     if version < ZSTD_SINCE and read_attributes(records) & CODEC_BITS == Codec.ZSTD:
-        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    return ErrorCode.NONE
+        raise AppendRefused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "")
+    return records if end == len(records) else records[:end]
+
+
+def _end_of_only_batch(records: Buffer) -> int:
+    end = _end_of_batch(records, 0)
+    if end is None or read_size_and_magic(records)[1] != MAGIC:
+        raise AppendRefused(ErrorCode.INVALID_RECORD, "")
+    try:
+        is_only = _end_of_batch(records, end) is None
+    except AppendRefused as other:
+        raise AppendRefused(other.code, "") from other
+    if not is_only:
+        raise AppendRefused(ErrorCode.INVALID_RECORD, "")
+    if end < BATCH_HEADER_BYTES:
+        raise AppendRefused(ErrorCode.CORRUPT_MESSAGE, "")
+    return end
+
+
+def _end_of_batch(records: Buffer, position: int) -> int | None:
+    """Return where the batch ends; None if it is not whole. Raises AppendRefused."""
+    left = len(records) - position
+    if left < LOG_OVERHEAD:
+        return None
+    size = int.from_bytes(records[position + 8 : position + LOG_OVERHEAD], signed=True)
+    if size < SIZE_MIN:
+        text = f"Record size {size} is less than the minimum record overhead ({SIZE_MIN})"
+        raise AppendRefused(ErrorCode.CORRUPT_MESSAGE, text)
+    if left <= MAGIC_AT:
+        return None
+    magic = int.from_bytes(records[position + MAGIC_AT : position + MAGIC_AT + 1], signed=True)
+    if not 0 <= magic <= MAGIC:
+        raise AppendRefused(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
+    return position + LOG_OVERHEAD + size if LOG_OVERHEAD + size <= left else None
 
 
 def recompress(records: Buffer, codec: Codec | None, level: int | None) -> Buffer:
@@ -99,6 +139,10 @@ def check_times(records: Buffer, config: LogConfig, now_ms: int) -> None:
 
     The header alone shows records that are too new; records are decoded where a topic refuses old ones.
     """
+    if read_attributes(records) & LOG_APPEND_TIME_BIT and (
+        config.log_append_time or read_max_timestamp(records) == NO_TIMESTAMP
+    ):
+        raise _append_time_refused(records)
     if config.log_append_time:
         return
     if config.timestamp_before_max_ms is None and read_max_timestamp(records) <= now_ms + config.timestamp_after_max_ms:
@@ -111,11 +155,31 @@ def check_times(records: Buffer, config: LogConfig, now_ms: int) -> None:
         if record.timestamp != NO_TIMESTAMP and not earliest <= record.timestamp <= latest
     ]
     if faulty:
-        raise AppendRefused(
-            ErrorCode.INVALID_TIMESTAMP,
-            "One or more records have been rejected due to invalid timestamp",
-            faulty[:RECORD_ERRORS_MAX],
-        )
+        raise AppendRefused(ErrorCode.INVALID_TIMESTAMP, INVALID_TIME, faulty[:RECORD_ERRORS_MAX])
+
+
+def with_create_time(records: Buffer) -> Buffer:
+    """B5. Return the batch without the bit LogAppendTime. Raises AppendRefused."""
+    if not read_attributes(records) & LOG_APPEND_TIME_BIT:
+        return records
+    try:
+        check_batch(records, 0, read_header(records))
+    except CorruptBatch as error:
+        raise refused(error) from error
+    return without_append_time(records)
+
+
+def _append_time_refused(records: Buffer) -> AppendRefused:
+    faulty = [(index, _of_append_time(record)) for index, record in enumerate(_decoded(records))]
+    return AppendRefused(ErrorCode.INVALID_TIMESTAMP, INVALID_TIME, faulty[:RECORD_ERRORS_MAX])
+
+
+def _of_append_time(record: Record) -> str:
+    key, value = len(record.key or b""), len(record.value or b"")
+    return (
+        f"Invalid timestamp type in message DefaultRecord(offset={record.offset}, timestamp={record.timestamp}, "
+        f"key={key} bytes, value={value} bytes). Producer should not set timestamp type to LogAppendTime."
+    )
 
 
 def _decoded(records: Buffer) -> list[Record]:

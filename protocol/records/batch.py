@@ -210,6 +210,13 @@ def with_payload(batch: Buffer, codec: Codec, payload: bytes) -> bytes:
     return _with_checksum(changed)
 
 
+def without_append_time(batch: Buffer) -> bytes:
+    """Return the batch as one of CreateTime."""
+    changed = bytearray(batch)
+    _ATTRIBUTES.pack_into(changed, _ATTRIBUTES_AT, read_attributes(batch) & ~LOG_APPEND_TIME_BIT)
+    return _with_checksum(changed)
+
+
 def _with_checksum(changed: bytearray) -> bytes:
     with memoryview(changed) as view:
         _CRC.pack_into(changed, _CRC_AT, crc32c(view[_ATTRIBUTES_AT:]))

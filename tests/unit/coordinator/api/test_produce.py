@@ -25,7 +25,7 @@ from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.produce import PartitionProduceResponse
-from rota.protocol.records.batch import Codec, read_header
+from rota.protocol.records.batch import Codec, read_header, stamp_append_time
 from rota.protocol.records.control import Marker
 from rota.protocol.records.record import read_records
 
@@ -235,12 +235,36 @@ class TestTransactions:
         with pytest.raises(CloseConnection):
             world.serve(produce, produce_request(self.RECORDS, acks=0, transactional_id="tx"), 11)
 
+    @pytest.mark.parametrize("version", [9, 12])
+    def test_xl13_a_batch_without_a_producer_id_is_a_plain_one(self, world: World, version: int) -> None:
+        coordinator = Coordinator(world)
+        records = batch(b"a", is_transactional=True)
+        refused = send(world, records, version=version)
+        assert outcome(refused)[0] is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        written = send(world, records, version=version, transactional_id="tx")
+        assert outcome(written) == (ErrorCode.NONE, 0, 0)
+        assert (world.partition().high_watermark, world.partition().last_stable_offset) == (1, 1)
+        assert coordinator.questions == []
+
     def test_a_transactional_id_alone_is_accepted(self, world: World) -> None:
         assert outcome(send(world, transactional_id="tx"))[0] is ErrorCode.NONE
 
 
 class TestTimestamps:
     HOUR_MS = 3_600_000
+
+    def test_b5_the_bit_of_append_time_is_left_out(self, world: World) -> None:
+        records = bytearray(batch(b"a", timestamp=NOW_MS - 7))
+        stamp_append_time(records, 0, append_time_ms=NOW_MS - 3)
+        assert outcome(send(world, bytes(records))) == (ErrorCode.NONE, 0, 0)
+        kept = read_header(world.partition().read(0, 1000))
+        assert (kept.is_log_append_time, kept.base_timestamp, kept.max_timestamp) == (False, NOW_MS - 7, NOW_MS - 3)
+
+    def test_b4_bytes_of_no_batch_are_explained(self, world: World) -> None:
+        answer = send(world, b"x" * 100)
+        assert outcome(answer) == (ErrorCode.CORRUPT_MESSAGE, -1, -1)
+        assert answer.error_message == "Invalid magic found in record: 120"
+        assert send(world, b"").error_message is None
 
     def test_the_future_is_refused_record_by_record(self, world: World) -> None:
         records = batch(b"a", b"b", timestamp=NOW_MS + self.HOUR_MS, step_ms=1)

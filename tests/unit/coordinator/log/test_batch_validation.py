@@ -58,11 +58,6 @@ def with_count(data: bytes, count: int) -> bytes:
         (values(1, is_control=True), CONFIG, ErrorCode.INVALID_RECORD),
         (values(1, producer_id=5, producer_epoch=0), CONFIG, ErrorCode.INVALID_RECORD),  # without a sequence
         (with_append_time(values(1)), CONFIG, ErrorCode.INVALID_TIMESTAMP),
-        (
-            values(1, is_transactional=True),
-            CONFIG,
-            ErrorCode.INVALID_TXN_STATE,
-        ),
         (values(1), replace(CONFIG, compact=True), ErrorCode.INVALID_RECORD),
         (batch((b"k", b"v"), (None, b"v"), codec=Codec.GZIP), replace(CONFIG, compact=True), ErrorCode.INVALID_RECORD),
         (with_payload(values(1), Codec.NONE, b"\xff" * 30), replace(CONFIG, compact=True), ErrorCode.INVALID_RECORD),

@@ -9,14 +9,22 @@ from tests.unit.coordinator.api.data_world import NOW_MS, batch
 from rota.coordinator.log.contract import AppendRefused, LogConfig
 from rota.coordinator.replica.produce_validation import (
     RECORD_ERRORS_MAX,
-    check_records,
     check_times,
     is_transactional,
+    only_batch,
     recompress,
     records_without_key,
+    with_create_time,
 )
 from rota.protocol.errors import ErrorCode
-from rota.protocol.records.batch import Codec, check_batch, read_header, read_max_timestamp, with_payload
+from rota.protocol.records.batch import (
+    Codec,
+    check_batch,
+    read_header,
+    read_max_timestamp,
+    stamp_append_time,
+    with_payload,
+)
 from rota.protocol.records.record import read_records
 
 GOOD = batch(b"a", b"b", timestamp=1000, step_ms=5)
@@ -27,31 +35,85 @@ def with_magic(magic: int) -> bytes:
     return GOOD[:16] + struct.pack(">b", magic) + GOOD[17:]
 
 
+def with_size(size: int) -> bytes:
+    return GOOD[:8] + struct.pack(">i", size) + GOOD[12:]
+
+
+def refusal_of(records: Any, version: int = 9) -> tuple[ErrorCode, str]:
+    with pytest.raises(AppendRefused) as refused:
+        only_batch(records, version)
+    return refused.value.code, str(refused.value)
+
+
+def test_exactly_one_whole_batch_of_magic_2() -> None:
+    assert only_batch(GOOD, 9) is GOOD
+    for records in (b"", GOOD[:30], GOOD[:-3], GOOD + GOOD, with_magic(1), with_magic(0), with_size(10**6)):
+        assert refusal_of(records)[0] is ErrorCode.INVALID_RECORD
+        assert refusal_of(memoryview(records))[0] is ErrorCode.INVALID_RECORD
+
+
 @pytest.mark.parametrize(
-    ("records", "code"),
+    ("records", "text"),
     [
-        (GOOD, ErrorCode.NONE),
-        (b"", ErrorCode.INVALID_RECORD),
-        (GOOD[:30], ErrorCode.INVALID_RECORD),
-        (GOOD[:-3], ErrorCode.INVALID_RECORD),
-        (GOOD + GOOD, ErrorCode.INVALID_RECORD),
-        (with_magic(1), ErrorCode.INVALID_RECORD),
-        (with_magic(0), ErrorCode.INVALID_RECORD),
-        (with_magic(3), ErrorCode.CORRUPT_MESSAGE),
-        (with_magic(-1), ErrorCode.CORRUPT_MESSAGE),
-        (b"x" * 100, ErrorCode.CORRUPT_MESSAGE),
+        (with_magic(3), "Invalid magic found in record: 3"),
+        (with_magic(-1), "Invalid magic found in record: -1"),
+        (with_size(13), "Record size 13 is less than the minimum record overhead (14)"),
+        (with_size(-(2**31)), "Record size -2147483648 is less than the minimum record overhead (14)"),
+        (GOOD + bytes(12), ""),
+        (with_size(20)[:32], ""),
     ],
 )
-def test_exactly_one_whole_batch_of_magic_2(records: bytes, code: ErrorCode) -> None:
-    assert check_records(records, 9) is code
-    assert check_records(memoryview(records), 9) is code
+def test_b4_a_length_or_a_magic_that_no_batch_has(records: bytes, text: str) -> None:
+    assert refusal_of(records) == (ErrorCode.CORRUPT_MESSAGE, text)
+    assert refusal_of(memoryview(records)) == (ErrorCode.CORRUPT_MESSAGE, text)
+
+
+@pytest.mark.parametrize("rest", [b"x", b"x" * 11, GOOD[:30], GOOD[:-1]])
+def test_b4_what_follows_the_batch_and_is_no_batch_is_left_out(rest: bytes) -> None:
+    assert only_batch(GOOD + rest, 9) == GOOD
 
 
 def test_zstd_came_with_version_7() -> None:
     zstd = batch(b"a" * 1000, codec=Codec.ZSTD)
-    assert check_records(zstd, 6) is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    assert check_records(zstd, 7) is ErrorCode.NONE
-    assert check_records(batch(b"a" * 1000, codec=Codec.LZ4), 3) is ErrorCode.NONE
+    assert refusal_of(zstd, 6)[0] is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert refusal_of(zstd + b"x", 6)[0] is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert only_batch(zstd, 7) is zstd
+    only_batch(batch(b"a" * 1000, codec=Codec.LZ4), 3)
+
+
+def with_append_time(records: bytes, time_ms: int) -> bytes:
+    changed = bytearray(records)
+    stamp_append_time(changed, 0, append_time_ms=time_ms)
+    return bytes(changed)
+
+
+def test_b5_the_bit_of_append_time_is_left_out() -> None:
+    sent = with_append_time(GOOD, NOW_MS)
+    check_times(sent, LogConfig(), NOW_MS)
+    kept = with_create_time(sent)
+    header = read_header(kept)
+    check_batch(kept, 0, header)
+    assert (header.is_log_append_time, header.base_timestamp, header.max_timestamp) == (False, 1000, NOW_MS)
+    assert [record.timestamp for record in read_records(kept)] == [1000, 1005]
+    assert with_create_time(GOOD) is GOOD
+
+
+@pytest.mark.parametrize(("config", "time_ms"), [(LogConfig(), -1), (LogConfig(log_append_time=True), NOW_MS)])
+def test_b5_a_batch_without_a_time_and_a_topic_of_append_time_refuse_the_bit(config: LogConfig, time_ms: int) -> None:
+    with pytest.raises(AppendRefused, match="rejected due to invalid timestamp") as refused:
+        check_times(with_append_time(GOOD, time_ms), config, NOW_MS)
+    assert refused.value.code is ErrorCode.INVALID_TIMESTAMP
+    why = (
+        f"Invalid timestamp type in message DefaultRecord(offset=1, timestamp={time_ms}, key=1 bytes, value=1 bytes). "
+        "Producer should not set timestamp type to LogAppendTime."
+    )
+    assert refused.value.records[1] == (1, why)
+
+
+def test_b5_a_broken_batch_gets_no_new_checksum() -> None:
+    with pytest.raises(AppendRefused) as refused:
+        with_create_time(with_append_time(GOOD, NOW_MS)[:-1] + b"x")
+    assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
 @pytest.mark.parametrize("kept", list(Codec))
