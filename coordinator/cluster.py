@@ -43,6 +43,7 @@ from rota.coordinator.metadata.migration import migrate
 from rota.coordinator.metadata.registration import Registration, end_earlier, register, remember
 from rota.coordinator.metadata.repeated_warning import RepeatedWarning
 from rota.coordinator.metadata.store import Check, NodeExists, NoNode, SessionState, Store, StoreError, StoreFailed
+from rota.coordinator.metadata.topic import Topic
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.network.connections import Connections
 from rota.coordinator.replica.isr_changes import IsrChanges
@@ -144,9 +145,16 @@ class Cluster:
         if self._replication is not None:
             self._replication.reconfigure()
 
-    async def hand_over(self, name: str, index: int, *, lost_records: bool = False) -> None:
-        """Move the leadership of the partition to another member of its ISR, and leave the ISR. Raises StoreFailed."""
-        await ClusterRequests(self.topics).hand_over_partition(name, index, lost_records=lost_records)
+    async def hand_over(
+        self, name: str, index: int, *, lost_records: bool = False, cannot_recover: bool = False
+    ) -> None:
+        """Move the leadership of the partition to another member of its ISR, and leave the ISR. Raises StoreFailed.
+
+        UE1. With `cannot_recover` to any other replica, where the topic allows it.
+        """
+        topic = self.topics.get(name)
+        unclean = cannot_recover and topic is not None and allows_unclean(topic, self._config)
+        await ClusterRequests(self.topics).hand_over_partition(name, index, lost_records=lost_records, unclean=unclean)
 
     def guard(self, connections: Connections) -> None:
         """Suspend these connections when this process has stood still, until its registration is confirmed."""
@@ -406,10 +414,15 @@ class Cluster:
 def controller_config(config: BrokerConfig) -> ControllerConfig:
     """The settings of the controller."""
     return ControllerConfig(
-        allows_unclean=lambda topic: usable_topic(topic.configs, config)[0].unclean_leader_election_enable,
+        allows_unclean=lambda topic: allows_unclean(topic, config),
         auto_rebalance=config.auto_leader_rebalance_enable,
         rebalance_interval_ms=config.leader_imbalance_check_interval_seconds * 1000,
     )
+
+
+def allows_unclean(topic: Topic, config: BrokerConfig) -> bool:
+    """Return unclean.leader.election.enable of the topic."""
+    return usable_topic(topic.configs, config)[0].unclean_leader_election_enable
 
 
 def _of_listener(endpoints: Sequence[Endpoint], name: str | None) -> Endpoint:

@@ -75,7 +75,9 @@ class Standalone:
     def reconfigure(self) -> None:
         """Do nothing: a broker alone replicates nothing."""
 
-    async def hand_over(self, name: str, index: int, *, lost_records: bool = False) -> None:
+    async def hand_over(
+        self, name: str, index: int, *, lost_records: bool = False, cannot_recover: bool = False
+    ) -> None:
         """There is no other broker to hand over to."""
 
     def guard(self, connections: Connections) -> None:

@@ -128,17 +128,27 @@ def hand_over_partition(
     *,
     has_failed: bool = False,
     lost_records: bool = False,
+    unclean: bool = False,
 ) -> PartitionState | None:
     """Return the state in which the broker does not lead and is not in the ISR; None when it stays as it is.
 
     `has_failed`: its log has failed, so that it is not in the ELR either. `lost_records`: recovery found a shorter log,
-    so that the ELR takes the place of an ISR that has no other member, also while the whole ELR is dead.
+    so that the ELR takes the place of an ISR that has no other member, also while the whole ELR is dead. `unclean`: any
+    other live replica may lead in its place (UE1).
     """
     stopping = replace(live, stopping=live.stopping | {broker_id})
     after = maintain(state, stopping, minimum) if broker_id in state.isr else None
     if lost_records:
         return without_unclean_replica(after or state, broker_id, live, minimum) or after
-    return (without_eligibility(after or state, broker_id) if has_failed else None) or after
+    after = (without_eligibility(after or state, broker_id) if has_failed else None) or after
+    return (_uncleanly_elected(after or state, live, broker_id, minimum) if unclean else None) or after
+
+
+def _uncleanly_elected(state: PartitionState, live: LiveBrokers, broker_id: int, minimum: int) -> PartitionState | None:
+    """Return the state with another leader than that broker; None if it does not lead or no other one can."""
+    others = replace(live, epochs={other: epoch for other, epoch in live.epochs.items() if other != broker_id})
+    elected = maintain(state, others, minimum, unclean=True) if state.leader == broker_id else None
+    return None if elected is None or elected.leader == NO_LEADER else elected
 
 
 def balance(topics: Sequence[Topic], live: LiveBrokers, percentage: int) -> list[Decision]:

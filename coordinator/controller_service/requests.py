@@ -150,19 +150,21 @@ class ClusterRequests:
             )
         return sum(decision.after != decision.before for decision in decisions)
 
-    async def hand_over_partition(self, name: str, index: int, *, lost_records: bool = False) -> int:
+    async def hand_over_partition(
+        self, name: str, index: int, *, lost_records: bool = False, unclean: bool = False
+    ) -> int:
         """The same for one partition, whose log has failed here: this broker is not in the ELR either.
 
         `lost_records`: recovery found a shorter log; the brokers of the ELR become the ISR if it has no other member.
+        `unclean`: recovery has failed, and any other replica that is alive may lead (UE1).
         """
         live, broker_id, min_isr = live_brokers(self._topics), self._topics.broker_id, self._topics.min_insync_replicas
         topic = self._topics.get(name)
         state = self._topics.partition(name, index)
 
         def again(topic: Topic, state: PartitionState) -> PartitionState | None:
-            return hand_over_partition(
-                state, live, broker_id, min_isr(topic), has_failed=True, lost_records=lost_records
-            )
+            how = {"lost_records": lost_records, "unclean": unclean}
+            return hand_over_partition(state, live, broker_id, min_isr(topic), has_failed=True, **how)
 
         if topic is None or state is None or (after := again(topic, state)) is None:
             return 0

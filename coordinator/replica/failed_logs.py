@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import structlog
@@ -27,10 +28,13 @@ NoteFailed = Callable[[Collection[tuple[str, int]]], None]  # raises StorageFail
 class PartitionHandOver(Protocol):
     """The change of the ISR by which a partition leaves this broker."""
 
-    def __call__(self, name: str, index: int, *, lost_records: bool = False) -> Awaitable[object]:
+    def __call__(
+        self, name: str, index: int, *, lost_records: bool = False, cannot_recover: bool = False
+    ) -> Awaitable[object]:
         """Elect another member of the ISR and leave it. Raises StoreFailed.
 
-        With `lost_records` the brokers of the ELR become the ISR when it has no other member.
+        With `lost_records` the brokers of the ELR become the ISR when it has no other member. With `cannot_recover` any
+        other replica may be elected where unclean elections are allowed.
         """
 
 
@@ -81,10 +85,17 @@ class FailedLogs:
         """Its next failure is another one."""
         self._found.discard(partition)
 
-    async def leave_isr(self, name: str, index: int, *, lost_records: bool = False) -> None:
+    async def leave_isr(
+        self, name: str, index: int, *, lost_records: bool = False, cannot_recover: bool = False
+    ) -> None:
         """Raises StoreFailed."""
         if self._hand_over is not None:
-            await self._hand_over(name, index, lost_records=lost_records)
+            await self._hand_over(name, index, lost_records=lost_records, cannot_recover=cannot_recover)
+
+    async def give_way(self, name: str, index: int) -> None:
+        """UE1. A recovery has failed. After each one, with growing waits: the next log may have failed, too."""
+        with suppress(StoreFailed):  # the next one tries it again
+            await self.leave_isr(name, index, cannot_recover=True)
 
     async def _write_down(self, failed: frozenset[tuple[str, int]]) -> None:
         """ELR2. Beside the hand-over, which does not wait for a disk that hangs."""

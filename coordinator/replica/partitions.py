@@ -231,6 +231,8 @@ class Partitions:
             await self._recover(topic, partition, self._begin_open(topic, index, self._config_of(topic)))
         except (StorageFailed, StoreFailed) as error:
             logger.warning("Partition stays offline", topic=name, partition=index, reason=str(error))
+            if isinstance(error, StorageFailed):
+                await self._failed.give_way(name, index)
         finally:
             del self._reopening[key]
             if topic is not None and self._by_id.get((topic.topic_id, index)) is not partition:

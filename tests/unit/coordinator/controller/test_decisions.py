@@ -100,6 +100,21 @@ def test_a_broker_whose_log_failed_is_not_eligible() -> None:
     assert hand_over_partition(stopped, brokers, 1, 2) is None
 
 
+def test_a_leader_whose_log_cannot_be_recovered_makes_way_for_any_live_replica_where_that_is_allowed() -> None:
+    """UE1. It was elected uncleanly itself, perhaps: the controller does not know of its log."""
+    alone = partition(isr=(1,), replicas=(1, 2, 3))
+    brokers = live(1, 3)
+    assert hand_over_partition(alone, brokers, 1, 1, has_failed=True) is None
+    after = hand_over_partition(alone, brokers, 1, 1, has_failed=True, unclean=True)
+    assert after is not None
+    assert (after.leader, after.isr, after.elr, after.leader_epoch) == (3, (3,), (), alone.leader_epoch + 1)
+    assert hand_over_partition(alone, live(1), 1, 1, has_failed=True, unclean=True) is None, "nobody else is alive"
+    assert hand_over_partition(after, brokers, 1, 1, has_failed=True, unclean=True) is None, "it does not lead"
+    clean = hand_over_partition(partition(isr=(1,), elr=(2,)), live(1, 2, 3), 1, 2, has_failed=True, unclean=True)
+    assert clean is not None
+    assert (clean.leader, clean.isr) == (2, (2,)), "who has all records comes first"
+
+
 def test_a_broker_whose_log_lost_records_makes_way_for_a_dead_eligible_one() -> None:
     """ELR2. A failure that lost nothing leaves the partition available."""
     state, brokers = partition(isr=(1,), elr=(2,)), live(1, 3)

@@ -172,6 +172,15 @@ async def test_a_log_that_lost_records_waits_for_the_dead_eligible_replica(clust
     assert (cluster.state().leader, cluster.state().isr) == (3, (3,))
 
 
+async def test_ue1_a_log_that_cannot_be_recovered_makes_way_for_any_live_replica(cluster: Members) -> None:
+    await cluster.create("t", (2, 3))
+    await cluster.write("t", replace(cluster.state("t", 0), isr=(2,)))
+    await cluster.wait_until_applied()
+    assert await cluster[2].requests.hand_over_partition("t", 0) == 0
+    assert await cluster[2].requests.hand_over_partition("t", 0, unclean=True) == 1
+    assert brief(cluster.state("t", 0)) == (3, (3,))
+
+
 async def test_a_broker_that_lost_power_leaves_each_isr_that_has_another_member(cluster: Members) -> None:
     """CM5. Who leads in its place is up to the controller."""
     await cluster.create("t", (2, 3), (3, 2), (2,), (1, 3))

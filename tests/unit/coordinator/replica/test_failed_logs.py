@@ -26,7 +26,9 @@ class World:
             self.hand_over, lambda partition: self.found.append(partition.index), self.is_here, self.note
         )
 
-    async def hand_over(self, _name: str, index: int, *, lost_records: bool = False) -> None:
+    async def hand_over(
+        self, _name: str, index: int, *, lost_records: bool = False, cannot_recover: bool = False
+    ) -> None:
         await self.release.wait()
         if self.is_unreachable:
             raise StoreFailed("no answer")

@@ -17,6 +17,7 @@ from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.eager_tasks import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
+from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import Topic
 from rota.coordinator.metadata.topics import OPENED_PER_SLICE, Topics
 from rota.coordinator.replica.partition import Partition
@@ -237,7 +238,7 @@ async def test_a_recovered_log_that_is_shorter_gives_up_its_place_in_the_isr(rec
             log.append(batch(), leader_epoch=0, now_ms=NOW_MS)
         return OpenedLog(log)
 
-    async def hand_over(_name: str, _index: int, *, lost_records: bool = False) -> None:
+    async def hand_over(_name: str, _index: int, *, lost_records: bool = False, cannot_recover: bool = False) -> None:
         left.append(lost_records)
 
     partitions = Partitions(world.topics, world.open_log, config_of, begin_open=begin_open, hand_over=hand_over)
@@ -267,7 +268,7 @@ async def test_failed_partitions_do_not_wait_for_their_recovery_to_leave_the_isr
     """R1. Nor for the growing wait before it, which a full disk leads to."""
     world, left, found = World(), list[int](), list[int]()
 
-    async def hand_over(_name: str, index: int, *, lost_records: bool = False) -> None:
+    async def hand_over(_name: str, index: int, *, lost_records: bool = False, cannot_recover: bool = False) -> None:
         left.append(index)
 
     opening: type[OpenedLog] = Recovering if role == "many" else OpenedLog
@@ -296,6 +297,36 @@ async def test_failed_partitions_do_not_wait_for_their_recovery_to_leave_the_isr
     await partitions.stop_reopening()
     assert {partition.index for partition in partitions.all()} == set(left) == set(found)
     assert [partition.offline for partition in partitions.all()].count(None) == (REOPENING_MAX if role == "many" else 0)
+
+
+class Broken(OpenedLog):
+    """It cannot be recovered."""
+
+    def run(self) -> None:
+        raise StorageFailed("the disk is broken")
+
+
+async def test_ue1_a_log_that_cannot_be_recovered_gives_way_to_any_replica_after_each_attempt() -> None:
+    world, gave_way = World(), list[bool]()
+
+    async def hand_over(_name: str, _index: int, *, lost_records: bool = False, cannot_recover: bool = False) -> None:
+        gave_way.append(cannot_recover)
+        if cannot_recover:
+            raise StoreFailed("no answer")
+
+    partitions = Partitions(
+        world.topics,
+        world.open_log,
+        config_of,
+        begin_open=lambda _topic, _index, config: Broken(MemoryLog(config)),
+        hand_over=hand_over,
+    )
+    await world.topics.create("t")
+    partitions.all()[0].fail("the disk is broken")
+    for now_ms in (0, 100_000):
+        partitions.reopen_failed(now_ms)
+        await partitions.stop_reopening()
+    assert gave_way == 2 * [False, False, True]  # found, before the attempt, after it
 
 
 def test_a_changed_config_is_in_force_at_once(world: World) -> None:
