@@ -20,7 +20,7 @@ from rota.client.consumer.fetch_buffer import FetchBuffer, FetchOffset
 from rota.client.consumer.fetch_response import PartitionResults
 from rota.client.consumer.fetch_session import SESSION_ERRORS, FetchPartition, FetchSession, SessionRequest
 from rota.client.consumer.pauses import Pauses
-from rota.client.consumer.positions import Positions
+from rota.client.consumer.positions import Position, Positions
 from rota.client.consumer.sources import Source, Sources
 from rota.client.errors import BrokerError, KafkaError, TimedOut, Unreachable
 from rota.client.log import logger
@@ -50,7 +50,7 @@ class Fetcher:
         self._pauses = Pauses(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._results = PartitionResults(config, positions, self._buffer, self._sources, self._pauses, cluster)
         self._sessions: dict[int, FetchSession] = {}
-        self._topic_ids: dict[str, bytes] = {}
+        self._deleted_ids: dict[str, bytes] = {}  # of topics that were created again: a broker may still name them
         self._fetches: dict[int, asyncio.Task[None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -116,11 +116,14 @@ class Fetcher:
     # what to fetch
 
     def _changed(self, metadata: Metadata) -> None:
-        """Drop the known leader epochs of a topic that was deleted and created again."""
+        """C14. Reset the positions in a topic that was deleted and created again."""
         for partition in self._positions.assigned:
-            before, now = self._topic_ids.get(partition.topic), metadata.topic_id(partition.topic)
-            if before is not None and now is not None and before not in (now, UUID_ZERO):
-                self._positions.of(partition).leader_epoch = -1
+            before, now = self._positions.of(partition).topic_id, metadata.topic_id(partition.topic)
+            if now not in (None, before, self._deleted_ids.get(partition.topic)) and before != UUID_ZERO:
+                policy, self._deleted_ids[partition.topic] = self._config.auto_offset_reset, before
+                _log.warning("a topic was deleted and created again", partition=str(partition), goes_on_at=policy)
+                self._positions.reset(partition, policy)
+                self._wakeup.set()
         self._send_fetches()
 
     def _send_fetches(self) -> None:
@@ -160,24 +163,25 @@ class Fetcher:
             if pause_ms:
                 wait_ms = min(wait_ms, pause_ms)
             else:
-                to_fetch[partition] = self._fetch_partition(partition, place, source, position.position_epoch)
+                to_fetch[partition] = self._fetch_partition(partition, place, source, position)
             plan[source.node] = to_fetch, wait_ms
         if lost:
             self._cluster.request_refresh()
         return plan
 
     def _fetch_partition(
-        self, partition: TopicPartition, place: FetchOffset, source: Source, position_epoch: int
+        self, partition: TopicPartition, place: FetchOffset, source: Source, position: Position
     ) -> FetchPartition:
         topic_id = self._cluster.metadata.topic_id(partition.topic) or UUID_ZERO
-        self._topic_ids[partition.topic] = topic_id
+        if position.topic_id == UUID_ZERO:
+            position.topic_id = topic_id
         return FetchPartition(
             place.offset,
             self._config.max_partition_fetch_bytes,
             source.leader_epoch,
             place.last_epoch,
             topic_id,
-            position_epoch,
+            position.position_epoch,
         )
 
     def _set_timer(self, now_ms: int) -> None:

@@ -4,6 +4,7 @@ Laws
     A position is the offset after the last record that was returned to the user, or the offset of a seek or a reset.
     Each seek, assignment and reset gives the position a new `position_epoch`. What was fetched for an earlier one is
     thrown away. No epoch is given twice, also not to a partition that is revoked and assigned again.
+    A position belongs to one topic: not to one that is created again under its name.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from rota.client.errors import IllegalUse
 from rota.client.types import OffsetAndMetadata, TopicPartition
 from rota.protocol.dataclass import dataclass
+from rota.protocol.wire import UUID_ZERO
 
 
 @dataclass(slots=True)
 class Position:
     """One assigned partition. `offset` None: not known yet; then `reset` says how it is found, None: committed offset
-    first, auto_offset_reset after it. `leader_epoch` is that of the last record before it, -1 unknown."""
+    first, auto_offset_reset after it. `leader_epoch` is that of the last record before it, -1 unknown. `topic_id`: of
+    the topic that it belongs to, zero until it is fetched from."""
 
     offset: int | None = None
     leader_epoch: int = -1
@@ -28,6 +31,7 @@ class Position:
     high_watermark: int | None = None
     last_stable_offset: int | None = None
     log_start: int | None = None
+    topic_id: bytes = UUID_ZERO
 
 
 class Positions:
@@ -74,12 +78,14 @@ class Positions:
             raise IllegalUse(f"offset {offset} of {partition}: the first offset of a log is 0")
         position = self.of(partition)
         position.offset, position.leader_epoch, position.reset = offset, leader_epoch, None
+        position.topic_id = UUID_ZERO
         position.position_epoch = self._next_epoch()
 
     def reset(self, partition: TopicPartition, how: str) -> None:
         """`how`: earliest, latest, by_duration:…; the position is unknown until it is found."""
         position = self.of(partition)
         position.offset, position.leader_epoch, position.reset = None, -1, how
+        position.topic_id = UUID_ZERO
         position.position_epoch = self._next_epoch()
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:

@@ -2,18 +2,20 @@
 
 Laws
     A commit has the membership of its call: after a rebalance it is refused, and never sent with the new generation.
-    Topics are named by their ids if all ids are known (KIP-848, v10), because a recreated topic is another topic.
+    Topics are named by their ids if all ids are known (KIP-848, v10), because a recreated topic is another topic. A
+    commit for a topic that the metadata do not have any more is not tried again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from rota.client.network.cluster import Cluster
 from rota.client.network.targets import Coordinator
 from rota.client.offsets.offset_errors import Codes, commit_refused
 from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -38,10 +40,18 @@ async def commit(
         return
     ids = {topic: cluster.metadata.topic_id(topic) or UUID_ZERO for topic in {partition.topic for partition in offsets}}
     names = {topic_id: name for name, topic_id in ids.items()}
+
+    def retried_codes(response: OffsetCommitResponse) -> Iterator[int]:
+        for partition, code in _commit_codes(response, names).items():
+            topic = "" if partition is None else partition.topic
+            is_deleted = cluster.metadata.topic_id(topic) != ids.get(topic)
+            if not (code == ErrorCode.UNKNOWN_TOPIC_ID and is_deleted):
+                yield code
+
     response = await cluster.send_request_until(
         Coordinator(group.group_id),
         _commit_request(group, offsets, ids),
-        lambda response: _commit_codes(response, names).values(),
+        retried_codes,
         what=f"committing offsets of group {group.group_id}",
         timeout_ms=timeout_ms,
         version_max=None if UUID_ZERO not in names else TOPIC_NAME_VERSION_MAX,

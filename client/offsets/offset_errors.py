@@ -31,10 +31,12 @@ MEMBERSHIP_OVER: Final = (
     ErrorCode.GROUP_ID_NOT_FOUND,
     ErrorCode.STALE_MEMBER_EPOCH,
 )
+UNKNOWN_TOPIC: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 LARGE_METADATA: Final = "Metadata of {} bytes; a broker takes offset.metadata.max.bytes of them, 4096 unless it is set."
 REMEDIES: Final = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: GRANT_READ_ON_TOPIC,
     ErrorCode.GROUP_AUTHORIZATION_FAILED: GRANT_READ_ON_GROUP,
+    ErrorCode.UNKNOWN_TOPIC_ID: "The topic was deleted, and perhaps created again as another one.",
 }
 Codes = dict[TopicPartition | None, int]  # None: the code of the whole response
 
@@ -96,7 +98,7 @@ def refused_error(
     if code is ErrorCode.OFFSET_METADATA_TOO_LARGE and first is not None and offsets is not None:
         remedy = LARGE_METADATA.format(len(offsets[first].metadata.encode()))
     others = [f"{partition}: {ErrorCode.of(refused[partition]).name}" for partition in partitions if partition != first]
-    return (UnknownTopic if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else BrokerError)(
+    return (UnknownTopic if code in UNKNOWN_TOPIC else BrokerError)(
         code,
         what,
         topic=None if first is None else first.topic,

@@ -416,3 +416,40 @@ async def test_the_log_end_of_a_discarded_response_counts_when_the_next_one_omit
         await eventually(lambda: len(feed.requests()) == 3)
         position = its.positions.of(P0)
         assert (position.high_watermark, position.last_stable_offset, position.log_start) == (2, 2, 1)
+
+
+@pytest.mark.parametrize("policy", ["earliest", "none"])
+async def test_c14_a_position_does_not_belong_to_a_topic_that_is_created_again(policy: str) -> None:
+    """Its log may be longer already: what it has would be passed over."""
+    feed = Feed(1)
+    feed.write(0, batch(0, 10))
+    async with reading(feed, auto_offset_reset=policy) as its:
+        its.begin(P0)
+        await its.until(10)
+        feed.topic_id = bytes(range(1, 17))
+        feed.batches[0] = [batch(0, 20)]
+        await its.cluster.refresh()
+        position = its.positions.of(P0)
+        assert (position.offset, position.reset) == (None, policy)
+        assert its.take() == 0
+        its.positions.seek(P0, 0)
+        its.fetcher.wake()
+        await its.until(30)
+        feed.topic_id = TOPIC_ID
+        await its.cluster.refresh()
+        assert its.positions.of(P0).offset == 20, "of a broker that has not read of it yet"
+
+
+async def test_c14_a_partition_that_is_assigned_again_belongs_to_the_topic_of_now() -> None:
+    feed = Feed(1)
+    feed.write(0, batch(0, 10))
+    async with reading(feed, auto_offset_reset="earliest") as its:
+        its.begin(P0)
+        await its.until(10)
+        its.positions.assign([])
+        feed.topic_id = bytes(range(1, 17))
+        await its.cluster.refresh()
+        its.begin(P0)
+        feed.leaders[0] = 1
+        await its.cluster.refresh()
+        assert its.positions.of(P0).offset == 0

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.unit.client.consumer.bookkeeper import GROUP, Bookkeeper, consuming
 from tests.unit.client.consumer.kit import P0, P1, TOPIC, TOPIC_ID
 from tests.unit.client.network.scripted import eventually
 
+from rota.client.errors import UnknownTopic
 from rota.client.offsets.offset_commit import _commit_codes, commit
 from rota.client.types import GroupMetadata, OffsetAndMetadata
+from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -36,6 +39,18 @@ async def test_a_commit_names_its_member_and_its_topics_by_id() -> None:
     assert topic.topic_id == TOPIC_ID
     sent = [(item.partition_index, item.committed_offset, item.committed_metadata) for item in topic.partitions]
     assert sent == [(0, 4, "note"), (1, 5, "")]
+
+
+async def test_a_commit_for_a_topic_that_was_created_again_is_not_tried_for_ever() -> None:
+    keeper = Bookkeeper(1)
+    async with consuming(keeper, enable_auto_commit=False) as consumer:
+        consumer.assign([P0])
+        cluster = consumer._cluster
+        await eventually(lambda: cluster.metadata.topic_id(TOPIC))
+        keeper.topic_id, keeper.refusals = bytes(range(1, 17)), [int(ErrorCode.UNKNOWN_TOPIC_ID)] * 100
+        with pytest.raises(UnknownTopic, match="deleted, and perhaps created again"):
+            await commit(cluster, MEMBER, {P0: OffsetAndMetadata(4)})
+    assert len(commits(keeper)) <= 2
 
 
 async def test_an_empty_commit_sends_no_request() -> None:
