@@ -223,6 +223,8 @@ class Broker:
             was_clean=self.storage.was_clean,
             has_possible_data_loss=self.storage.has_possible_data_loss,
             failed_logs=self.storage.failed_logs,
+            registered_epoch=self.storage.registered_epoch,
+            note_registered=self.storage.note_registered,
         )
         self.storage.identify(self.topics.cluster_id)
         self.tracing = self._open_tracing()

@@ -5,7 +5,8 @@ Laws
         controller has deleted its registration. It then reads the whole image and registers again.
     CM5 A broker whose machine has lost its power, or whose folder is new or in memory, is in no ISR or ELR when it
         registers, unless it is alone in them: it is not elected with what it has lost (KIP-966's unclean restart).
-        The same for the partitions whose logs had failed when its process ended (ELR2).
+        The same for one whose folder is older than its last registration, as from a backup, and for the partitions
+        whose logs had failed when its process ended (ELR2).
         It takes nothing from a live broker of the same id: that one keeps its ISRs, and this one does not start.
 
 The file is longer than 400 lines because one class owns the order of joining, losing a session and leaving.
@@ -30,6 +31,7 @@ from rota.coordinator.config.swim_secret import swim_secret
 from rota.coordinator.config.topic import usable_topic
 from rota.coordinator.controller_service.requests import ClusterRequests, live_brokers
 from rota.coordinator.controller_service.service import ControllerConfig, ControllerService
+from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.membership.contract import Alive, Dead, Suspected, SwimSettings
 from rota.coordinator.membership.contract import Change as LivenessChange
 from rota.coordinator.membership.service import SwimService
@@ -40,7 +42,7 @@ from rota.coordinator.metadata.image import NOT_REGISTERED
 from rota.coordinator.metadata.image_updater import ImageUpdater
 from rota.coordinator.metadata.lost_brokers import LostBrokers
 from rota.coordinator.metadata.migration import migrate
-from rota.coordinator.metadata.registration import Registration, end_earlier, register, remember
+from rota.coordinator.metadata.registration import Registration, end_earlier, last_epoch, register, remember
 from rota.coordinator.metadata.repeated_warning import RepeatedWarning
 from rota.coordinator.metadata.store import Check, NodeExists, NoNode, SessionState, Store, StoreError, StoreFailed
 from rota.coordinator.metadata.topic import Topic
@@ -57,12 +59,14 @@ log = structlog.get_logger("rota.cluster")
 
 ID_BYTES: Final = 16
 SECRET_BYTES: Final = 32
+NEVER_REGISTERED: Final = -1
 REGISTER_AGAIN_SECONDS: Final = 0.2  # after a registration that failed
 
 
 class Cluster:
     """`open` reads the image, `join` registers; `leave` and `close` end the membership."""
 
+    _noted_epoch = NEVER_REGISTERED  # of the last registration that the log folder knows
     has_strays = True  # topics change while this broker is down, and `open` raises unless it has read all of them
 
     def __init__(
@@ -106,14 +110,23 @@ class Cluster:
         self._leaving = False
 
     async def open(
-        self, *, was_clean: bool, has_possible_data_loss: bool = False, failed_logs: Collection[tuple[str, int]] = ()
+        self,
+        *,
+        was_clean: bool,
+        has_possible_data_loss: bool = False,
+        failed_logs: Collection[tuple[str, int]] = (),
+        registered_epoch: int = NEVER_REGISTERED,
+        note_registered: Callable[[int], None] = lambda _: None,
     ) -> None:
         """Read the image and keep it up to date from now on. Raises StoreFailed.
 
         CM5. With `has_possible_data_loss` the broker leaves each ISR and ELR, else those of `failed_logs`, whose end
-        before is not known any more. Raises AlreadyRegistered.
+        before is not known any more. `registered_epoch` is that of the last registration that the log folder knows;
+        `note_registered` writes a later one down, in any thread. Raises AlreadyRegistered.
         """
+        self._noted_epoch, self._note_registered = registered_epoch, note_registered
         await self._updater.follow(self.topics)
+        has_possible_data_loss = has_possible_data_loss or await self._is_folder_outdated()
         if has_possible_data_loss or failed_logs:
             await self._leave_isrs(None if has_possible_data_loss else failed_logs)
         self._store.on_session(self._session_changed)
@@ -255,6 +268,13 @@ class Cluster:
 
     # ---- inside
 
+    async def _is_folder_outdated(self) -> bool:
+        """Return whether a broker of this id was registered since the folder was last in use."""
+        last = await last_epoch(self._store, self._config.node_id)
+        if self._noted_epoch < last:
+            log.warning("The log folder is an older one", knows=self._noted_epoch, registered=last)
+        return self._noted_epoch < last
+
     async def _leave_isrs(self, logs: Collection[tuple[str, int]] | None) -> None:
         wait_seconds = self._config.zookeeper_session_timeout_ms / 1000
         await end_earlier(self._store, self._config.node_id, self._directory_id, wait_seconds=wait_seconds)
@@ -364,7 +384,16 @@ class Cluster:
         log.info("Registered", broker=broker_id, epoch=epoch)
         self.topics.apply_registration(epoch)
         self._controller.registered()
-        await remember(self._store, broker_id, self._registration, wall_ms=self._wall_ms())
+        await self._note_epoch(epoch)
+        wall_ms, noted = self._wall_ms(), self._noted_epoch
+        await remember(self._store, broker_id, self._registration, wall_ms=wall_ms, noted_epoch=noted)
+
+    async def _note_epoch(self, epoch: int) -> None:
+        try:
+            await asyncio.to_thread(self._note_registered, epoch)
+            self._noted_epoch = epoch
+        except StorageFailed as failure:
+            log.warning("Registration cannot be written down", reason=str(failure))
 
     def _changed(self, change: Change) -> None:
         """Follow the registrations of all brokers; without its own this broker leads nothing: it was taken for dead."""

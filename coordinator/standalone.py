@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -37,7 +37,13 @@ class Standalone:
         )
 
     async def open(
-        self, *, was_clean: bool, has_possible_data_loss: bool = False, failed_logs: Collection[tuple[str, int]] = ()
+        self,
+        *,
+        was_clean: bool,
+        has_possible_data_loss: bool = False,
+        failed_logs: Collection[tuple[str, int]] = (),
+        registered_epoch: int = -1,
+        note_registered: Callable[[int], None] | None = None,
     ) -> None:
         """Load the topics. After a crash every partition gets a new leader epoch. Raises StoreFailed."""
         await self.topics.load()

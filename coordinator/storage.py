@@ -85,6 +85,15 @@ class Disk:
         """The logs that had failed, and were not recovered, when the broker before ended."""
         return self._opened.failed_logs
 
+    @property
+    def registered_epoch(self) -> int:
+        """The epoch of the last registration of a broker with these logs; -1 if none is known. Raises StorageFailed."""
+        return self._opened.registered_epoch
+
+    def note_registered(self, epoch: int) -> None:
+        """Write down the epoch of a registration. May run in another thread. Raises StorageFailed."""
+        self._opened.note_registered(epoch)
+
     def note_failed(self, failed: Collection[TopicPartition]) -> None:
         """Write down which logs have failed, for the next start. May run in another thread. Raises StorageFailed."""
         self._opened.note_failed(failed)
@@ -176,6 +185,11 @@ class Memory:
 
     def identify(self, cluster_id: str) -> None:
         """Does nothing."""
+
+    registered_epoch = -1
+
+    def note_registered(self, epoch: int) -> None:
+        """Does nothing: the logs of the next process are new."""
 
     def note_failed(self, failed: Collection[TopicPartition]) -> None:
         """Does nothing: no log outlives the process."""

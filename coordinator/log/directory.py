@@ -6,6 +6,7 @@
     .rota_boot                         the last start of the machine in which a broker ran on it
     .unrecovered                       the logs that the marker does not vouch for: not opened since a crash
     .failed                            the logs that have failed: what is found in them may be less than there was
+    .rota_registration                 the epoch of the last registration in a cluster of a broker on it
     recovery-point-offset-checkpoint, log-start-offset-checkpoint, replication-offset-checkpoint,
     cleaner-offset-checkpoint          one number for each partition
     topic-0, topic-1, …                the logs
@@ -53,8 +54,10 @@ from rota.coordinator.log.truncation import Removal
 META_FILE: Final = "meta.properties"
 LOCK_FILE: Final = ".lock"
 CLEAN_FILE: Final = ".kafka_cleanshutdown"
+REGISTRATION_FILE: Final = ".rota_registration"
 PARTITION_META_FILE: Final = "partition.metadata"
 NAME_BYTES_MAX: Final = 255
+NEVER_REGISTERED: Final = -1
 
 
 class DirectoryInUse(StorageFailed):
@@ -202,6 +205,21 @@ class LogDirectory:
         for key, log in self._logs.items():
             if log.truncation is not None and key in high_watermarks:
                 self._lower_high_watermark(key, log.truncation.offset)
+
+    @property
+    def registered_epoch(self) -> int:
+        """The epoch of the last registration of a broker on it; -1 if it knows none. Raises StorageFailed."""
+        try:
+            text = (self.path / REGISTRATION_FILE).read_text(errors="replace")
+        except FileNotFoundError:
+            return NEVER_REGISTERED
+        except OSError as error:
+            raise StorageFailed(f"cannot read {self.path / REGISTRATION_FILE}: {error}") from error
+        return int(text) if text.isdecimal() and text.isascii() else NEVER_REGISTERED
+
+    def note_registered(self, epoch: int) -> None:
+        """Write down the epoch of a registration. May run in another thread. Raises StorageFailed."""
+        self._write_file(REGISTRATION_FILE, str(epoch).encode(), sync=True)
 
     def note_failed(self, failed: Collection[TopicPartition]) -> None:
         """Write down which logs have failed, for the next start. May run in another thread. Raises StorageFailed."""

@@ -14,7 +14,7 @@ Laws
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 import structlog
@@ -69,14 +69,30 @@ async def register(
             return own.created
 
 
-async def remember(store: Store, broker_id: int, registration: Registration, *, wall_ms: int) -> None:
-    """RG2. Keep what this broker says of itself for the time when it is down. Raises StoreFailed."""
-    path, node = znodes.last_registration_path(broker_id), _broker_node(registration, wall_ms)
+async def remember(
+    store: Store, broker_id: int, registration: Registration, *, wall_ms: int, noted_epoch: int = -1
+) -> None:
+    """RG2. Keep what this broker says of itself for the time when it is down. Raises StoreFailed.
+
+    `noted_epoch` is that of the last registration that its folder knows (CM5).
+    """
+    path = znodes.last_registration_path(broker_id)
+    node = _broker_node(registration, wall_ms, {"broker_epoch": noted_epoch})
     try:
         await store.set(path, node)
     except NoNode:
         with suppress(NodeExists):
             await store.create(path, node)
+
+
+async def last_epoch(store: Store, broker_id: int) -> int:
+    """CM5. Return the epoch that the folder of this broker knew last; -1 if that is not known. Raises StoreFailed."""
+    path = znodes.last_registration_path(broker_id)
+    with suppress(NoNode, znodes.UnreadableNode):
+        data, _ = await store.get(path)
+        with znodes.reading(path):
+            return znodes.read_noted_epoch(data)
+    return -1
 
 
 async def forget(store: Store, broker_id: int) -> None:
@@ -160,7 +176,7 @@ async def _is_set(event: asyncio.Event, seconds: float) -> bool:
     return event.is_set()
 
 
-def _broker_node(registration: Registration, wall_ms: int) -> bytes:
+def _broker_node(registration: Registration, wall_ms: int, more: Mapping[str, object] | None = None) -> bytes:
     endpoints, first = registration.endpoints, registration.endpoints[0]
     node = {
         "version": 5,
@@ -174,4 +190,4 @@ def _broker_node(registration: Registration, wall_ms: int) -> bytes:
         "rack": registration.rack,
     }
     own = {"directory_id": registration.directory_id, "swim": registration.swim}
-    return znodes.json_bytes({**node, **{name: value for name, value in own.items() if value}})
+    return znodes.json_bytes({**node, **{name: value for name, value in own.items() if value}, **(more or {})})

@@ -16,7 +16,8 @@
 /config/clients/C                       the same: quotas of a client id
 /config/user-clients/U/clients/C        the same: quotas of a user's client id; the name is encoded, so it is one node
 /config/ips/A                           the same: quotas of an address; <default> for the default of a type
-/rota/brokers/N                         the last content of /brokers/ids/N, which stays while the broker is down
+/rota/brokers/N                         the last content of /brokers/ids/N, which stays while the broker is down, and
+                                        {"broker_epoch": ...}, the registration that its folder knew last
 /rota/swim_secret                       random bytes as hexadecimal digits: authenticates the failure detector
 /latest_producer_id_block               {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"}
 """
@@ -213,6 +214,11 @@ def read_broker(broker_id: int, data: bytes, epoch: int) -> BrokerRegistration:
         directory_id=_text(node.get("directory_id", "")),
         swim=_text(node.get("swim", "")),
     )
+
+
+def read_noted_epoch(data: bytes) -> int:
+    """Return the epoch in the last registration of a broker; -1 without one. Raises ValueError and the like."""
+    return int(json.loads(data).get("broker_epoch", -1))
 
 
 def _text(value: object) -> str:

@@ -74,6 +74,38 @@ async def test_a_broker_that_was_given_the_id_of_a_live_one_takes_no_isr_from_it
         assert isr(brokers, 1) == {1, 2}
 
 
+@pytest.mark.parametrize("was_clean", [True, False])
+async def test_a_broker_with_an_older_disk_is_not_elected_with_what_that_lacks(
+    tmp_path: Path, *, was_clean: bool
+) -> None:
+    """CM5. Both die; one comes back first, with the disk from before its last start, as from a backup."""
+    async with DiskBrokers(2, tmp_path) as brokers:
+        await topic_with_a_record(brokers)
+        await end(brokers, 2, was_clean=was_clean)
+        shutil.copytree(brokers.folder(2), tmp_path / "backup")
+        await brokers.start(2)
+        await until(lambda: isr(brokers, 1) == {1, 2}, "broker 2 is back")
+        async with Producer(ProducerConfig(bootstrap_servers=brokers.bootstrap(1), acks="all")) as producer:
+            await producer.send("t", b"another")
+        await asyncio.gather(*(end(brokers, broker_id, was_clean=False) for broker_id in (1, 2)))
+        shutil.rmtree(brokers.folder(2))
+        (tmp_path / "backup").rename(brokers.folder(2))
+        await brokers.start(2)
+        assert isr(brokers, 2) == {1}
+        await brokers.start(1)
+        await until(lambda: isr(brokers, 1) == {1, 2}, "the older disk has a copy")
+        copies = [brokers.by_id[broker_id].partitions.get("t", 0) for broker_id in (1, 2)]
+        assert [copy.log.log_end_offset for copy in copies if copy is not None] == [2, 2]
+
+
+async def end(brokers: DiskBrokers, broker_id: int, *, was_clean: bool) -> None:
+    if was_clean:
+        await brokers.stop(broker_id)
+    else:
+        await brokers.by_id.pop(broker_id).abandon()
+        await brokers.sessions[broker_id].expire()
+
+
 class FailingBrokers(DiskBrokers):
     """`files` are the disk of broker 1."""
 

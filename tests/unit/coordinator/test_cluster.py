@@ -9,11 +9,12 @@ import pytest
 from rota.coordinator.cluster import Cluster
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.listeners import Endpoint
+from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.membership.contract import Alive, Suspected
 from rota.coordinator.metadata.changes import Change, PartitionsChanged
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.image import NOT_REGISTERED
-from rota.coordinator.metadata.registration import Registration, last_registrations, register
+from rota.coordinator.metadata.registration import Registration, last_epoch, last_registrations, register
 from rota.coordinator.metadata.shared_tree import SharedTree
 from rota.coordinator.metadata.store import ANY_VERSION
 from rota.coordinator.metadata.topic import Topic
@@ -171,6 +172,36 @@ async def test_a_broker_that_lost_power_gives_up_its_claims_before_it_registers(
     state = again.topics.partition("t", 0)
     assert state is not None
     assert state.isr == (1,)
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+async def test_cm5_what_a_folder_knows_of_its_registration_is_remembered(*, is_written: bool) -> None:
+    """A folder that cannot be written is no older one at the next start."""
+    noted, shared = list[int](), SharedTree()
+
+    def note(epoch: int) -> None:
+        if not is_written:
+            raise StorageFailed("read-only file system")
+        noted.append(epoch)
+
+    for _ in range(2):
+        clock = Clock()
+        timers, knows = Timers(clock.now_ms), noted[-1] if noted else -1
+        member = Cluster(
+            BrokerConfig({"node.id": "1"}),
+            TreeSession(shared),
+            cluster_id=None,
+            timers=timers,
+            now_ms=clock.now_ms,
+            wall_ms=clock.wall_ms,
+        )
+        await member.open(was_clean=True, registered_epoch=knows, note_registered=note)
+        assert not await member._is_folder_outdated()
+        await member.join(HERE, 0)
+        assert await last_epoch(member.topics.store, 1) == (member.topics.broker_epoch if is_written else -1)
+        await member.close()
+        timers.stop()
+    assert noted == sorted(set(noted))
 
 
 class SlowSession(TreeSession):

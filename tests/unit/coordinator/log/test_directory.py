@@ -20,6 +20,7 @@ from rota.coordinator.log.checkpoints import UNRECOVERED_FILE
 from rota.coordinator.log.contract import Appended, LogConfig, StorageFailed
 from rota.coordinator.log.directory import (
     CLEAN_FILE,
+    REGISTRATION_FILE,
     DirectoryInUse,
     LogDirectory,
     WrongDirectory,
@@ -865,6 +866,20 @@ def test_a_crash_of_the_machine_is_distinguished_from_a_crash_of_the_process(
     stopped = opened(tmp_path / "data")
     assert not stopped.has_possible_data_loss, "a stop in order has flushed everything"
     stopped.abandon()
+
+
+def test_cm5_a_folder_knows_its_last_registration(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    assert directory.registered_epoch == -1
+    directory.note_registered(7)
+    directory.abandon()
+    assert opened(tmp_path).registered_epoch == 7
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"-7", b"seven"])
+def test_a_damaged_file_names_no_registration(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / REGISTRATION_FILE).write_bytes(content)
+    assert opened(tmp_path).registered_epoch == -1
 
 
 def test_elr2_the_next_start_knows_which_logs_had_failed_unless_the_stop_was_clean(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from rota.coordinator.config.listeners import Endpoint
+from rota.coordinator.metadata import znodes
 from rota.coordinator.metadata.eager_tasks import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.registration import (
@@ -17,6 +18,7 @@ from rota.coordinator.metadata.registration import (
     Registration,
     claim_controller,
     forget,
+    last_epoch,
     last_registrations,
     register,
     remember,
@@ -197,3 +199,13 @@ class RegistersMeanwhile:
         found = await self._store.get(path)
         await remember(self._store, 1, Registration(HERE, rack="new"), wall_ms=6)
         return found
+
+
+async def test_cm5_the_epoch_that_a_folder_knew_last_is_kept_with_the_registration() -> None:
+    store = laid_out()
+    assert await last_epoch(store, 1) == -1
+    for noted, content in ((7, None), (-1, None), (-1, b"{"), (-1, b'{"broker_epoch": null}')):
+        await remember(store, 1, Registration(HERE), wall_ms=5, noted_epoch=noted)
+        if content is not None:
+            await store.set(znodes.last_registration_path(1), content)
+        assert await last_epoch(store, 1) == noted
