@@ -107,6 +107,7 @@ class Life:
         self.is_confirmed, self._waiting = True, list[Callable[[], None]]()  # CM2
         self.partitions: dict[str, Partition] = {}
         self.has_joined = False
+        self.min_isr = world.min_isr  # as this process knows it
         self.store = StoreSession(world.store, self.run, self._session_changed)
         self.image = BrokerImage(self, world.topics)
         self.controller = ControllerTask(self)
@@ -214,6 +215,7 @@ class Life:
         self.controller.wake()
 
     def _open(self, name: str, state: PartitionState) -> None:
+        self.disk.logs[name].config = replace(self.disk.logs[name].config, min_insync_replicas=self.min_isr)
         if self.world.flushes:
             self.disk.flush(name)  # as `log.directory` does when it opens a log
         self.partitions[name] = Partition(
@@ -263,6 +265,7 @@ class Life:
             return
         await self._bump_leader_epoch(name)
         del self.disk.failed[name]
+        self.disk.logs[name].config = replace(self.disk.logs[name].config, min_insync_replicas=self.min_isr)
         partition.reopen(self.disk.logs[name], self.image.as_it_counts(self.image.states[name]), self.now_ms())
         self.world.log_line(f"broker {self.broker_id}: the log is recovered, up to {partition.log.log_end_offset}")
         self.replication.assign(name)
@@ -274,9 +277,8 @@ class Life:
             is_left = False
             while not is_left:
                 state, live = self.image.states[name], self.image.live()
-                minimum = self.world.min_isr
                 after = hand_over_partition(
-                    state, live, self.broker_id, minimum, has_failed=True, lost_records=lost_records
+                    state, live, self.broker_id, self.min_isr, has_failed=True, lost_records=lost_records
                 )
                 is_left = after is None or await self.image.write(name, after, version=state.version)
 
@@ -317,6 +319,13 @@ class Life:
             self.disk.delete(name)
         if self.has_joined and name not in self.partitions:
             self.controller.wake()
+
+    def configure(self, min_isr: int) -> None:
+        """This process learns of another min.insync.replicas."""
+        self.min_isr = min_isr
+        for partition in self.partitions.values():
+            if partition.offline is None:
+                partition.configure(replace(partition.log.config, min_insync_replicas=min_isr))
 
     def registration_changed(self) -> None:
         """This broker has a new registration, or none."""

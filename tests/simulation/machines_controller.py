@@ -139,7 +139,7 @@ class ControllerTask:
         return decided
 
     def _decide(self, topic: Topic, state: PartitionState, live: LiveBrokers) -> PartitionState | None:
-        return decide_partition(topic, state, live, self._allows_unclean, lambda _: self.life.world.min_isr)
+        return decide_partition(topic, state, live, self._allows_unclean, lambda _: self.life.min_isr)
 
     def _allows_unclean(self, topic: Topic) -> bool:
         return topic.name in self.life.world.ALLOW_UNCLEAN
@@ -188,6 +188,4 @@ class ControllerTask:
     def _handed_over(self, name: str) -> PartitionState | None:
         if self.image.own_epoch == NOT_REGISTERED:
             return None
-        return hand_over_partition(
-            self.image.states[name], self.image.live(), self.life.broker_id, self.life.world.min_isr
-        )
+        return hand_over_partition(self.image.states[name], self.image.live(), self.life.broker_id, self.life.min_isr)

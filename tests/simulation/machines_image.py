@@ -205,7 +205,7 @@ class BrokerImage:
         state = self.states[name]
         if self.broker_id not in (*state.isr, *state.elr):
             return state  # written again, so that its earlier life is not added any more (KIP-903)
-        return without_unclean_replica(state, self.broker_id, self.live(), self.life.world.min_isr)
+        return without_unclean_replica(state, self.broker_id, self.live(), self.life.min_isr)
 
     def change_isr(self, partition: Partition, isr: frozenset[int], lacking: frozenset[int]) -> None:
         """What `IsrChanges.change` does."""
@@ -236,7 +236,7 @@ class BrokerImage:
         if (state.leader, state.leader_epoch) != (self.broker_id, epoch):
             return False
         members = tuple(replica for replica in state.replicas if replica in isr)
-        after = state.with_isr(members, self.life.world.min_isr, lacking)
+        after = state.with_isr(members, self.life.min_isr, lacking)
         for broker in sorted(epochs.keys() & set(members).difference(state.isr)):  # KIP-903
             stat = await self.life.store.exists(znodes.broker_path(broker))
             if stat is None or stat.created != epochs[broker]:

@@ -89,7 +89,9 @@ class Laws:
         assert state.isr, f"R2: the ISR of {name} is empty"
         assert state.leader in (-1, *state.isr), f"R1: the leader of {name} is not in the ISR: {state}"
         assert not set(state.elr) & set(state.isr), f"ELR1: a broker is in ISR and ELR of {name}: {state}"
-        assert not state.elr or len(state.isr) < self.world.min_isr, f"ELR1: the ISR of {name} needs no ELR: {state}"
+        assert not state.elr or len(state.isr) < self.world.min_isr_max, (
+            f"ELR1: the ISR of {name} needs no ELR: {state}"
+        )
 
     def _joined(self, name: str, state: PartitionState) -> None:
         """R1. Whoever enters the ISR has all that is committed. One that has lost records leaves it at its start."""
@@ -119,7 +121,7 @@ class Laws:
         target = tuple(broker for broker in before.replicas if broker not in before.removing)
         assert placement(state) == (target, (), ()), f"RA1: {name} was moved to other replicas than {target}: {state}"
         assert set(before.adding) <= set(state.isr), f"RA1: {name} was moved to replicas that lack records: {state}"
-        is_large_enough = len(state.isr) >= min(self.world.min_isr, len(target))
+        is_large_enough = len(state.isr) >= min(self.world.min_isr_min, len(target))
         assert is_large_enough, f"RA1: {name} was moved to too few replicas with all records: {state}"
         self.moves += bool(before.adding)
 

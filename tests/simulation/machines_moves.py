@@ -39,7 +39,7 @@ class MovingFaults(Faults):
         self._next()
 
     async def _reassign(self, life: Life) -> None:
-        state, live, minimum = life.image.states[DATA], life.image.live(), self.world.min_isr
+        state, live, minimum = life.image.states[DATA], life.image.live(), life.min_isr
         target: list[int] | None = self.random.sample(BROKERS, self.random.choice((2, 2, 3)))
         if reassignment.is_under_way(state) and self.random.random() < 0.2:
             after, target = reassignment.cancel(state, live, minimum), None

@@ -66,6 +66,7 @@ class MachinesWorld:
         self.heap, self._log_line, self.is_over, self.is_settled = Heap(seed), log_line, False, False
         random = self.random = self.heap.random
         self.min_isr = random.choice((1, 2, 2))
+        self.min_isr_min = self.min_isr_max = self.min_isr  # of all that there were
         self.flushes = random.random() < 0.3
         self.sends_high_watermark = random.random() < 0.5
         self.lives: dict[int, Life | None] = dict.fromkeys(BROKERS)

@@ -28,7 +28,7 @@ WRONG = {
 def laws_of_a_move() -> Laws:
     """A reassignment from (2, 1) to (2, 3) has begun."""
     world = MachinesWorld(1)
-    world.min_isr = 2
+    world.min_isr = world.min_isr_min = 2
     laws = Laws(world)
     laws.state(DATA, replace(MOVING, replicas=(2, 1), isr=(1, 2), adding=(), removing=(), version=0))
     laws.reassignment_requested(replace(MOVING, version=0), (2, 3))

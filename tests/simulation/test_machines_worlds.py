@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.simulation.machines_broker import DATA
 from tests.simulation.machines_disks import play_disks
+from tests.simulation.machines_minimum import play_minimum
 from tests.simulation.machines_moves import play_moving
 from tests.simulation.machines_short import play_short
 from tests.simulation.machines_unclean import play_unclean
@@ -104,6 +105,11 @@ def test_the_laws_hold_with_unclean_elections(unclean_seeds: range, play_slice: 
 def test_the_laws_hold_while_replicas_are_reassigned(moving_seeds: range, play_slice: PlaySlice) -> None:
     counted = play_slice(moving_seeds, play_moving, happened)
     assert_happened(counted, moving_seeds, moves=1, acknowledged=20)
+
+
+def test_the_laws_hold_while_min_insync_replicas_changes(minimum_seeds: range, play_slice: PlaySlice) -> None:
+    counted = play_slice(minimum_seeds, play_minimum, happened)
+    assert_happened(counted, minimum_seeds, acknowledged=5)
 
 
 def test_the_laws_hold_with_slow_disks_and_failing_logs(disk_seeds: range, play_slice: PlaySlice) -> None:
