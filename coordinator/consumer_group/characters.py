@@ -117,7 +117,7 @@ class NameCharacters:
         return NAME_CHARACTERS - chars
 
     def fold(self, chars: frozenset[str]) -> frozenset[str]:
-        return frozenset(each for char in chars for each in (char.lower(), char.upper()))
+        return frozenset(each for char in chars for each in cases(char))
 
     def known(self, chars: frozenset[str]) -> frozenset[str]:
         return chars if chars <= NAME_CHARACTERS else chars & NAME_CHARACTERS
@@ -170,7 +170,7 @@ class TextCharacters:
         return CharacterTest(lambda char: char not in chars, chars.weight)
 
     def fold(self, chars: CharacterTest) -> CharacterTest:
-        return CharacterTest(lambda char: any(each in chars for each in _cases(char)), 4 * chars.weight)
+        return CharacterTest(lambda char: any(each in chars for each in cases(char)), 4 * chars.weight)
 
     def known(self, chars: CharacterTest) -> CharacterTest:
         return chars
@@ -179,10 +179,32 @@ class TextCharacters:
         return chars.weight
 
 
-def _cases(char: str) -> set[str]:
-    """Return a character in lower and upper case, also by way of the other one: three characters are a k."""
-    lower, upper = char.lower(), char.upper()
-    return {char, lower, upper, lower.upper(), upper.lower()}
+def cases(char: str) -> set[str]:
+    """Return a character and all that it is equal to without regard to case, as RE2 does: a k is three characters."""
+    base = _base(char)
+    if char in _OWN_CASE:
+        return {char}
+    return {char, base, _one(base.upper(), base), *_FURTHER.get(base, ())}
+
+
+def _one(text: str, char: str) -> str:
+    """Return `text`, or `char` where the other case is not one character."""
+    return text if len(text) == 1 else char
+
+
+def _base(char: str) -> str:
+    upper = _one(char.upper(), char)
+    return _one(upper.lower(), upper)
+
+
+_OWN_CASE: Final = "\u0130\u0131"  # an I with a dot, an i without one
+_FURTHER: Final[dict[str, list[str]]] = {}  # by the base: what is neither its lower nor its upper case
+_THIRD_CASES: Final = (
+    "\u00b5\u017f\u01c5\u01c8\u01cb\u01f2\u0345\u03c2\u03d0\u03d1\u03d5\u03d6"
+    "\u03f0\u03f1\u03f4\u03f5\u1e9e\u1fbe\u2126\u212a\u212b"
+)
+for _char in _THIRD_CASES:
+    _FURTHER.setdefault(_base(_char), []).append(_char)
 
 
 NAMES: Final = NameCharacters()

@@ -6,6 +6,7 @@ Laws
         parser adds an instruction for each copy of it. A match is bounded by NAME_WORK_MAX.
     RX2 What RE2 refuses is refused: back references, lookaround, `**`, repetitions above 1,000. Unicode classes beyond
         those of ASCII letters, digits and punctuation are refused although RE2 has them.
+    RX4 What RE2/J takes otherwise than RE2 is taken as it does, and what is wrong has its text.
     A topic name has only characters of NAME_CHARACTERS, so that a class is a set of these; for other texts it is a test
     of one character (`characters`), whose comparisons are counted as work.
 
@@ -42,8 +43,18 @@ BEGIN, END, BOUNDARY, NO_BOUNDARY = "^", "$", "b", "B"  # assertions
 LINE: Final = "line"  # before BEGIN and END: also after and before a newline
 
 
+MISSING_PAREN: Final = "missing closing )"
+UNEXPECTED_PAREN: Final = "regexp/syntax: internal error"  # so says RE2/J
+MISSING_ARGUMENT: Final = "missing argument to repetition operator"
+NESTED_OPERATORS: Final = "invalid nested repetition operator"
+INVALID_ESCAPE: Final = "invalid escape sequence"
+TRAILING_BACKSLASH: Final = "trailing backslash at end of expression"
+INVALID_RANGE: Final = "invalid character class range"
+INVALID_SYNTAX: Final = "invalid or unsupported Perl syntax"
+
+
 class InvalidExpression(Exception):
-    """The expression is not valid; the text says where."""
+    """The expression is not valid; the text is RE2/J's."""
 
 
 class TooExpensive(Exception):
@@ -180,11 +191,11 @@ class _Parser:
     def parse(self) -> Expression:
         node = self._alternation()
         if self._at < len(self._text):
-            raise self._invalid("unexpected )")
+            raise self._invalid(UNEXPECTED_PAREN)
         return Expression(self._program, node(0))
 
     def _invalid(self, what: str) -> InvalidExpression:
-        return InvalidExpression(f"{what} at position {self._at}")
+        return InvalidExpression(what)
 
     def _add(self, chars: Chars | None, targets: list[int], assertion: str = "") -> int:
         if len(self._program) >= INSTRUCTIONS_MAX:
@@ -205,9 +216,10 @@ class _Parser:
             return True
         return False
 
-    def _next(self) -> str:
+    def _next(self, at_end: str = TRAILING_BACKSLASH) -> str:
+        """Return the next character. Raises InvalidExpression with the text `at_end`."""
         if self._at >= len(self._text):
-            raise self._invalid("unexpected end")
+            raise self._invalid(at_end)
         self._at += 1
         return self._text[self._at - 1]
 
@@ -224,33 +236,37 @@ class _Parser:
         return lambda after: self._add(None, [branch(after) for branch in branches])
 
     def _sequence(self) -> Node:
+        """RX4. An operator repeats what stands before it, also across flags; a `{` as such counts for an operator."""
         nodes: list[Node] = []
+        is_after_operator = False
         while self._at < len(self._text) and not self._peek("|") and not self._peek(")"):
-            atom = self._atom()
-            node = _empty if atom is None else self._repeated(atom)
-            if node is not _empty:
-                nodes.append(node)
-        return _all_of(nodes)
+            low_high = self._repetition()
+            if low_high is not None:
+                self._take("?")  # which of several matches is found makes no difference to whether there is one
+                if is_after_operator or not nodes:
+                    raise self._invalid(NESTED_OPERATORS if is_after_operator else MISSING_ARGUMENT)
+                nodes[-1] = self._repeat(nodes[-1], *low_high)
+            is_after_operator = low_high is not None or self._peek("{")
+            if low_high is None:
+                nodes += self._quoted() if self._take("\\Q") else self._atom()
+        return _all_of([node for node in nodes if node is not _empty])
 
-    def _atom(self) -> Node | None:
-        if self._take("\\Q"):
-            return self._quoted()
+    def _atom(self) -> list[Node]:
+        """Return one node, none for flags."""
         char = self._next()
         match char:
             case "(":
                 return self._group()
             case "[":
-                return self._chars(self._class())
+                return [self._chars(self._class())]
             case ".":
-                return self._chars(self._characters.dot(takes_newline=self._flags.dot_takes_newline))
+                return [self._chars(self._characters.dot(takes_newline=self._flags.dot_takes_newline))]
             case "^" | "$":
-                return self._asserted(LINE + char if self._flags.is_multiline else char)
+                return [self._asserted(LINE + char if self._flags.is_multiline else char)]
             case "\\":
-                return self._escape()
-            case "*" | "+" | "?":
-                raise self._invalid(f"missing argument to repetition operator {char}")
+                return [self._escape()]
             case _:
-                return self._chars(self._characters.one(char))
+                return [self._chars(self._characters.one(char))]
 
     def _chars(self, chars: Chars) -> Node:
         known = self._characters.known(self._characters.fold(chars) if self._flags.ignores_case else chars)
@@ -259,33 +275,31 @@ class _Parser:
     def _asserted(self, assertion: str) -> Node:
         return lambda after: self._add(None, [after], assertion)
 
-    def _quoted(self) -> Node:
+    def _quoted(self) -> list[Node]:
         end = self._text.find("\\E", self._at)
         text = self._text[self._at :] if end < 0 else self._text[self._at : end]
         self._at += len(text) if end < 0 else len(text) + 2
-        return _all_of([self._chars(self._characters.one(char)) for char in text])
+        return [self._chars(self._characters.one(char)) for char in text]
 
     # ---- groups
 
-    def _group(self) -> Node | None:
+    def _group(self) -> list[Node]:
         self._depth += 1
         if self._depth > NESTING_MAX:
             raise self._invalid("expression nests too deeply")
         flags = self._flags
         if self._take("?") and not self._named() and not self._set_flags():
             self._depth -= 1
-            return None  # flags for the rest of the group around
+            return []  # flags for the rest of the group around
         node = self._alternation()
         if not self._take(")"):
-            raise self._invalid("missing closing )")
+            raise self._invalid(MISSING_PAREN)
         self._flags = flags
         self._depth -= 1
-        return node
+        return [node]
 
     def _named(self) -> bool:
-        if not self._take("P<") and not (
-            self._peek("<") and not self._peek("<=") and not self._peek("<!") and self._take("<")
-        ):
+        if not self._take("P<") and not self._take("<"):
             return False
         end = self._text.find(">", self._at)
         name = self._text[self._at : max(end, self._at)]
@@ -301,7 +315,7 @@ class _Parser:
         """Read flags; return False where they end with `)` and not with `:`."""
         is_set, has_flag = True, False
         while True:
-            char = self._next()
+            char = self._next(INVALID_SYNTAX)
             if char in "imsU":
                 has_flag = True
                 self._set_flag(char, is_set=is_set)
@@ -310,7 +324,7 @@ class _Parser:
             elif char in ":)" and (is_set or has_flag):
                 return char == ":"
             else:
-                raise self._invalid("invalid or unsupported Perl syntax")
+                raise self._invalid(INVALID_SYNTAX)
 
     def _set_flag(self, char: str, *, is_set: bool) -> None:
         """Set a flag; `U`, which of several matches is found, makes no difference to whether there is one."""
@@ -323,15 +337,6 @@ class _Parser:
                 self._flags = self._flags._replace(is_multiline=is_set)
 
     # ---- repetition
-
-    def _repeated(self, node: Node) -> Node:
-        low_high = self._repetition()
-        if low_high is None:
-            return node
-        self._take("?")  # which of several matches is found makes no difference to whether there is one
-        if self._repetition() is not None:
-            raise self._invalid("invalid nested repetition operator")
-        return self._repeat(node, *low_high)
 
     def _repetition(self) -> tuple[int, int | None] | None:
         for operator, bounds in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
@@ -390,7 +395,7 @@ class _Parser:
         char = self._next()
         if char.lower() in PERL:
             chars = self._characters.ascii(PERL[char.lower()])
-            return chars if char in PERL else self._characters.complement(chars)
+            return chars if char in PERL else self._complement(chars)
         if char in "pP":
             return self._unicode(negated=char == "P")
         return self._characters.one(self._escaped_char(char))
@@ -402,9 +407,9 @@ class _Parser:
             return self._hexadecimal()
         if char == "0" or (char in "1234567" and self._text[self._at : self._at + 1] in tuple("01234567")):
             return self._octal(char)
-        if char.isascii() and not char.isalnum():
+        if not (char.isascii() and char.isalnum()):
             return char
-        raise self._invalid("invalid escape sequence")
+        raise self._invalid(INVALID_ESCAPE)
 
     def _hexadecimal(self) -> str:
         if self._take("{"):
@@ -413,9 +418,11 @@ class _Parser:
             self._at = end + 1
         else:
             digits = self._text[self._at : self._at + 2]
-            self._at += 2
+            self._at += len(digits)
+            if len(digits) < 2:
+                raise self._invalid(INVALID_ESCAPE)
         if not digits or set(digits) - POSIX["xdigit"] or int(digits, 16) > 0x10FFFF:
-            raise self._invalid("invalid escape sequence")
+            raise self._invalid(INVALID_ESCAPE)
         return chr(int(digits, 16))
 
     def _octal(self, digits: str) -> str:
@@ -423,8 +430,12 @@ class _Parser:
             digits += self._next()
         return chr(int(digits, 8))
 
+    def _complement(self, chars: Chars) -> Chars:
+        """Return all other characters, also without regard to case."""
+        return self._characters.complement(self._characters.fold(chars) if self._flags.ignores_case else chars)
+
     def _unicode(self, *, negated: bool) -> Chars:
-        name = self._next()
+        name = self._next(INVALID_RANGE)
         if name == "{":
             end = self._text.find("}", self._at)
             name = self._text[self._at : max(end, self._at)]
@@ -433,8 +444,8 @@ class _Parser:
             name, negated = name[1:], not negated
         chars = self._characters.unicode(name)
         if chars is None:
-            raise self._invalid("invalid or unsupported character class")
-        return self._characters.complement(chars) if negated else chars
+            raise self._invalid(INVALID_RANGE)
+        return self._complement(chars) if negated else chars
 
     def _class(self) -> Chars:
         negated = self._take("^")
@@ -449,7 +460,7 @@ class _Parser:
     def _class_item(self) -> Chars:
         if self._at >= len(self._text):
             raise self._invalid("missing closing ]")
-        if self._take("[:"):
+        if self._peek("[:") and self._text.find(":]", self._at) >= 0:
             return self._posix()
         if self._peek("\\") and self._text[self._at + 1 : self._at + 2] in ("d", "D", "w", "W", "s", "S", "p", "P"):
             self._next()
@@ -461,7 +472,7 @@ class _Parser:
         self._next()
         high = self._class_char()
         if high < low:
-            raise self._invalid("invalid character class range")
+            raise self._invalid(INVALID_RANGE)
         return self._characters.span(low, high)
 
     def _class_char(self) -> str:
@@ -470,12 +481,12 @@ class _Parser:
 
     def _posix(self) -> Chars:
         end = self._text.find(":]", self._at)
-        name = self._text[self._at : max(end, self._at)]
+        name = self._text[self._at + 2 : max(end, self._at + 2)]
         if name.removeprefix("^") not in POSIX:
-            raise self._invalid("invalid character class range")
+            raise self._invalid(INVALID_RANGE)
         self._at = end + 2
         chars = self._characters.ascii(POSIX[name.removeprefix("^")])
-        return self._characters.complement(chars) if name.startswith("^") else chars
+        return self._complement(chars) if name.startswith("^") else chars
 
 
 def _all_of(nodes: list[Node]) -> Node:

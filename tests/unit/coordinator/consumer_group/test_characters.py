@@ -17,6 +17,7 @@ from rota.coordinator.consumer_group.characters import (
     TEXT,
     UNICODE,
     CharacterTest,
+    cases,
 )
 
 Both = tuple[Any, Any]  # the class of names, the class of texts
@@ -37,16 +38,41 @@ def combined(inner: st.SearchStrategy[Both]) -> st.SearchStrategy[Both]:
             lambda items: (NAMES.union([names for names, _ in items]), TEXT.union([texts for _, texts in items]))
         ),
         inner.map(lambda both: (NAMES.complement(both[0]), TEXT.complement(both[1]))),
-        inner.map(lambda both: (NAMES.fold(both[0]), TEXT.fold(both[1]))),
     )
 
 
-@given(st.recursive(simple, combined, max_leaves=5))
+# a class is folded before its complement is taken: that of an s alone has a long s, which is another case of it
+folded = st.one_of(simple, simple.map(lambda both: (NAMES.fold(both[0]), TEXT.fold(both[1]))))
+
+
+@given(st.recursive(folded, combined, max_leaves=5))
 def test_both_have_the_same_characters_of_names(both: Both) -> None:
     names, texts = both
     assert {each for each in NAME_CHARACTERS if each in NAMES.known(names)} == {
         each for each in NAME_CHARACTERS if each in TEXT.known(texts)
     }
+
+
+@pytest.mark.parametrize(
+    "equal",
+    [
+        "aA",
+        "1",
+        "kK\u212a",
+        "sS\u017f",
+        "\u00df\u1e9e",
+        "\u00b5\u03bc\u039c",
+        "\u0130",
+        "\u0131",
+        "\u0345\u0399\u03b9\u1fbe",
+        "\ufb01",
+    ],
+)
+def test_rx4_what_is_equal_without_regard_to_case(equal: str) -> None:
+    """A letter whose other case is two letters made every pattern with (?i) and a class of Unicode fail."""
+    for each in equal:
+        assert cases(each) == set(equal)
+    assert "\u00df" in TEXT.fold(TEXT.unicode("L"))
 
 
 def test_a_class_of_texts_counts_its_comparisons() -> None:

@@ -44,6 +44,10 @@ def test_an_expression_matches_the_whole_name() -> None:
         (r"a{,2}", set()),  # RE2 takes this as text
         (r"\z", {""}),
         ("a|", {"a", ""}),
+        (r"(?i)[[:^lower:]]", set()),
+        (r"(?i)\P{Lu}\PL\P{Ll}", set()),
+        ("(?i)\u212a", set()),
+        ("(?i)a\u017fx|aab", {"aab"}),
     ],
 )
 def test_what_re2_has_and_python_has_not(expression: str, matches: set[str]) -> None:
@@ -62,6 +66,60 @@ def test_what_re2_has_and_python_has_not(expression: str, matches: set[str]) -> 
 def test_what_re2_refuses_is_refused(expression: str) -> None:
     with pytest.raises(InvalidExpression):
         compile_expression(expression)
+
+
+@pytest.mark.parametrize(
+    ("expression", "names"),
+    [
+        (r"\Qab\E*", {"a", "ab", "abb"}),
+        ("a(?i)*", {"", "a"}),
+        ("(ab|b)(?U)+", {"b", "ab", "abb"}),
+        ("a*(?i)*b{0}?", {"", "a"}),
+        (r"a\Q\E*", {"", "a"}),
+        ("[[:alpha]+", {"a"}),
+        (r"a\é?|A", {"a", "A"}),
+    ],
+)
+def test_rx4_what_re2j_takes_is_taken_as_it_does(expression: str, names: set[str]) -> None:
+    compiled = compile_expression(expression)
+    assert {name for name in NAMES if compiled.matches(name)} == names
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("(", "missing closing )"),
+        ("a)", "regexp/syntax: internal error"),
+        ("[a", "missing closing ]"),
+        ("[[:alpha]", None),
+        ("*", "missing argument to repetition operator"),
+        ("{1}", "missing argument to repetition operator"),
+        ("(?i){2}", "missing argument to repetition operator"),
+        ("|+", "missing argument to repetition operator"),
+        ("{2,1}", "invalid repeat count"),
+        ("a**", "invalid nested repetition operator"),
+        ("{+", "invalid nested repetition operator"),
+        ("a{{1}", "invalid nested repetition operator"),
+        (r"\x6", "invalid escape sequence"),
+        (r"\1", "invalid escape sequence"),
+        ("\\", "trailing backslash at end of expression"),
+        ("[z-a]", "invalid character class range"),
+        ("[[:foo:]]", "invalid character class range"),
+        (r"\p", "invalid character class range"),
+        (r"\p{L", "invalid character class range"),
+        ("(?", "invalid or unsupported Perl syntax"),
+        ("(?=a)", "invalid or unsupported Perl syntax"),
+        ("(?<=a)", "invalid named capture"),
+        ("(?P<n>a)(?<n>b)", "duplicate capture group name"),
+    ],
+)
+def test_rx4_what_is_wrong_has_the_text_of_re2j(expression: str, text: str | None) -> None:
+    if text is None:
+        compile_expression(expression)
+        return
+    with pytest.raises(InvalidExpression) as invalid:
+        compile_expression(expression)
+    assert str(invalid.value) == text
 
 
 @pytest.mark.parametrize("expression", ["(a*)*b", "(a+)+c", "(a|aa)+c", "(x+x+)+y", "(.*)(.*)(.*)(.*)(.*)c"])
