@@ -244,6 +244,7 @@ class HostedGroup(Group):
             return
         size_max, replaced = self.config.group_size_max, joining.replaces
         is_last = replaced is not None and migration.is_downgrade_due_when_replaced(group, replaced, size_max)
+        generation = group.epoch
         member, has_changed = classic_requests.record_join(group, joining, step)
         is_stale = group.target_epoch < group.epoch
         if not is_last:
@@ -252,7 +253,7 @@ class HostedGroup(Group):
             member = classic_requests.advance(group, joining, member, step, has_changed=has_changed)
         reason = f"Downgrade group {self.group_id} from consumer to classic with stale assignment."
         removal = leave.Removal((), reason, Trigger.STATIC_MEMBER_REPLACED)
-        if not (is_last and self._downgrade(group, removal, step, has_to_rebalance=is_stale)):
+        if not (is_last and self._downgrade(group, removal, generation, step, has_to_rebalance=is_stale)):
             classic_requests.start_timers(group, member, step)
             notes.progressed(group, step)
         step.reply(event.token, classic_requests.joined(member))
@@ -264,18 +265,19 @@ class HostedGroup(Group):
         if migration.is_downgrade_due(group, removal.members, self.config.group_size_max):
             reason = f"Downgrade group {self.group_id} from consumer to classic for member leaving."
             with_reason = leave.Removal(removal.members, reason, removal.trigger, removal.client_reason)
-            if self._downgrade(group, with_reason, step, has_to_rebalance=True):
+            if self._downgrade(group, with_reason, group.epoch, step, has_to_rebalance=True):
                 return
         leave.remove_members(group, removal, step)
 
-    def _downgrade(self, group: ConsumerGroup, removal: leave.Removal, step: Step, *, has_to_rebalance: bool) -> bool:
+    def _downgrade(
+        self, group: ConsumerGroup, removal: leave.Removal, generation: int, step: Step, *, has_to_rebalance: bool
+    ) -> bool:
         """CG17. Return False, and change nothing, when the record of the classic group would be too large (CO3).
 
-        A generation that has to rebalance is recorded without its assignments, so that it rebalances after a crash, too
-        (docs/adr/0003).
+        `generation` is the group epoch before the request, as in Kafka. One that has to rebalance is recorded without
+        its assignments, so that it rebalances after a crash, too (docs/adr/0003).
         """
         members = migration.downgraded_members(group, removal.members, has_to_rebalance=has_to_rebalance)
-        generation = group.epoch
         assigned = {member.member_id: member.assignment for member in members}
         self.members = members
         size = members.record_bytes + sum(map(len, assigned.values()))

@@ -373,10 +373,12 @@ def test_the_group_rebalances_when_its_target_is_stale() -> None:
     """testLastStaticConsumerProtocolMemberReplacedByClassicProtocolMemberWhenTargetAssignmentIsStale"""
     script = static_pair()
     script.topics.set("u", 1)
+    epoch = script.group.epoch
     moved = script.c_join("", "t", "u", fresh="n", instance="i")
     assert moved is not None
     assert (moved.error, moved.generation) == (ErrorCode.NONE, 0)
     check_classic(script, {"c1", "n"})
+    assert script.hosted.generation == epoch, "CG17: that of before the request"
     assert script.c_sync("n", 0).error is ErrorCode.ILLEGAL_GENERATION  # type: ignore[union-attr]
 
 
