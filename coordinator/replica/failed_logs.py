@@ -2,7 +2,7 @@
 
 Laws
     R1  They leave as soon as they are found, whenever their logs are to be reopened: until then nobody else can lead
-        them. Where the store cannot be reached, it is tried again.
+        them. A slow store is asked for many at once. Where it cannot be reached, it is tried again.
     ELR2 Which logs have failed is written down, for a start that finds less in them than there was: it would not know.
 """
 
@@ -11,16 +11,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Final, Protocol
 
 import structlog
 
 from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.repeated_warning import RepeatedWarning
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.replica.partition import Partition
 
 logger = structlog.get_logger("rota.partitions")
+
+AT_ONCE_MAX: Final = 128  # partitions that leave their ISRs at the same time
 
 NoteFailed = Callable[[Collection[tuple[str, int]]], None]  # raises StorageFailed
 
@@ -110,9 +113,13 @@ class FailedLogs:
 
     async def _leave_isrs(self, offline: Sequence[Partition]) -> None:
         try:
-            for partition in offline:
-                if partition in self._found and self._is_here(partition):
-                    await self.leave_isr(partition.topic, partition.index)
+            for begin in range(0, len(offline), AT_ONCE_MAX):
+                portion = [
+                    partition
+                    for partition in offline[begin : begin + AT_ONCE_MAX]
+                    if partition in self._found and self._is_here(partition)
+                ]
+                await eager_tasks.gather(self.leave_isr(each.topic, each.index) for each in portion)
             self._warning.succeeded()
         except StoreFailed as error:
             self._warning.failed(str(error))

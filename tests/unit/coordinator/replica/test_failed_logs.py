@@ -3,11 +3,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 
+import pytest
 from structlog.testing import capture_logs
 
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata.store import StoreFailed
+from rota.coordinator.replica import failed_logs
 from rota.coordinator.replica.failed_logs import FailedLogs
 from rota.coordinator.replica.partition import Partition
 
@@ -21,6 +23,7 @@ class World:
             partition.fail("the disk is full")
         self.left, self.found = list[int](), list[int]()
         self.is_unreachable, self.release = False, asyncio.Event()
+        self.asked = 0
         self.noted, self.cannot_write = list[list[int]](), False
         self.failed = FailedLogs(
             self.hand_over, lambda partition: self.found.append(partition.index), self.is_here, self.note
@@ -29,6 +32,7 @@ class World:
     async def hand_over(
         self, _name: str, index: int, *, lost_records: bool = False, cannot_recover: bool = False
     ) -> None:
+        self.asked += 1
         await self.release.wait()
         if self.is_unreachable:
             raise StoreFailed("no answer")
@@ -76,7 +80,20 @@ async def test_elr2_which_logs_have_failed_is_written_down_until_they_are_online
     assert world.failed.tasks == []
 
 
-async def test_who_is_online_again_or_removed_meanwhile_leaves_nothing() -> None:
+async def test_many_leave_their_isrs_at_once_however_slow_the_store_is() -> None:
+    """R1. A disk that breaks takes all of them offline."""
+    world = World(failed_logs.AT_ONCE_MAX + 2)
+    world.failed.found(world.here)
+    await asyncio.sleep(0)
+    assert world.asked == failed_logs.AT_ONCE_MAX
+    world.release.set()
+    assert world.failed.task is not None
+    await world.failed.task
+    assert world.left == list(range(failed_logs.AT_ONCE_MAX + 2))
+
+
+async def test_who_is_online_again_or_removed_meanwhile_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failed_logs, "AT_ONCE_MAX", 1)
     world = World(4)
     offline = list(world.here)
     world.failed.found(offline)
