@@ -22,6 +22,7 @@ from typing import Final
 
 import structlog
 
+from rota.coordinator.metadata.repeated_warning import RepeatedWarning
 from rota.coordinator.replica.follower import RetryLater, after_bounds
 from rota.coordinator.replica.follower_log import StartedTruncation
 from rota.coordinator.replica.partition import Partition
@@ -90,6 +91,8 @@ class Fetcher:
         self._resumes: dict[Key, asyncio.TimerHandle] = {}
         self._event = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._without_bounds = RepeatedWarning(log.bind(leader=leader_id), "A leader does not say where its logs start")
+        self._is_logged = False  # the failure that ends the connection
 
     def __len__(self) -> int:
         return len(self._followed)
@@ -137,13 +140,15 @@ class Fetcher:
                 self._on_unreachable(self.leader_id)
             except KafkaError as error:
                 self._report(error)
-            except Exception as mistake:  # one mistake must not end replication
-                log.error("Fetching failed unexpectedly", leader=self.leader_id, exc_info=mistake)
+            except Exception as mistake:  # noqa: BLE001  # one mistake must not end replication
+                emit = log.debug if self._is_logged else log.error
+                emit("Fetching failed unexpectedly", leader=self.leader_id, exc_info=mistake)
+            self._is_logged = False
             self._failures += 1
             await self._pause_before_connecting()
 
     def _report(self, error: KafkaError) -> None:
-        emit = log.debug if self._failures else log.warning
+        emit = log.debug if self._failures or self._is_logged else log.warning
         emit("No connection to a leader", leader=self.leader_id, reason=str(error))
 
     async def _use(self, connection: Connection) -> None:
@@ -300,9 +305,12 @@ class Fetcher:
         number, replica_id, seconds = self._requests, self._replica().replica_id, self._settings.timeout_ms / 1000
         try:
             bounds = await leader_bounds(connection, partitions, replica_id, seconds)
-        except Exception:  # RF3. They wait, not what else is fetched from that leader
+        except Exception as why:  # RF3. They wait, not what else is fetched from that leader
+            self._without_bounds.failed(repr(why))
+            self._is_logged = True
             self._take_bounds(partitions, [ErrorCode.NETWORK_EXCEPTION] * len(partitions), number)
             raise
+        self._without_bounds.succeeded()
         return self._take_bounds(partitions, bounds, number)
 
     def _take_bounds(

@@ -193,11 +193,13 @@ async def test_rf3_bounds_that_the_leader_does_not_tell_pause_those_partitions_a
     fetcher = leader.fetcher(FetchSettings(backoff_ms_max=600_000))
     await cluster[1].produce(b"a", acks=1)
     cluster[1].partition().log.delete_before(1)
-    for index in (0, 1):
-        fetcher.follow(cluster[2].partition(index))
-    for _ in range(20):
-        await copied(cluster, 1)
+    with capture_logs() as lines:
+        for index in (0, 1):
+            fetcher.follow(cluster[2].partition(index))
+        for _ in range(20):
+            await copied(cluster, 1)
     assert 1 < len(leader.connections) < 12
+    assert sum(line["log_level"] in ("warning", "error") for line in lines) == 1, lines
     await fetcher.stop()
 
 
