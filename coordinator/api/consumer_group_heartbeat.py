@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
-from uuid import uuid4
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.consumer_group.events import ConsumerHeartbeat, HeartbeatReply, can_describe_all, refusal
 from rota.coordinator.consumer_group.machine import CONSUMER
 from rota.coordinator.consumer_group.member import LEFT_EPOCH, STATIC_LEFT_EPOCH
 from rota.coordinator.group_coordinator import GroupShard
+from rota.coordinator.log.properties import new_id
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode, message
 from rota.protocol.messages.consumer_group_heartbeat import (
@@ -126,7 +126,7 @@ def _event(node: Node, shard: GroupShard, call: Call, request: ConsumerGroupHear
     timeout_ms = request.rebalance_timeout_ms
     return ConsumerHeartbeat(
         token=shard.token(),
-        member_id=request.member_id or str(uuid4()),
+        member_id=request.member_id or new_id(),  # CG26
         member_epoch=request.member_epoch,
         client_id=call.client_id,
         client_host=call.client_host,

@@ -2,6 +2,9 @@
 
 v1 rebalance timeout · v4 MEMBER_ID_REQUIRED first (KIP-394) · v5 static members (KIP-345) · v6 flexible
 v7 protocol type in the answer · v8 reason (KIP-800) · v9 skip assignment (KIP-814)
+
+Law
+    CG26 The ids that a group of the consumer protocol gives are of Kafka's form for ids: 22 characters of base64.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from rota.coordinator.group.events import InstanceId, Join, MemberId, Proto
 from rota.coordinator.group.transitions import GroupState
 from rota.coordinator.group.waiting import park_join
 from rota.coordinator.group_coordinator import GroupShard
+from rota.coordinator.log.properties import new_id
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
@@ -66,7 +70,7 @@ def _refusal_of(request: JoinGroupRequest) -> Callable[[ErrorCode], Joined]:
 def _submitted(
     node: Node, shard: GroupShard, group: HostedGroup, call: Call, request: JoinGroupRequest
 ) -> DelayedReply[Joined]:
-    event = _event(shard, call, request)
+    event = _event(shard, group, call, request)
     if node.now_ms() - node.connected_ms < CONNECTING_MS:
         event.initial_delay_min_ms = INITIAL_DELAY_MIN_MS
     return shard.submit(group, event, _refusal_of(request), mutes=True)
@@ -83,13 +87,13 @@ def _refusal(node: Node, request: JoinGroupRequest) -> GroupShard | ErrorCode:
     return node.groups.ready(request.group_id)
 
 
-def _event(shard: GroupShard, call: Call, request: JoinGroupRequest) -> Join:
+def _event(shard: GroupShard, group: HostedGroup, call: Call, request: JoinGroupRequest) -> Join:
     instance_id = request.group_instance_id
     return Join(
         token=shard.token(),
         member_id=MemberId(request.member_id),
         instance_id=None if instance_id is None else InstanceId(instance_id),
-        fresh_id=MemberId(request.member_id or f"{(instance_id or call.client_id)[:PREFIX_CHARS_MAX]}-{uuid4()}"),
+        fresh_id=MemberId(request.member_id or _fresh_id(group, instance_id or call.client_id)),
         client_id=call.client_id,
         client_host=call.client_host,
         session_ms=request.session_timeout_ms,
@@ -100,6 +104,13 @@ def _event(shard: GroupShard, call: Call, request: JoinGroupRequest) -> Join:
         can_skip_assignment=call.version >= 9,
         reason=request.reason,
     )
+
+
+def _fresh_id(group: HostedGroup, name: str) -> str:
+    """CG26. Return an id that no member has; it begins with `name` in a classic group alone."""
+    if group.consumer is not None and group.consumer.members:
+        return new_id()
+    return f"{name[:PREFIX_CHARS_MAX]}-{uuid4()}"
 
 
 def _response(body: Joined, version: int) -> JoinGroupResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from dataclasses import replace
 from typing import Any
 
@@ -98,6 +99,12 @@ def test_up_to_version_0_the_coordinator_may_make_the_member_id(epoch: int, is_v
     response = heartbeat(GroupWorld().open(), joins(member_id="", member_epoch=epoch), version=0)
     assert (response.error_code == ErrorCode.NONE) == is_valid
     assert bool(response.member_id) == is_valid
+
+
+def test_cg26_an_id_that_the_coordinator_makes_is_of_kafkas_form() -> None:
+    answer = heartbeat(GroupWorld().open(), joins(member_id=""), 0)
+    assert answer.member_id is not None
+    assert len(b64decode(answer.member_id + "==", b"-_", validate=True)) == 16
 
 
 def test_an_assignor_that_is_not_configured_is_refused() -> None:

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from base64 import b64decode
+from typing import Any
+
 import pytest
 from tests.unit.coordinator.api.group_world import GroupWorld, join_request
 
+from rota.coordinator.api.consumer_group_heartbeat import consumer_group_heartbeat
 from rota.coordinator.api.join_group import CONNECTING_MS, INITIAL_DELAY_MIN_MS, PREFIX_CHARS_MAX, join_group
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from rota.protocol.messages.join_group import JoinGroupRequestProtocol
 
 
@@ -40,6 +45,16 @@ def test_a_member_id_has_an_end_however_long_the_instances_is() -> None:
     answer = GroupWorld().open().send_request(join_group, join_request(group_instance_id="x" * 32_767), 5)
     assert answer.error_code == 0
     assert len(answer.member_id) == PREFIX_CHARS_MAX + 37
+
+
+@pytest.mark.parametrize(("version", "instance"), [(3, None), (9, None), (5, "i"), (9, "i")])
+def test_cg26_a_group_of_the_consumer_protocol_gives_ids_without_a_name(version: int, instance: str | None) -> None:
+    world = GroupWorld().open()
+    joins: dict[str, Any] = {"member_id": "m", "member_epoch": 0, "rebalance_timeout_ms": 1, "topic_partitions": ()}
+    request = ConsumerGroupHeartbeatRequest(group_id="g", subscribed_topic_names=("t",), **joins)
+    assert not world.send_request(consumer_group_heartbeat, request, 1).error_code
+    answer = world.send_request(join_group, join_request(group_instance_id=instance), version)
+    assert len(b64decode(answer.member_id + "==", b"-_", validate=True)) == 16
 
 
 @pytest.mark.parametrize("session_ms", [0, 5_999, 1_800_001])
