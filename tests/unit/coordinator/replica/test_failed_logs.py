@@ -23,7 +23,7 @@ class World:
             partition.fail("the disk is full")
         self.left, self.found = list[int](), list[int]()
         self.is_unreachable, self.release = False, asyncio.Event()
-        self.asked = 0
+        self.requested = 0
         self.noted, self.cannot_write = list[list[int]](), False
         self.failed = FailedLogs(
             self.hand_over, lambda partition: self.found.append(partition.index), self.is_here, self.note
@@ -32,7 +32,7 @@ class World:
     async def hand_over(
         self, _name: str, index: int, *, lost_records: bool = False, cannot_recover: bool = False
     ) -> None:
-        self.asked += 1
+        self.requested += 1
         await self.release.wait()
         if self.is_unreachable:
             raise StoreFailed("no answer")
@@ -85,7 +85,7 @@ async def test_many_leave_their_isrs_at_once_however_slow_the_store_is() -> None
     world = World(failed_logs.AT_ONCE_MAX + 2)
     world.failed.found(world.here)
     await asyncio.sleep(0)
-    assert world.asked == failed_logs.AT_ONCE_MAX
+    assert world.requested == failed_logs.AT_ONCE_MAX
     world.release.set()
     assert world.failed.task is not None
     await world.failed.task
