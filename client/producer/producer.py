@@ -297,12 +297,12 @@ class Producer:
         partition = None if partition is None else whole_number("partition", partition, INT32)
         self._check(timestamp_ms, size)
         deadline = asyncio.get_running_loop().time() + self._config.max_block_ms / 1000
-        if self._batches_since_yield > BATCHES_PER_TURN_MAX:  # so that an endless loop of sends lets other tasks run
-            self._batches_since_yield = 0
-            await asyncio.sleep(0)
         number = self._machine.number if self._machine is not None else None
         if self._machine is not None:
             self._machine.check_send()
+        if self._batches_since_yield > BATCHES_PER_TURN_MAX:  # so that an endless loop of sends lets other tasks run
+            self._batches_since_yield = 0
+            await asyncio.sleep(0)
         with self._topics.waiting(topic):
             return await self._send_waiting(topic, partition, timestamp_ms, key, value, headers, size, deadline, number)
 

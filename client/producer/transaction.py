@@ -102,9 +102,13 @@ class TransactionMachine:
     def check_send(self, number: int | None = None) -> None:
         """Check that records may be sent now, with `number` in that transaction. Raises as `begin`, and
         TransactionAbortable."""
-        if number is not None and number != self.number:
-            raise IllegalUse(f"the transaction of {self.transactional_id} ended while send() waited")
+        self.check_number(number)
         self._require(S.OPEN)
+
+    def check_number(self, number: int | None) -> None:
+        """Check that no other transaction has begun since that one. Raises IllegalUse."""
+        if number is not None and number != self.number:
+            raise IllegalUse(f"the transaction of {self.transactional_id} ended while a call for it waited")
 
     def send(self, partition: TopicPartition) -> None:
         """A batch of the partition begins."""

@@ -172,9 +172,9 @@ class Transactions:
     async def _has_ended(self, state: TransactionState) -> bool:
         """Wait for the commit or abort that is under way. Returns whether the transaction was in that state, and the
         call that brought it there has succeeded: it was cancelled, and this one is made for its outcome."""
-        machine = self.machine
-        was, number = machine.state, machine.number
+        machine, was, number = self.machine, self.machine.state, self.machine.number
         await self._wait_for_ending()
+        machine.check_number(None if was is state else number)
         return was is state and (machine.state is TransactionState.READY or machine.number != number)
 
     async def _wait_for_ending(self, seconds: float | None = None) -> KafkaError | None:

@@ -58,7 +58,7 @@ def test_a_record_that_waited_does_not_enter_the_next_transaction() -> None:
     machine.aborting()
     machine.ended(None)
     machine.begin()
-    with pytest.raises(IllegalUse, match="ended while send"):
+    with pytest.raises(IllegalUse, match="ended while"):
         machine.check_send(number)
 
 

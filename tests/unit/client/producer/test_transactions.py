@@ -17,7 +17,7 @@ from rota.client.errors import (
     TransactionAborted,
     TransactionFailed,
 )
-from rota.client.producer.producer import Producer
+from rota.client.producer.producer import BATCHES_PER_TURN_MAX, Producer
 from rota.client.types import GroupMetadata, TopicPartition
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -208,7 +208,7 @@ async def test_a_record_that_waits_for_its_topic_does_not_enter_the_next_transac
         await producer.abort_transaction()
         await producer.begin_transaction()
         broker.error = 0
-        with pytest.raises(IllegalUse, match="ended while send"):
+        with pytest.raises(IllegalUse, match="ended while"):
             await sending
         await producer.commit_transaction()
     assert not broker.produced
@@ -471,6 +471,47 @@ async def test_a_cancelled_send_of_offsets_fails_the_transaction() -> None:
         with pytest.raises(TransactionAbortable):
             await producer.commit_transaction()
         await producer.abort_transaction()
+
+
+async def test_tx1_a_send_that_yields_to_other_tasks_does_not_enter_the_next_transaction() -> None:
+    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+        producer._batches_since_yield = BATCHES_PER_TURN_MAX + 1
+        sending = asyncio.create_task(producer.send("t", b"a"))
+        await asyncio.sleep(0)
+        await producer.begin_transaction()
+        with pytest.raises(IllegalUse, match="no transaction is open"):
+            await sending
+
+
+@pytest.mark.parametrize("ends", ["abort", "commit"])
+async def test_tx3_a_call_ends_no_transaction_that_began_while_it_waited(ends: str) -> None:
+    """Else it would commit a part of what another task writes."""
+    gate = asyncio.Event()
+    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+        end = broker.end
+
+        async def slow(request: EndTxnRequest) -> Any:
+            await gate.wait()
+            return end(request)
+
+        broker.on(EndTxnRequest, slow)
+        calls = {"abort": producer.abort_transaction, "commit": producer.commit_transaction}
+        await producer.begin_transaction()
+        await producer.send("t", b"a")
+        first = asyncio.create_task(calls.pop(ends)())
+        await eventually(lambda: broker.counted()[EndTxnRequest])
+        next_one = asyncio.create_task(producer.begin_transaction())
+        await asyncio.sleep(0)
+        (other,) = calls.values()
+        late = asyncio.create_task(other())
+        await asyncio.sleep(0)
+        gate.set()
+        await asyncio.gather(first, next_one)
+        with pytest.raises(IllegalUse, match="ended while"):
+            await late
+        await producer.send("t", b"b")
+        await producer.commit_transaction()
+    assert broker.committed == ([[b"a"], [b"b"]] if ends == "commit" else [[b"b"]])
 
 
 async def test_pd13_closing_in_time_does_not_wait_for_the_end_of_a_commit() -> None:
