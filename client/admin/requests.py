@@ -110,7 +110,7 @@ async def request_each_broker(
 
     async def request_batch(node: int, keys: list[K]) -> None:
         try:
-            response = await cluster.send_request(node, build(keys), timeout_ms=deadline.broker_timeout_ms, **versions)
+            response = await cluster.send_request_within(deadline.broker_timeout_ms, node, build(keys), **versions)
             for result in read(SentRequest(node, tuple(keys)), response):
                 results.record(result)
         except KafkaError:

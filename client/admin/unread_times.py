@@ -46,10 +46,10 @@ async def unread_times(
 
     async def fetch(leader: int, keys: Sequence[TopicPartition]) -> None:
         try:
-            response = await cluster.send_request(
+            response = await cluster.send_request_within(
+                deadline.broker_timeout_ms,
                 leader,
                 _request({key: wanted[key] for key in keys}),
-                timeout_ms=deadline.broker_timeout_ms,
                 version_max=NAMES_UNTIL,
                 lane=LANE,
             )

@@ -106,8 +106,8 @@ class OffsetLookup:
         since = MAX_TIMESTAMP_SINCE if any(self.pending[partition] == MAX_TIMESTAMP for partition in partitions) else 0
         timeout_ms = min(left_ms, self.cluster.config.request_timeout_ms)
         try:
-            response = await self.cluster.send_request(
-                node, self._request(partitions, timeout_ms), timeout_ms=timeout_ms, version_min=since
+            response = await self.cluster.send_request_within(
+                timeout_ms, node, self._request(partitions, timeout_ms), version_min=since
             )
         except (Unreachable, TimedOut) as failure:
             self.failure = self.failure or failure

@@ -225,6 +225,14 @@ async def test_late_is_late_and_the_next_connection_is_a_new_one() -> None:
             assert brokers[0].connections == 3
 
 
+async def test_nc1_a_call_with_a_time_of_its_own_closes_no_connection() -> None:
+    async with scripted() as brokers, client(*brokers) as cluster:
+        brokers[0].on(HeartbeatRequest, lambda _: None)
+        with pytest.raises(TimedOut, match="a request to broker 0 did not succeed within 10 ms"):
+            await cluster.send_request_within(10, 0, HEARTBEAT)
+        assert cluster._all_brokers.ready(0, "") is not None
+
+
 async def test_a_dial_counts_for_the_time_of_a_request() -> None:
     async with (
         scripted(2) as brokers,

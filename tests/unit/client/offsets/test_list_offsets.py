@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.unit.client.network.scripted import Scripted as Broker
 
 from rota.client.config import ClientConfig
 from rota.client.errors import BrokerError, KafkaError, TimedOut, UnknownTopic, Unreachable
@@ -21,7 +22,12 @@ from rota.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from rota.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+from rota.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = dict.fromkeys((FIRST, SECOND), EARLIEST)
@@ -133,6 +139,22 @@ async def test_a_topic_that_the_metadata_refuse_is_raised_at_once_and_delays_no_
     with pytest.raises(BrokerError, match="secrets-0") as raised:
         await each_offset(cluster, {secret: EARLIEST, FIRST: EARLIEST}, answers.__setitem__, timeout_ms=60_000)
     assert (raised.value.code, answers) == (code, {FIRST: OffsetAndTimestamp(10, 5)})
+
+
+async def test_nc1_a_call_whose_time_is_over_closes_no_connection_that_others_use() -> None:
+    async with Broker(0) as broker:
+        partition = MetadataResponsePartition(partition_index=0, leader_id=0)
+        topic = MetadataResponseTopic(name="orders", topic_id=b"\1" * 16, partitions=(partition,))
+        broker.on(MetadataRequest, lambda _: broker.metadata(topic))
+        broker.on(ListOffsetsRequest, lambda _: None)
+        cluster = Cluster(ClientConfig(bootstrap_servers=broker.address))
+        cluster.set_topics(["orders"])
+        await cluster.start()
+        with pytest.raises(TimedOut):
+            await list_offsets(cluster, {FIRST: EARLIEST}, timeout_ms=20)
+        assert broker.counted()[ListOffsetsRequest]
+        assert cluster._all_brokers.ready(0, "") is not None
+        await cluster.close()
 
 
 async def test_the_timeout_names_the_last_failure() -> None:
