@@ -306,7 +306,7 @@ def _refused(m: EpochMember, code: ErrorCode, message: str | None) -> None:
     if m.is_automatic and code in _NO_CONSUMER_GROUP:
         _use_classic(m, message or code.name)
     elif m.generation == NO_GENERATION and code is E.GROUP_ID_NOT_FOUND:
-        m.give_up(refused("ConsumerGroupHeartbeat", code, m.config), reason)
+        m.give_up(refused("ConsumerGroupHeartbeat", code, m.config, message), reason)
     elif code in _FENCED:
         m.out_of_group(reason, keep_id=True)
     elif code in _LOST:
@@ -319,7 +319,7 @@ def _refused(m: EpochMember, code: ErrorCode, message: str | None) -> None:
         m.fail(topics_refused("ConsumerGroupHeartbeat", m.topics, m.metadata, m.config))
         m.back_off()
     else:
-        m.give_up(refused("ConsumerGroupHeartbeat", code, m.config), reason)
+        m.give_up(refused("ConsumerGroupHeartbeat", code, m.config, message), reason)
 
 
 def _unanswered(m: EpochMember, ticket: int, error: KafkaError) -> None:

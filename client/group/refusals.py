@@ -27,8 +27,11 @@ def fenced(config: ConsumerConfig) -> FencedInstance:
     )
 
 
-def refused(what: str, code: int, config: ConsumerConfig) -> KafkaError:
-    """Return the error for a request (`what`: "JoinGroup") that was refused with a code that is not retriable."""
+def refused(what: str, code: int, config: ConsumerConfig, detail: str | None = None) -> KafkaError:
+    """Return the error for a request (`what`: "JoinGroup") that was refused with a code that is not retriable.
+
+    `detail`: the broker's own words, where the response has them.
+    """
     if code == ErrorCode.FENCED_INSTANCE_ID:
         return fenced(config)
     if code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
@@ -36,7 +39,7 @@ def refused(what: str, code: int, config: ConsumerConfig) -> KafkaError:
             f"{what} was refused: the members of group {config.group_id} have no assignor in common with this one, "
             "or it is not a group of consumers; give all of them one partition_assignment_strategy in common"
         )
-    return BrokerError(code, f"{what} was refused", group=config.group_id, remedy=_remedy(code, config))
+    return BrokerError(code, f"{what} was refused", group=config.group_id, detail=detail, remedy=_remedy(code, config))
 
 
 def topics_refused(what: str, topics: Iterable[str], metadata: Metadata, config: ConsumerConfig) -> BrokerError:
@@ -70,6 +73,11 @@ def _remedy(code: int, config: ConsumerConfig) -> str:
                 "The group takes no member of the consumer protocol: group.consumer.migration.policy or the assignors "
                 "of its members keep it classic, it is of another type, or the cluster's group.version is 0. "
                 "Use group_protocol=auto or classic."
+            )
+        case ErrorCode.UNRELEASED_INSTANCE_ID:
+            return (
+                "Close that member, wait for the end of its session (group.consumer.session.timeout.ms) if its process "
+                "has died, and give each running consumer an instance id of its own."
             )
         case ErrorCode.UNSUPPORTED_VERSION if config.group_instance_id is not None:
             return "The broker knows no static members: do without group_instance_id."

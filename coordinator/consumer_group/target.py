@@ -60,7 +60,8 @@ def update_member(group: ConsumerGroup, change: Change, step: Step) -> bool:
         notes.joined(group, member, step, replaces=change.replaces)
     has_new_names = member.topic_names != before.topic_names
     regex_change = regexes.update(group, before, member, change.can_describe, step)
-    if has_new_names or regex_change is regexes.Change.RESOLVED:
+    is_first = not group.epoch  # CG27: of a classic group whose first generation had not begun
+    if has_new_names or is_first or regex_change is regexes.Change.RESOLVED:
         trigger = Trigger.MEMBER_JOINED if is_new else Trigger.METADATA_CHANGED
         bump_epoch(group, step, _reason(member, is_new=is_new), trigger, (member,))
     elif group.topics_version != group.topics.version:

@@ -26,6 +26,7 @@ from rota.client.errors import (
 )
 from rota.client.producer.producer import Producer
 from rota.client.types import ConsumerRecord, TopicPartition
+from rota.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from tests.simulation.client_world import World
@@ -150,6 +151,7 @@ class Reader:
         self.next: dict[TopicPartition, int] = {}  # what the user must be handed next
         self.working: list[ConsumerRecord] = []
         self.consumer: Consumer | None = None
+        self.is_closing = False
         self.instance: str | None = None
 
     @property
@@ -160,15 +162,13 @@ class Reader:
             group_id="g",
             group_instance_id=self.instance,
             auto_offset_reset="earliest",
-            session_timeout_ms=SESSION_MS,
-            heartbeat_interval_ms=HEARTBEAT_MS,
             max_poll_interval_ms=POLL_MS,
             max_poll_records=self.random.choice((1, 10, 500)),
-            partition_assignment_strategy=self.world.strategies,
             enable_auto_commit=self.random.random() < 0.7,
             auto_commit_interval_ms=self.random.choice((0, 500, 3_000)),
             fetch_max_wait_ms=self.random.choice((50, 500)),
             max_partition_fetch_bytes=self.random.choice((300, 1_048_576)),
+            **self.world.protocol(self.random),
             **QUICK,
         )
 
@@ -183,12 +183,17 @@ class Reader:
             await consumer.close()
             return
         topics = self.random.choice(([self.world.topic], re.compile(self.world.topic)))
-        consumer.subscribe(topics, on_assigned=self._assigned, on_revoked=self._removed, on_lost=self._removed)
+        consumer.subscribe(topics, on_assigned=self._assigned, on_revoked=self._revoked, on_lost=self._removed)
         ends_at = self.world.loop.time() + self.random.choice((5.0, 20.0, 60.0))
         while self.world.loop.time() < ends_at or self.world.is_over:
             if self.world.is_read:
                 break
-            await self._work(consumer)
+            try:
+                await self._work(consumer)
+            except BrokerError as why:
+                if why.code is not ErrorCode.UNRELEASED_INSTANCE_ID:
+                    raise
+                break  # the one before has crashed, and its session has not ended; the next one tries again
         await self._close(consumer)
 
     async def _work(self, consumer: Consumer) -> None:
@@ -276,6 +281,7 @@ class Reader:
 
     async def _close(self, consumer: Consumer) -> None:
         self._finish()
+        self.is_closing = True
         await impatient(self.random, consumer.close(timeout_ms=self.random.choice((500, 5_000))))
         await consumer.close()
 
@@ -283,6 +289,7 @@ class Reader:
         """Somebody else closes what was left behind, and with it counts all that was handed out as done."""
         assert self.consumer is not None
         self._finish()
+        self.is_closing = True
         await self.consumer.close()
 
     # ---- callbacks
@@ -295,6 +302,12 @@ class Reader:
         for partition in added:
             self.next.pop(partition, None)
         self.world.history.owns(consumer.group, consumer.assignment)
+        self.world.history.takes(self.name, added)
+
+    async def _revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
+        if not self.is_closing:  # a member that has been thrown out may not know it yet
+            self.world.history.gives_up(self.name, partitions)
+        await self._removed(partitions)
 
     async def _removed(self, partitions: tuple[TopicPartition, ...]) -> None:
         for partition in partitions:

@@ -5,6 +5,7 @@ Laws
     Records of an idempotent producer are in each partition in the order of sending, each once.
     C1  The client commits only records that an earlier call has returned.
     Within one generation a partition has one owner, which receives its records in order and without gaps.
+    A partition is assigned to another member after its owner has been told that it is revoked.
 """
 
 from __future__ import annotations
@@ -33,13 +34,16 @@ class Written:
 class ClientHistory:
     """One for a world."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, generations_begin_again: bool = False) -> None:
+        """`generations_begin_again`: a generation may have other members later, so that it says nothing of owners."""
+        self._generations_begin_again = generations_begin_again
         self.writers: list[Written] = []
         self.handed: dict[TopicPartition, set[int]] = defaultdict(set)  # to anybody
         self.done: dict[TopicPartition, set[int]] = defaultdict(set)  # and worked through
         self.values: dict[tuple[TopicPartition, int], bytes | None] = {}
         self.committed: dict[TopicPartition, int] = defaultdict(int)  # the furthest that was asked for
         self.owners: dict[tuple[int, TopicPartition], str] = {}
+        self.holders: dict[TopicPartition, str] = {}  # who was assigned it last
         self.commits = self.rebalances = 0
 
     # ---- consumers
@@ -47,10 +51,22 @@ class ClientHistory:
     def owns(self, group: GroupMetadata, partitions: frozenset[TopicPartition]) -> None:
         """A member was assigned these. A static one keeps what it had when it comes back under another member id."""
         self.rebalances += 1
+        if self._generations_begin_again:
+            return
         name = group.group_instance_id or group.member_id
         for partition in partitions:
             owner = self.owners.setdefault((group.generation_id, partition), name)
             assert owner == name, f"{partition} belongs to {owner} and to {name} in generation {group.generation_id}"
+
+    def takes(self, who: str, partitions: tuple[TopicPartition, ...]) -> None:
+        """A member begins with these."""
+        self.holders.update(dict.fromkeys(partitions, who))
+
+    def gives_up(self, who: str, partitions: tuple[TopicPartition, ...]) -> None:
+        """A member that goes on has these revoked: nobody else has begun with them."""
+        for partition in partitions:
+            holder = self.holders.get(partition)
+            assert holder == who, f"{who} has {partition} revoked after {holder} was assigned it"
 
     def hands(self, records: list[ConsumerRecord]) -> None:
         for record in records:

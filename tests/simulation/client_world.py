@@ -19,7 +19,7 @@ from unittest import mock
 from tests.chaos.line import Line
 from tests.chaos.requests import create_topic, records_of
 from tests.client.fault_proxy import FaultProxy
-from tests.simulation.client_actors import Reader, Writer
+from tests.simulation.client_actors import HEARTBEAT_MS, SESSION_MS, Reader, Writer
 from tests.simulation.client_history import ClientHistory
 from tests.simulation.loop import FakeSocket, SimLoop, simulate
 from tests.simulation.net import WHO
@@ -68,6 +68,7 @@ class World:
     """`play(seed)`."""
 
     topic = "t"
+    passing = PASSING
 
     def __init__(self, loop: SimLoop, seed: int, log_line: LogLine) -> None:
         self.loop, self.random, self._log_line = loop, Random(f"story {seed}"), log_line
@@ -90,6 +91,19 @@ class World:
         self._names = itertools.count(1)
         self._lives: dict[str, asyncio.Task[None]] = {}
         self.failures: list[BaseException] = []
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """What is set in the broker."""
+        return {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms": str(self.delay_ms)}
+
+    def protocol(self, random: Random) -> dict[str, Any]:
+        """The group protocol of one consumer, and its settings."""
+        return {
+            "session_timeout_ms": SESSION_MS,
+            "heartbeat_interval_ms": HEARTBEAT_MS,
+            "partition_assignment_strategy": self.strategies,
+        }
 
     @property
     def bootstrap(self) -> str:
@@ -117,8 +131,7 @@ class World:
 
     @contextlib.asynccontextmanager
     async def _broker(self) -> AsyncIterator[str]:
-        settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms": str(self.delay_ms)}
-        config = BrokerConfig({**PRESETS["dev"], **settings})
+        config = BrokerConfig({**PRESETS["dev"], **self.properties})
         ids = itertools.count(1)
         with (
             mock.patch.object(listener, "open_sockets", self._sockets),
@@ -258,13 +271,13 @@ class World:
             self.proxy.serve_current_metadata()
 
     async def _refuse(self) -> None:
-        api = self.random.choice(list(PASSING))
-        code = self.random.choice(PASSING[api])
+        api = self.random.choice(list(self.passing))
+        code = self.random.choice(self.passing[api])
         self.log_line(f"API {api} will be refused with {code}")
         self.proxy.refuse(api, code, times=self.random.randrange(3) + 1, after=self.random.random() < 0.3)
 
     async def _lose_answer(self) -> None:
-        api = self.random.choice([*PASSING, 0, 0, 0])
+        api = self.random.choice([*self.passing, 0, 0, 0])
         fault = self.random.choice((self.proxy.close, self.proxy.swallow, self.proxy.cut))
         self.log_line(f"an answer of API {api} will be lost: {fault.__name__}")
         if fault == self.proxy.cut:
@@ -352,12 +365,12 @@ class World:
         )
 
 
-def play(seed: int, log_line: LogLine = silent) -> World:
+def play(seed: int, log_line: LogLine = silent, kind: type[World] = World) -> World:
     """The whole run of a seed, and its laws."""
     worlds: list[World] = []
 
     async def main(loop: SimLoop) -> None:
-        worlds.append(World(loop, seed, log_line))
+        worlds.append(kind(loop, seed, log_line))
         await worlds[0].play()
 
     simulate(seed, main)

@@ -16,6 +16,8 @@ SEEDS = seeds(gate=40, soak=400)
 SWIM_SEEDS = seeds(gate=0, soak=400) or (1, 2, 3, 14, 23, 28)
 CLIENT_SEEDS_FILE = Path(__file__).with_name("client_seeds.txt")
 CLIENT_SEEDS = seeds(gate=0, soak=80) or (2,)  # of worlds with real clients, which take longer; the gate reproduces 1
+EPOCH_SEEDS_FILE = Path(__file__).with_name("epoch_seeds.txt")
+EPOCH_SEEDS = seeds(gate=0, soak=80) or (3,)  # of those whose group has the consumer protocol
 
 CLUSTER_SEEDS_FILE = Path(__file__).with_name("cluster_seeds.txt")
 # of worlds with three brokers, which take longer still: in the gate those that find the mutations of docs/MUTATIONS.md,
@@ -76,6 +78,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         given = metafunc.config.getoption("--rota-seed", default=None)
         chosen = [*CLIENT_SEEDS, *failed_seeds(CLIENT_SEEDS_FILE)] if given is None else [given]
         metafunc.parametrize("client_seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")
+    if "epoch_seed" in metafunc.fixturenames:
+        given = metafunc.config.getoption("--rota-seed", default=None)
+        chosen = [*EPOCH_SEEDS, *failed_seeds(EPOCH_SEEDS_FILE)] if given is None else [given]
+        metafunc.parametrize("epoch_seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")
     if "cluster_seed" in metafunc.fixturenames:
         given = metafunc.config.getoption("--rota-seed", default=None)
         chosen = [*CLUSTER_SEEDS, *failed_seeds(CLUSTER_SEEDS_FILE)] if given is None else [given]

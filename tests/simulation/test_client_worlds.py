@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import pytest
 from tests.simulation.client_world import World, play
+from tests.simulation.epoch_world import EpochWorld
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def test_the_laws_hold(client_seed: int, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> None:
+    check_that_much_happened(played(World, client_seed, request, capsys))
+
+
+def test_the_laws_hold_with_the_consumer_protocol(
+    epoch_seed: int, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check_that_much_happened(played(EpochWorld, epoch_seed, request, capsys))
+
+
+def played(kind: type[World], seed: int, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> World:
+    """The world of a seed; printed as it goes if it was asked for alone."""
     if request.config.getoption("--rota-seed", default=None) is None:
-        world = play(client_seed)
-    else:
-        with capsys.disabled():
-            world = play(client_seed, print)
-    check_that_much_happened(world)
+        return play(seed, kind=kind)
+    with capsys.disabled():
+        return play(seed, print, kind)
 
 
 def check_that_much_happened(world: World) -> None:

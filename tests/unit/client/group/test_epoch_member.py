@@ -348,8 +348,16 @@ def test_a_fenced_instance_is_fenced_for_good() -> None:
 def test_an_instance_id_in_use_is_an_error_until_it_is_free() -> None:
     script = joining(group_instance_id="i").answers(0, ErrorCode.UNRELEASED_INSTANCE_ID)
     assert isinstance(script.failure, BrokerError)
+    assert "give each running consumer an instance id of its own" in str(script.failure)
     assert script.does(POLL).outputs == [], "no heartbeat for each poll"
     assert script.does(fires("retry")).outputs == [("heartbeat", 0)], "the next poll tries again after a wait (M7)"
+
+
+def test_a_refusal_has_the_words_of_the_coordinator() -> None:
+    script = joining()
+    answer = ConsumerGroupHeartbeatResponse(error_code=112, error_message="ServerAssignor spread is not supported.")
+    script.does(events.ResponseReceived(script.ticket, answer))
+    assert "UNSUPPORTED_ASSIGNOR (112): ServerAssignor spread is not supported" in str(script.failure)
 
 
 def test_topics_that_are_refused_end_no_membership() -> None:

@@ -77,6 +77,16 @@ def test_waiting_join_groups_are_told_to_join_again(waits_for_first: bool) -> No
     check_replay(script)
 
 
+def test_cg27_a_group_without_a_generation_begins_with_its_first_member_of_the_consumer_protocol() -> None:
+    """It subscribes to nothing yet. As its epoch it was told 0, which is that of a member that has not joined."""
+    script = MixedScript()
+    script.c_join("", fresh="c1")
+    reply = script.join("a")
+    assert (reply.error, reply.member_epoch) == (ErrorCode.NONE, 1)
+    assert script.heartbeat("a", 1).error is ErrorCode.NONE
+    check_replay(script)
+
+
 def test_waiting_sync_groups_are_told_to_join_again() -> None:
     """testConsumerGroupHeartbeatWithCompletingRebalanceClassicGroup"""
     script = MixedScript()
