@@ -21,7 +21,7 @@ from tests.simulation.client_world import PASSING, LogLine, World
 from tests.simulation.loop import SimLoop
 
 from rota.client.group import epoch_member
-from rota.coordinator.api import consumer_group_heartbeat
+from rota.coordinator.api import consumer_group_heartbeat, join_group
 
 PROTOCOLS = (("consumer",), ("auto",), ("consumer", "classic"), ("auto", "classic"), ("consumer", "auto", "classic"))
 
@@ -65,10 +65,14 @@ class EpochWorld(World):
     @contextlib.asynccontextmanager
     async def _broker(self) -> AsyncIterator[str]:
         ids = itertools.count(1)
-        drawn = SimpleNamespace(uuid4=lambda: f"drawn-{next(ids)}")
+
+        def draw() -> str:
+            return f"drawn-{next(ids)}"
+
         with (
-            mock.patch.object(epoch_member, "uuid", drawn),
-            mock.patch.object(consumer_group_heartbeat, "uuid4", drawn.uuid4),
+            mock.patch.object(epoch_member, "uuid", SimpleNamespace(uuid4=draw)),
+            mock.patch.object(consumer_group_heartbeat, "new_id", draw),
+            mock.patch.object(join_group, "new_id", draw),
         ):
             async with super()._broker() as address:
                 yield address
