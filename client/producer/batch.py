@@ -63,10 +63,10 @@ class Batch(BatchBuilder):
         "listeners",
         "maybe_written",
         "not_before_ms",
+        "notified",
         "outcome",
         "parts",
         "producer",
-        "promised",
         "queue",
         "raw",
         "raw_bytes",
@@ -98,7 +98,7 @@ class Batch(BatchBuilder):
         self.outcome: Written | Failed | None = None
         self.parts: tuple[tuple[int, Batch], ...] = ()
         self.reported: set[int] = set()
-        self.promised: dict[int, int] = {}  # the number of callers that were woken for a failure and have not run since
+        self.notified: dict[int, int] = {}  # by index: callers that were woken for a failure and have not run since
 
     @property
     def charged_bytes(self) -> int:
@@ -122,18 +122,18 @@ class Batch(BatchBuilder):
 
     def unreported(self) -> Iterator[int]:
         """The records whose failure no caller has got or is about to get."""
-        return (index for index in range(self.count) if index not in self.reported and index not in self.promised)
+        return (index for index in range(self.count) if index not in self.reported and index not in self.notified)
 
     def report_all(self) -> bool:
-        """Count all failures as reported but those that were promised; return whether there are any of these."""
+        """Count all failures as reported but those of notified callers; return whether there are any of these."""
         self.reported.update(self.unreported())
-        return bool(self.promised)
+        return bool(self.notified)
 
-    def keep_promise(self, index: int) -> None:
-        """A caller that was woken for the outcome of a record runs."""
-        left = self.promised.pop(index, 0) - 1
+    def caller_resumed(self, index: int) -> None:
+        """A caller that was notified of the outcome of a record runs."""
+        left = self.notified.pop(index, 0) - 1
         if left > 0:
-            self.promised[index] = left
+            self.notified[index] = left
 
     @property
     def wire_bytes(self) -> int:
@@ -164,7 +164,7 @@ class Batch(BatchBuilder):
         listeners, self.listeners = self.listeners, []
         for index, listener in listeners:
             if listener() and isinstance(outcome, Failed):
-                self.promised[index] = self.promised.get(index, 0) + 1
+                self.notified[index] = self.notified.get(index, 0) + 1
         if self.callbacks:
             callbacks, self.callbacks = self.callbacks, []
             self.reported.update([index for index, _, _ in callbacks])

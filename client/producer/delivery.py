@@ -61,7 +61,7 @@ class Delivery:
             finally:  # a caller that is cancelled in the tick of the outcome does not get it
                 if waiter.done() and not waiter.cancelled():
                     batch, index = self._batch.place(self._index)
-                    batch.keep_promise(index)
+                    batch.caller_resumed(index)
         return self.result()
 
     def __repr__(self) -> str:

@@ -305,8 +305,8 @@ class Sender:
         caller is about to get: it may be cancelled."""
         first = next((batch for batch in self._unreported if batch.is_unreported), None)
         failure = None if first is None else first_unreported(first)
-        promised = [batch for batch in self._unreported if batch.report_all()]
-        self._unreported = deque(promised, maxlen=FAILURES_KEPT_MAX)
+        notified = [batch for batch in self._unreported if batch.report_all()]
+        self._unreported = deque(notified, maxlen=FAILURES_KEPT_MAX)
         return failure
 
     async def stop(self, why: KafkaError) -> None:
