@@ -313,7 +313,7 @@ class Connection(asyncio.Protocol):
         if reply.__class__ is DelayedReply:
             slot.delayed_reply = reply
             reply.then(partial(self._answered, slot))
-            if reply.mutes and slot.pieces is None:
+            if reply.mutes and not reply.answered:
                 self._mute_reasons |= AWAITS_REPLY
         else:
             self._answered(slot, reply)

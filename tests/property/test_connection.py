@@ -21,7 +21,7 @@ from rota.coordinator.network.connections import Connections
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
-KINDS = ("now", "later", "mute", "join", "never", "at once")
+KINDS = ("now", "later", "mute", "join", "never", "at once", "mute at once")
 REPLY_BYTES = 14
 
 
@@ -103,8 +103,8 @@ class Run:
             return response
         if kind == "never":
             return None
-        parked: DelayedReply[HeartbeatResponse] = DelayedReply(mutes=kind in ("mute", "join"))
-        if kind == "at once":
+        parked: DelayedReply[HeartbeatResponse] = DelayedReply(mutes=kind in ("mute", "join", "mute at once"))
+        if kind in ("at once", "mute at once"):
             parked.answer(response)
         else:
             self.parked[number] = parked

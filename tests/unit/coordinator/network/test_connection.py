@@ -468,6 +468,21 @@ async def test_n17_what_a_peer_has_sent_behind_a_reply_that_waits_is_served(serv
     assert world.abandoned == [number for number in range(0, 100, 10) if number != 50]
 
 
+async def test_n17_so_is_what_is_behind_a_reply_that_is_given_at_once(serve: Serve) -> None:
+    """It would have held back the next requests, had it not been given."""
+    world = await serve()
+    peer = await world.peer()
+    peer.send_request(1, "mute")
+    await world.until(lambda: 1 in world.delayed_reply)
+    (connection,) = world.connections
+    for generation, group in ((2, "later"), (3, "at once"), (4, "never")):
+        frame = HeartbeatRequest(group_id=group, generation_id=generation, member_id="m")
+        connection.data_received(request(HEARTBEAT, 4, 1, codec(HeartbeatRequest, 4).encode(frame)))
+    await peer.close()
+    await world.until(lambda: not len(world.connections))
+    assert world.requests == [1, 2, 3, 4]
+
+
 async def test_n17_a_fetch_of_a_peer_that_has_closed_is_not_served(serve: Serve) -> None:
     """Nobody would get what it reads, and it waits for no memory."""
     world = await serve()
