@@ -612,7 +612,9 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_closing(self) -> bool:
-        """Whether the transport is closed, which is reported one turn of the event loop later."""
+        """Whether it ends, which is reported one turn of the event loop later; no peer can prevent that any more."""
+        if self._is_draining:
+            return bool(self._mute_reasons & CLOSING)
         return self._transport is None or self._transport.is_closing()
 
     def abort(self) -> None:
