@@ -129,11 +129,14 @@ def drop(group: ClassicGroup, event: DropOffsets, step: Step) -> None:
 def drop_unless_subscribed(
     group: ClassicGroup, partitions: Iterable[tuple[str, int]], is_subscribed_to: Callable[[str], bool], step: Step
 ) -> tuple[tuple[str, int, ErrorCode], ...]:
-    """Remove the offsets of these partitions, except of topics that members subscribe to; return a code for each."""
+    """Remove the offsets of these partitions, except of topics that members subscribe to; return a code for each.
+
+    As in Kafka also those that are pending in transactions.
+    """
     answers = []
     for topic, partition in partitions:
         error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed_to(topic) else _NONE
-        if error is _NONE and (topic, partition) in group.offsets:
+        if error is _NONE and ((topic, partition) in group.offsets or group.is_unstable(topic, partition)):
             group.drop_offset(topic, partition, step)
         answers.append((topic, partition, error))
     return tuple(answers)

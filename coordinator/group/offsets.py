@@ -151,9 +151,15 @@ class PendingOffsets:
             offsets[key] = self._number, record.value
 
     def written(self, topic: str, partition: int) -> None:
-        """Take in that an offset was committed outside of transactions, or removed. Call it while any is pending."""
+        """Take in that an offset was committed outside of transactions. Call it while any is pending."""
         self._number += 1
         self._last_written[topic, partition] = self._number
+
+    def removed(self, topic: str, partition: int) -> None:
+        """Take in that the offset of a partition was removed, and all that are pending for it with it."""
+        if self._transactions.pop((topic, partition), 0):
+            for offsets in self._by_producer.values():
+                offsets.pop((topic, partition), None)
 
     def end(self, producer_id: int, *, is_commit: bool) -> dict[OffsetKey, OffsetValue]:
         """End the producer's transaction; return the offsets that are committed now."""

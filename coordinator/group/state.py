@@ -127,12 +127,14 @@ class ClassicGroup:
             self.replay_offsets((record,))
             return
         if type(record) is OffsetRecord:
-            if self.pending:
-                self.pending.written(record.topic, record.partition)
             if record.value is None:
                 self.offsets.pop((record.topic, record.partition), None)
-            else:
-                self.offsets[record.topic, record.partition] = record.value
+                if self.pending:
+                    self.pending.removed(record.topic, record.partition)
+                return
+            if self.pending:
+                self.pending.written(record.topic, record.partition)
+            self.offsets[record.topic, record.partition] = record.value
             return
         assert type(record) is GroupRecord
         self.hard = record.value
@@ -171,7 +173,7 @@ class ClassicGroup:
 
     def drop_offset(self, topic: str, partition: int, step: Step) -> None:
         """Decide that an offset goes: forget it and append its tombstone."""
-        self.had_offsets |= (topic, partition) in self.offsets
+        self.had_offsets |= (topic, partition) in self.offsets or self.is_unstable(topic, partition)
         self._record(OffsetRecord(self.group_id, topic, partition, None), step)
 
     def _record(self, record: GroupRecord | OffsetRecord, step: Step) -> None:

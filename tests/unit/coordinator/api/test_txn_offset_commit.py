@@ -8,6 +8,7 @@ import pytest
 from tests.unit.coordinator.api.group_world import GroupWorld
 
 from rota.coordinator.api.offset_commit import offset_commit
+from rota.coordinator.api.offset_delete import offset_delete
 from rota.coordinator.api.offset_fetch import offset_fetch
 from rota.coordinator.api.txn_offset_commit import commit_error, txn_offset_commit
 from rota.coordinator.api.write_txn_markers import write_txn_markers
@@ -20,6 +21,11 @@ from rota.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+)
+from rota.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
 )
 from rota.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from rota.protocol.messages.txn_offset_commit import (
@@ -138,6 +144,26 @@ def test_a_later_commit_wins_over_the_pending_one(world: TransactionWorld) -> No
     assert world.fetch() == (9, E.NONE)
     world.restart(1)
     assert world.fetch() == (9, E.NONE)
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_xl6_an_offset_delete_takes_a_pending_offset_along(
+    world: TransactionWorld, is_committed: bool, is_restarted: bool
+) -> None:
+    if is_committed:
+        world.plain_commit(3)
+    assert world.commit(5) is E.NONE
+    partitions = (OffsetDeleteRequestPartition(partition_index=0),)
+    request = OffsetDeleteRequest(group_id="g", topics=(OffsetDeleteRequestTopic(name="t", partitions=partitions),))
+    assert not world.send_request(offset_delete, request, 0).error_code
+    assert world.fetch(stable=True) == (-1, E.NONE)
+    (group,) = world.node.groups.machines()
+    assert group.summary.state == "Empty"
+    if is_restarted:
+        world.restart(1)
+    assert world.end(is_commit=True) is E.NONE
+    assert world.fetch() == (-1, E.NONE)
 
 
 def test_a_group_with_nothing_but_a_pending_offset_is_kept(world: TransactionWorld) -> None:
