@@ -1,7 +1,8 @@
 """A DeleteRecords that waits for the logs of the followers to start where the leader's does.
 
 Law
-    RE9 A deletion of records is acknowledged when no live replica has them: the next leader does not bring them back.
+    RE9 A deletion of records is acknowledged when no replica has them that is live, or in the ISR or the ELR and may be
+        elected when it is back: the next leader does not bring them back.
 """
 
 from __future__ import annotations

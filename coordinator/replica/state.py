@@ -188,11 +188,16 @@ class ReplicaState(Generic[T]):
         return self._followers.get(replica_id)
 
     def low_watermark(self, live: Container[int]) -> int:
-        """Return the lowest log start of this leader and of its followers among the `live` brokers.
+        """Return the lowest log start of this leader, of its followers among the `live` brokers, and of ISR and ELR.
 
         No replica that may be elected has records before it. UNKNOWN_OFFSET while a follower has not fetched yet.
         """
-        starts = [each.log_start_offset for broker_id, each in self._followers.items() if broker_id in live]
+        eligible = self.isr | self.elr
+        starts = [
+            each.log_start_offset
+            for broker_id, each in self._followers.items()
+            if broker_id in live or broker_id in eligible
+        ]
         return min([self.log_start_offset, *starts])
 
     # ---- the role

@@ -33,6 +33,7 @@ SHORT_SEEDS = seeds(gate=0, soak=100_000) or (*range(1, 61), *range(121, 131), *
 UNCLEAN_SEEDS = seeds(gate=12, soak=10_000)  # of those with unclean elections
 MOVING_SEEDS = seeds(gate=14, soak=10_000)  # of those with reassignments
 MINIMUM_SEEDS = seeds(gate=6, soak=10_000)  # of those with changes of min.insync.replicas
+DELETION_SEEDS = seeds(gate=4, soak=10_000)  # of those with deletions of records
 DISK_SEEDS = seeds(gate=20, soak=10_000)  # of those with slow disks and logs that fail
 MACHINE_SLICE = 50  # that one test plays
 SLICES_OF_MACHINES = {  # seeds, and the file of those that have failed
@@ -41,6 +42,7 @@ SLICES_OF_MACHINES = {  # seeds, and the file of those that have failed
     "unclean_seeds": (UNCLEAN_SEEDS, Path(__file__).with_name("unclean_seeds.txt")),
     "moving_seeds": (MOVING_SEEDS, Path(__file__).with_name("moving_seeds.txt")),
     "minimum_seeds": (MINIMUM_SEEDS, Path(__file__).with_name("minimum_seeds.txt")),
+    "deletion_seeds": (DELETION_SEEDS, Path(__file__).with_name("deletion_seeds.txt")),
     "disk_seeds": (DISK_SEEDS, Path(__file__).with_name("disk_seeds.txt")),
 }
 

@@ -59,6 +59,7 @@ class Laws:
         self.moves = 0  # reassignments that were completed, and added replicas
         self.elections = self.acknowledged = 0
         self.acks: list[tuple[int, int, list[bytes]]] = []  # leader epoch, base offset and values, for the end
+        self.deleted = 0  # records of DATA before this offset, in all live replicas
         self._produced: dict[bytes, int] = defaultdict(int)  # by writer: the value that comes next
         self._seen: dict[Partition, tuple[int, Role, int]] = {}
         self.touched: list[Life] = []  # the processes in which something happened
@@ -173,13 +174,15 @@ class Laws:
             assert elected == acting, f"R3: {acting} leads {name} in epoch {epoch}, not {elected}"
             if name in self.unclean:
                 return
-            committed = self.committed[name]
-            found = entries(partition.log, high_watermark, len(committed))
-            assert found == committed[high_watermark:], f"R1: leader {acting} lacks committed records of {name}"
+            committed, start = self.committed[name], partition.log.log_start_offset
+            begin = max(high_watermark, start)
+            found = entries(partition.log, begin, len(committed))
+            assert name != DATA or start >= self.deleted, f"RE9: leader {acting} has deleted records, from {start} on"
+            assert found == committed[begin:], f"R1: leader {acting} lacks committed records of {name}"
 
     def _check_committed(self, life: Life, name: str, log: Any, begin: int, end: int) -> None:
         """L1. All replicas have the same bytes; those that are new are decoded."""
-        offset, batches, committed = begin, self._batches[name], self.committed[name]
+        offset, batches, committed = max(begin, log.log_start_offset), self._batches[name], self.committed[name]
         while offset < end:
             data = bytes(log.read(offset, EVERYTHING_BYTES, until=end))
             assert data, f"L3: the high watermark {end} of {name} is beyond the log of broker {life.broker_id}"
@@ -224,7 +227,8 @@ class Laws:
         log.crash(kept_bytes)
         after = entries(log, 0, log.log_end_offset)
         assert after == before[: len(after)], "L2: the recovered log is no prefix"
-        assert len(after) >= flushed, f"L2: {len(after)} records are left of {flushed} that were flushed"
+        end = log.log_end_offset
+        assert end >= flushed, f"L2: {end} records are left of {flushed} that were flushed"
 
 
 def placement(state: PartitionState) -> Placement:
@@ -234,7 +238,7 @@ def placement(state: PartitionState) -> Placement:
 def entries(log: Any, begin: int, end: int) -> list[Entry]:
     """The records from one offset to another, fewer where the log ends."""
     found: list[Entry] = []
-    offset = begin
+    offset = begin = max(begin, log.log_start_offset)
     while offset < min(end, log.log_end_offset):
         data = bytes(log.read(offset, EVERYTHING_BYTES))
         for position, header in headers(data, cut=True):

@@ -111,6 +111,7 @@ class Replication:
         if (change_files := cut.remove()) is not None:
             change_files()
         cut.finish()
+        cut.then()
 
     def _follows(self, name: str, token: object) -> bool:
         """RF1."""

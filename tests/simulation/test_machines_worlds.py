@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.simulation.machines_broker import DATA
+from tests.simulation.machines_deletions import play_deletions
 from tests.simulation.machines_disks import play_disks
 from tests.simulation.machines_minimum import play_minimum
 from tests.simulation.machines_moves import play_moving
@@ -110,6 +111,10 @@ def test_the_laws_hold_while_replicas_are_reassigned(moving_seeds: range, play_s
 def test_the_laws_hold_while_min_insync_replicas_changes(minimum_seeds: range, play_slice: PlaySlice) -> None:
     counted = play_slice(minimum_seeds, play_minimum, happened)
     assert_happened(counted, minimum_seeds, acknowledged=5)
+
+
+def test_the_laws_hold_while_records_are_deleted(deletion_seeds: range, play_slice: PlaySlice) -> None:
+    play_slice(deletion_seeds, play_deletions, lambda world: {"deleted": world.laws.deleted})
 
 
 def test_the_laws_hold_with_slow_disks_and_failing_logs(disk_seeds: range, play_slice: PlaySlice) -> None:

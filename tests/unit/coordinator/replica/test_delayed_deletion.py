@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from tests.unit.coordinator.api.data_world import NOW_MS, answered
@@ -72,3 +73,17 @@ async def test_the_followers_are_told_at_once(world: Cluster) -> None:
     await asyncio.sleep(0)
     (topic,) = answered(fetching).responses
     assert topic.partitions[0].log_start_offset == 2
+
+
+@pytest.mark.parametrize(("isr", "elr"), [((0, 1), ()), ((0,), (1,))])
+def test_a_dead_replica_that_may_be_elected_is_waited_for(
+    world: Cluster, isr: tuple[int, ...], elr: tuple[int, ...]
+) -> None:
+    """It would bring the records back. Apache Kafka waits for live ones alone."""
+    world.partition().apply(replace(placed(isr=isr), elr=elr), NOW_MS)
+    world.register(0, 2)
+    reply = delete(world, 2)
+    world.follow(3, follower=2, log_start_offset=2)
+    assert not reply.answered
+    world.partition().apply(replace(placed(isr=(0,)), version=1), NOW_MS)
+    assert deletion(answered(reply)) == (ErrorCode.NONE, 2)
