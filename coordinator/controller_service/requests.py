@@ -156,7 +156,8 @@ class ClusterRequests:
         """The same for one partition, whose log has failed here: this broker is not in the ELR either.
 
         `lost_records`: recovery found a shorter log; the brokers of the ELR become the ISR if it has no other member.
-        `unclean`: recovery has failed, and any other replica that is alive may lead (UE1).
+        `unclean`: recovery has failed, and any other replica that is alive may lead (UE1). R1. Raises StoreFailed when
+        it was not written.
         """
         live, broker_id, min_isr = live_brokers(self._topics), self._topics.broker_id, self._topics.min_insync_replicas
         topic = self._topics.get(name)
@@ -168,7 +169,11 @@ class ClusterRequests:
 
         if topic is None or state is None or (after := again(topic, state)) is None:
             return 0
-        return await StateWriter(self._topics).write([Decision(topic, state, after)], again)
+        unwritten = list[Decision]()
+        written = await StateWriter(self._topics, unwritten.append).write([Decision(topic, state, after)], again)
+        if unwritten:
+            raise StoreFailed(f"others change {name}-{index} all the time")
+        return written
 
 
 def reassign(

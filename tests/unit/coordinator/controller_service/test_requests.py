@@ -266,6 +266,14 @@ async def test_a_broker_that_cannot_leave_an_isr_does_not_start(cluster: Members
     assert [brief(cluster.state("t", index))[1] for index in range(2)] == [(2, 3), (3,)]
 
 
+async def test_r1_a_failed_log_that_cannot_leave_its_isr_is_not_used_again(cluster: Members) -> None:
+    """Its recovery is tried again."""
+    await cluster.create("t", (2, 3))
+    change_before_each_commit(cluster, 2)
+    with pytest.raises(StoreFailed, match="t-0"):
+        await cluster[2].requests.hand_over_partition("t", 0, lost_records=True)
+
+
 async def test_an_election_lost_to_a_concurrent_change_is_not_reported_as_done(cluster: Members) -> None:
     """SW2."""
     await cluster.create("t", (2, 3))
