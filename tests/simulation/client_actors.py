@@ -153,6 +153,7 @@ class Reader:
         self.consumer: Consumer | None = None
         self.is_closing = False
         self.instance: str | None = None
+        self.place = ""
 
     @property
     def config(self) -> ConsumerConfig:

@@ -69,6 +69,7 @@ class World:
 
     topic = "t"
     passing = PASSING
+    member_kind: Callable[[Any, str, Random], Any] = Reader
 
     def __init__(self, loop: SimLoop, seed: int, log_line: LogLine) -> None:
         self.loop, self.random, self._log_line = loop, Random(f"story {seed}"), log_line
@@ -173,8 +174,8 @@ class World:
         while not self.is_read:
             await asyncio.sleep(random.choice((0.0, 1.0, 4.0)))
             name = self.name("m")
-            reader = Reader(self, name, self._fork())
-            reader.instance = static
+            reader = type(self).member_kind(self, name, self._fork())
+            reader.instance, reader.place = static, f"place-{place}"
             self.log_line(f"{name} comes")
             life = self.begin(reader.act, name)
             end = random.random()
