@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.simulation.client_world import World, play
+from tests.simulation.copy_world import CopyWorld
 from tests.simulation.epoch_world import EpochWorld
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -17,6 +18,14 @@ def test_the_laws_hold_with_the_consumer_protocol(
     epoch_seed: int, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     check_that_much_happened(played(EpochWorld, epoch_seed, request, capsys))
+
+
+def test_eo1_a_topic_is_copied_exactly_once(
+    copy_seed: int, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = played(CopyWorld, copy_seed, request, capsys)
+    assert isinstance(world, CopyWorld)
+    assert len(world.copied) > 100
 
 
 def played(kind: type[World], seed: int, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> World:
