@@ -68,7 +68,8 @@ class DriverClient:
     def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
         """The ids of topics of the last call; a topic that is missing or has no id is left out."""
         metadata = self._cluster.metadata if self._cluster is not None else Metadata()
-        return {topic: topic_id for topic in topics if (topic_id := metadata.topic_id(topic)) is not None}
+        ids = {topic: topic_id for topic in topics if (topic_id := metadata.topic_id(topic)) is not None}
+        return {topic: topic_id for topic, topic_id in ids.items() if metadata.has_topic(topic, topic_id)}
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """The start offsets of the logs."""

@@ -4,7 +4,8 @@ Laws
     `version` increases if and only if brokers, controller, topics, partitions or leaders change.
     A partition's leader is replaced only by a response whose leader epoch is not older (KIP-320), unless the topic has
     a new id: then it is another topic of that name. Topics that are not requested any more, or whose response is an
-    error, are removed with their leader epochs.
+    error, are removed with their leader epochs. A topic that a broker does not know keeps its id: it may have been
+    deleted, and what was read of it does not belong to a later topic of that name.
 """
 
 from __future__ import annotations
@@ -86,6 +87,11 @@ class Metadata:
         found = self.topics.get(topic)
         return found.id if found is not None and any(found.id) else None
 
+    def has_topic(self, topic: str, topic_id: bytes | None) -> bool:
+        """Return whether a broker knows this topic: it was not deleted, nor another one of its name created."""
+        found = self.topics.get(topic)
+        return found is not None and not found.error and found.id == topic_id
+
     def topic_name(self, topic_id: bytes) -> str | None:
         """Return the name of the topic with this id; None if it is not known."""
         return self._names.get(topic_id)
@@ -162,9 +168,10 @@ def _named(known: Metadata, answer: MetadataResponse) -> Iterator[tuple[str, Met
 def _topic(known: TopicInfo | None, name: str, response: MetadataResponseTopic) -> TopicInfo:
     same = known is not None and (known.id == response.topic_id or not any(known.id) or not any(response.topic_id))
     before = known.partitions if known is not None and same else {}
+    is_unknown = known is not None and response.error_code and not any(response.topic_id)
     return TopicInfo(
         name=name,
-        id=response.topic_id,
+        id=known.id if known is not None and is_unknown else response.topic_id,
         is_internal=response.is_internal,
         partitions={
             partition.partition_index: _newer(before.get(partition.partition_index), name, partition)

@@ -44,8 +44,7 @@ async def commit(
     def retried_codes(response: OffsetCommitResponse) -> Iterator[int]:
         for partition, code in _commit_codes(response, names).items():
             topic = "" if partition is None else partition.topic
-            is_deleted = cluster.metadata.topic_id(topic) != ids.get(topic)
-            if not (code == ErrorCode.UNKNOWN_TOPIC_ID and is_deleted):
+            if code != ErrorCode.UNKNOWN_TOPIC_ID or cluster.metadata.has_topic(topic, ids.get(topic)):
                 yield code
 
     response = await cluster.send_request_until(

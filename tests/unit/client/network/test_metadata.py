@@ -100,6 +100,9 @@ def test_a_topic_with_an_error_is_known_by_its_error() -> None:
     metadata = known(answer(topic((1, 1))), answer(topic(error=3, topic_id=bytes(16))))
     assert metadata.topics["t"].error == 3
     assert metadata.partitions("t") is None
+    assert metadata.topic_id("t") == ID, "what was read of it belongs to no later topic of that name"
+    assert not metadata.has_topic("t", ID)
+    assert known(answer(topic((1, 1)))).has_topic("t", ID)
 
 
 def test_a_topic_without_a_name_is_matched_by_its_id() -> None:

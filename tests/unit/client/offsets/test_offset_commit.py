@@ -11,6 +11,7 @@ from rota.client.errors import UnknownTopic
 from rota.client.offsets.offset_commit import _commit_codes, commit
 from rota.client.types import GroupMetadata, OffsetAndMetadata
 from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.metadata import MetadataRequest, MetadataResponseTopic
 from rota.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -51,6 +52,23 @@ async def test_a_commit_for_a_topic_that_was_created_again_is_not_tried_for_ever
         with pytest.raises(UnknownTopic, match="deleted, and perhaps created again"):
             await commit(cluster, MEMBER, {P0: OffsetAndMetadata(4)})
     assert len(commits(keeper)) <= 2
+
+
+async def test_c14_a_commit_for_a_deleted_topic_is_not_one_for_the_next_of_its_name() -> None:
+    keeper = Bookkeeper(1)
+    deleted = MetadataResponseTopic(name=TOPIC, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    async with consuming(keeper, enable_auto_commit=False) as consumer:
+        consumer.assign([P0])
+        cluster = consumer._cluster
+        await eventually(lambda: cluster.metadata.topic_id(TOPIC))
+        for broker in keeper.brokers:
+            broker.on(MetadataRequest, lambda _: keeper.brokers[0].metadata(deleted))
+        await cluster.refresh()
+        keeper.refusals = [int(ErrorCode.UNKNOWN_TOPIC_ID)]
+        with pytest.raises(UnknownTopic):
+            await commit(cluster, MEMBER, {P0: OffsetAndMetadata(4)})
+    [request] = commits(keeper)
+    assert [topic.topic_id for topic in request.topics] == [TOPIC_ID]
 
 
 async def test_an_empty_commit_sends_no_request() -> None:
