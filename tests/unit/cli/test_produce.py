@@ -91,8 +91,8 @@ async def test_cl25_what_was_sent_before_a_failure_of_the_cluster_is_printed(
     file.write_bytes(b"x" * 1_000 + b"\n" + b"y" * 10_000 + b"\n" * 1 + (b"z" * 10_000 + b"\n") * 100)
     async with Leader(partitions=1) as leader:
         leader.before = lambda *_: [] if leader.logs else None  # answers the first request alone
-        properties = {"buffer.memory": 100_000, "max.block.ms": 50, "request.timeout.ms": 100, "linger.ms": 0,
-                      "delivery.timeout.ms": 200}  # fmt: skip
+        properties = {"buffer.memory": 100_000, "max.block.ms": 500, "request.timeout.ms": 500, "linger.ms": 0,
+                      "delivery.timeout.ms": 1_000}  # fmt: skip
         arguments = ["produce", "t", "--file", str(file), "--json", "--bootstrap-server", leader.address]
         for name, value in properties.items():
             arguments += ["--command-property", f"{name}={value}"]

@@ -114,8 +114,8 @@ async def test_an_error_of_the_lookup_is_raised_by_the_next_poll() -> None:
 
 async def test_a_partition_without_a_response_hides_no_refusal_of_another() -> None:
     keeper = feed()
-    keeper.unstable, keeper.refused, keeper.silent = [int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)], {0}, {1}
-    async with consuming(keeper, default_api_timeout_ms=100, request_timeout_ms=50) as consumer:
+    keeper.unstable, keeper.refused, keeper.silent = [int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)] * 100, {0}, {1}
+    async with consuming(keeper, default_api_timeout_ms=700, request_timeout_ms=500) as consumer:
         consumer.assign([P0, P1])
         with pytest.raises(BrokerError, match=r"reading committed offsets \(orders-0"):
             await consumer.getmany(timeout_ms=10_000)

@@ -281,7 +281,7 @@ async def test_pd13_closing_at_once_does_not_wait_for_a_broker_that_reads_nothin
         await eventually(lambda: any(isinstance(request, ProduceRequest) for request in leader.requests))
         await producer.send("t", bytes(20_000_000))
         await eventually(lambda: producer._sender._brokers[0].in_flight)
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(4):
             with pytest.raises(DeliveryFailed):
                 await producer.close(timeout_ms=0)
         gate.set()

@@ -522,7 +522,7 @@ async def test_pd13_closing_in_time_does_not_wait_for_the_end_of_a_commit() -> N
         await producer.send("t", b"a")
         committing = asyncio.create_task(producer.commit_transaction())
         await eventually(lambda: broker.counted()[EndTxnRequest])
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(20):
             await producer.close(timeout_ms=5)
         with pytest.raises(CommitOutcomeUnknown):
             await committing
