@@ -17,7 +17,9 @@ INT16, INT32, INT64 = ((-(2**bits), 2**bits - 1) for bits in (15, 31, 63))
 COVERED_AT = field_at("attributes")  # by the checksum, from there on
 UNCOVERED = {"base_offset": (1, -1, *INT64), "leader_epoch": (0, 5, -7, INT32[1]), "magic": (0, 1)}
 COVERED: tuple[dict[str, int], ...] = (
-    *({"attributes": each} for each in (0x10, 0x20, 0x30, 0x40, 0x80, 0x4000, INT16[0])),
+    *({"attributes": each} for each in (0x08, 0x18, 0x48, 0x10, 0x20, 0x30, 0x40, 0x80, 0x4000, INT16[0])),
+    {"attributes": 0x08, "max_timestamp": -1},
+    {"attributes": 0x08, "max_timestamp": 4_000_000_000_000},
     *({"count": each} for each in (0, 1, 3, -1, *INT32)),
     *({"last_offset_delta": each} for each in (0, 2, -1, -2, *INT32)),
     *({"count": each, "last_offset_delta": each - 1} for each in (0, 3, 1_000_001, INT32[1])),
@@ -43,6 +45,8 @@ COVERED: tuple[dict[str, int], ...] = (
         )
     ),
 )
+LENGTHS = (INT32[0], -1, 0, 13, 14, 48, 49, 60, 10**6)
+REST = (b"x", b"x" * 11, bytes(12), b"x" * 61)
 FETCHES: tuple[dict[str, int], ...] = (
     *({"current_leader_epoch": each} for each in (-7, INT32[0])),
     *({"last_fetched_epoch": each} for each in (-5, INT32[0])),
@@ -68,7 +72,21 @@ def send_odd_batches(broker: Notice) -> Iterator[Line]:
         pack_into(">I", changed, field_at("crc"), crc32c(changed[COVERED_AT:]))
         yield broker.send_request(f"{fields}", produce_request(bytes(changed), name), 9)
         yield broker.send_request("end", _end(name), 7)
+    yield from _lengths(broker, name, good)
     yield from _fetches(broker, good)
+
+
+def _lengths(broker: Notice, name: str, good: bytes) -> Iterator[Line]:
+    """Bytes that do not have the length of one batch."""
+    for length in LENGTHS:
+        for magic in (0, 1, 2, 3):
+            changed = _with(good, {"length": length, "magic": magic})
+            yield broker.send_request(f"length {length}, magic {magic}", produce_request(changed, name), 9)
+    for cut in (11, 12, 16, 17, 60, 61, len(good) - 1):
+        yield broker.send_request(f"cut at {cut}", produce_request(good[:cut], name), 9)
+    for number, rest in enumerate((*REST, good[:30], good[:-1], good)):
+        yield broker.send_request(f"followed by {number}", produce_request(good + rest, name), 9)
+        yield broker.send_request("end", _end(name), 7)
 
 
 def _fetches(broker: Notice, good: bytes) -> Iterator[Line]:
