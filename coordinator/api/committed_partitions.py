@@ -1,8 +1,9 @@
-"""The order in which partitions are answered whose offsets are committed or deleted.
+"""The order in which partitions are answered whose offsets are committed or deleted; the length of their metadata.
 
-Law
+Laws
     O6 As in Kafka the topics and partitions that do not exist are answered first, without the group; then the others.
         Each in the order of the request, and a topic once.
+    O7  As in Kafka the length of metadata is that of Java: a character above U+FFFF counts twice.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from rota.protocol.errors import ErrorCode
 
 WHOLE_TOPIC: Final = -1  # instead of a partition's index: the topic does not exist
 MISSING: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+
+UNITS_MAX: Final = 2  # of UTF-16 that one character has
 
 Topic = TypeVar("Topic")  # name or id
 Refused = dict[tuple[int, int], ErrorCode]  # by (position of the topic in the request, partition index)
@@ -42,6 +45,13 @@ def by_topic(answers: Iterable[tuple[Topic, int, ErrorCode]]) -> Answers[Topic]:
     for topic, index, code in answers:
         found.setdefault(topic, []).append((index, code))
     return found
+
+
+def is_metadata_too_long(metadata: str, units_max: int) -> bool:
+    """O7. Return whether the metadata has more units of UTF-16 than that."""
+    if len(metadata) * UNITS_MAX <= units_max:
+        return False
+    return len(metadata) + sum(char > "\uffff" for char in metadata) > units_max
 
 
 def _add(answers: Answers[Topic], topic: Topic, more: list[tuple[int, ErrorCode]]) -> None:

@@ -15,7 +15,13 @@ from functools import partial
 from struct import Struct
 from typing import Any, Final, cast
 
-from rota.coordinator.api.committed_partitions import WHOLE_TOPIC, Refused, answered
+from rota.coordinator.api.committed_partitions import (
+    UNITS_MAX,
+    WHOLE_TOPIC,
+    Refused,
+    answered,
+    is_metadata_too_long,
+)
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.events import Commit, InstanceId, MemberId, OffsetRecord, OffsetRecords
 from rota.coordinator.group.offsets import decode_offset, encode_offset, offset_tail
@@ -125,10 +131,11 @@ def _records(node: Node, call: Call, request: OffsetCommitRequest, refused: Refu
             refused.update(dict.fromkeys(missing, _unknown(version, topic)))
             continue
         count, topic_id = len(topic.partitions), topic.topic_id
-        values = offset_values(columns, count, metadata_max, offset_tail(wall_ms, topic_id))
-        if values is None:
+        tail = offset_tail(wall_ms, topic_id)
+        values = offset_values(columns, count, metadata_max // UNITS_MAX, tail)
+        if values is None:  # or metadata is so long that its characters have to be looked at
             columns = _valid(columns, position, count, metadata_max, refused)
-            values = offset_values(columns, count, metadata_max, offset_tail(wall_ms, topic_id)) or []
+            values = offset_values(columns, count, metadata_max, tail) or []
         if expire_ms is not None:
             values = [_dated(raw, expire_ms) for raw in values]
         if values:
@@ -157,7 +164,7 @@ def _valid(columns: TopicOffsets, position: int, count: int, metadata_max: int, 
     for at, index in enumerate(columns.indexes):
         if not 0 <= index < count:
             refused[position, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        elif len(columns.metadata[at] or "") > metadata_max:
+        elif is_metadata_too_long(columns.metadata[at] or "", metadata_max):
             refused[position, index] = TOO_LARGE
         else:
             kept.append(at)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from rota.coordinator.api.committed_partitions import WHOLE_TOPIC, Refused, answered
+from rota.coordinator.api.committed_partitions import WHOLE_TOPIC, Refused, answered, is_metadata_too_long
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.offset_commit import can_be_one_batch
 from rota.coordinator.api.transaction_verification import AGAIN_MAX
@@ -186,7 +186,7 @@ def _records(node: Node, request: TxnOffsetCommitRequest, refused: Refused) -> l
                 refused[position, index] = _E.UNKNOWN_TOPIC_OR_PARTITION
             elif not request.group_id:
                 refused[position, index] = _E.INVALID_GROUP_ID
-            elif len(metadata) > node.config.offset_metadata_max_bytes:
+            elif is_metadata_too_long(metadata, node.config.offset_metadata_max_bytes):
                 refused[position, index] = _E.OFFSET_METADATA_TOO_LARGE
             else:
                 offset, epoch = partition.committed_offset, partition.committed_leader_epoch

@@ -1,8 +1,10 @@
-"""O6."""
+"""O6, O7."""
 
 from __future__ import annotations
 
-from rota.coordinator.api.committed_partitions import WHOLE_TOPIC, answered, by_topic
+import pytest
+
+from rota.coordinator.api.committed_partitions import WHOLE_TOPIC, answered, by_topic, is_metadata_too_long
 from rota.protocol.errors import ErrorCode
 
 E = ErrorCode
@@ -35,3 +37,17 @@ def test_the_error_of_the_group_precedes_that_of_the_metadata() -> None:
 def test_answers_in_their_order() -> None:
     answers = [("u", 1, MISSING), ("t", 0, E.NONE), ("u", 0, E.NONE)]
     assert list(by_topic(answers).items()) == [("u", [(1, MISSING), (0, E.NONE)]), ("t", [(0, E.NONE)])]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "is_too_long"),
+    [
+        ("x" * 4096, False),
+        ("x" * 4097, True),
+        ("\u20ac" * 4096, False),
+        ("\U0001f600" * 2048, False),
+        ("\U0001f600" * 2049, True),
+    ],
+)
+def test_o7_metadata_has_the_length_of_java(metadata: str, is_too_long: bool) -> None:
+    assert is_metadata_too_long(metadata, 4096) is is_too_long

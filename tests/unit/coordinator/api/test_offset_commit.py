@@ -86,6 +86,15 @@ def test_an_unknown_topic_and_too_long_metadata_do_not_affect_other_partitions()
     assert stored(world) == {("t", 1): 2}
 
 
+@pytest.mark.parametrize(("metadata", "code"), [("\U0001f600" * 2048, 0), ("\U0001f600" * 2049, 12), ("x" * 2049, 0)])
+def test_o7_a_character_above_u_ffff_counts_twice(metadata: str, code: int) -> None:
+    world = GroupWorld().open()
+    parts = (OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata=metadata),)
+    topics = (OffsetCommitRequestTopic(name="t", partitions=parts),)
+    assert codes(world.send_request(offset_commit, commit_request(0, topics=topics), 8)) == [[code]]
+    assert stored(world) == ({} if code else {("t", 0): 1})
+
+
 @pytest.mark.parametrize(("version", "code"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)])
 def test_a_member_of_a_group_that_does_not_exist(version: int, code: ErrorCode) -> None:
     request = commit_request(7, generation_id_or_member_epoch=3, member_id="m")
