@@ -18,6 +18,7 @@ from dataclasses import replace
 from rota.coordinator.controller.election import (
     NO_LEADER,
     LiveBrokers,
+    elect,
     elect_preferred,
     maintain,
     without_eligibility,
@@ -133,15 +134,28 @@ def hand_over_partition(
     """Return the state in which the broker does not lead and is not in the ISR; None when it stays as it is.
 
     `has_failed`: its log has failed, so that it is not in the ELR either. `lost_records`: recovery found a shorter log,
-    so that the ELR takes the place of an ISR that has no other member, also while the whole ELR is dead. `unclean`: any
-    other live replica may lead in its place (UE1).
+    so that the ELR takes the place of an ISR that has no other member, also while the whole ELR is dead, and the leader
+    refuses its fetches from before. `unclean`: any other live replica may lead in its place (UE1).
     """
     stopping = replace(live, stopping=live.stopping | {broker_id})
     after = maintain(state, stopping, minimum) if broker_id in state.isr else None
     if lost_records:
-        return without_unclean_replica(after or state, broker_id, live, minimum) or after
+        after = without_unclean_replica(after or state, broker_id, live, minimum) or after
+        return _refusing_fetches(after or state, state, live, broker_id) or after
     after = (without_eligibility(after or state, broker_id) if has_failed else None) or after
     return (_uncleanly_elected(after or state, live, broker_id, minimum) if unclean else None) or after
+
+
+def _refusing_fetches(
+    after: PartitionState, before: PartitionState, live: LiveBrokers, broker_id: int
+) -> PartitionState | None:
+    """R1. Return the state with the same leader in a new epoch; None if it has one already, or no other leader.
+
+    A fetch that is still on its way, of what the broker has lost, would let it into the ISR again.
+    """
+    if after.leader == broker_id or after.leader_epoch != before.leader_epoch or not live.has_leader(after):
+        return None
+    return elect(after, after.leader, after.isr, live)
 
 
 def _uncleanly_elected(state: PartitionState, live: LiveBrokers, broker_id: int, minimum: int) -> PartitionState | None:

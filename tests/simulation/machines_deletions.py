@@ -80,7 +80,9 @@ class DeletionWorld(MachinesWorld):
         assert not self._earlier(), f"RE9: logs begin before their leader's: {self._earlier()}"
 
     def _earlier(self) -> list[int]:
-        starts = {life.broker_id: life.partitions[DATA].log_start_offset for life in self.up()}
+        starts = {
+            life.broker_id: life.partitions[DATA].log_start_offset for life in self.up() if DATA in life.partitions
+        }
         return [start for start in starts.values() if start < starts[self.state(DATA).leader]]
 
 

@@ -7,6 +7,7 @@ is lost. A log loses nothing that no other broker needs to have, as with min.ins
 Laws, beside those of `machines_world`
     F12  A fetch of a follower counts once, however long the leader loads what it asks for: whoever enters the ISR has
          all that is committed (`machines_laws`).
+    R1   Nor does a fetch count that was on its way while the log failed and lost what it speaks of.
     ELR2 A replica whose log has lost records makes way for whoever has them, alive or dead, also if its process ends
          before it has found out.
 """
@@ -20,7 +21,8 @@ from tests.simulation.machines_broker import DATA
 from tests.simulation.machines_faults import Faults
 from tests.simulation.machines_image import NOT_REGISTERED
 from tests.simulation.machines_laws import EVERYTHING_BYTES
-from tests.simulation.machines_short import FrequentFaults, ShortWorld
+from tests.simulation.machines_moves import MovingWorld
+from tests.simulation.machines_short import MOVES, FrequentFaults, FrequentMovingFaults, ShortWorld
 from tests.simulation.machines_world import LogLine, MachinesWorld, silent
 
 from rota.coordinator.log.contract import NotCached
@@ -103,6 +105,15 @@ class DiskWorld(ShortWorld):
     FAULTS: ClassVar[type[Faults]] = DiskFaults
 
 
+class DiskMovingFaults(DiskFaults, FrequentMovingFaults):
+    """As well as reassignments."""
+
+
+class DiskMovingWorld(DiskWorld, MovingWorld):
+    FAULTS: ClassVar[type[Faults]] = DiskMovingFaults
+
+
 def play_disks(seed: int, log_line: LogLine = silent) -> MachinesWorld:
-    """The whole run of a seed, and its laws."""
-    return DiskWorld(seed, log_line).play()
+    """The whole run of a seed, and its laws. In each fifth one replicas are reassigned as well."""
+    world = (DiskMovingWorld if seed % MOVES == 1 else DiskWorld)(seed, log_line)
+    return world.play()

@@ -115,6 +115,16 @@ def test_a_leader_whose_log_cannot_be_recovered_makes_way_for_any_live_replica_w
     assert (clean.leader, clean.isr) == (2, (2,)), "who has all records comes first"
 
 
+def test_r1_the_leader_refuses_the_fetches_of_a_broker_from_before_its_log_lost_records() -> None:
+    """They would let it into the ISR again. It is in the ISR, or has left it already."""
+    for state in (partition(isr=(1, 2, 3), leader=2), partition(isr=(2, 3), leader=2)):
+        after = hand_over_partition(state, live(1, 2, 3), 1, 1, has_failed=True, lost_records=True)
+        assert after is not None
+        assert (after.leader, after.isr, after.leader_epoch) == (2, (2, 3), state.leader_epoch + 1)
+    restarted = partition(isr=(2, 3), leader=-1)
+    assert hand_over_partition(restarted, live(1, 2, 3), 1, 1, has_failed=True, lost_records=True) is None
+
+
 def test_a_broker_whose_log_lost_records_makes_way_for_a_dead_eligible_one() -> None:
     """ELR2. A failure that lost nothing leaves the partition available."""
     state, brokers = partition(isr=(1,), elr=(2,)), live(1, 3)
