@@ -376,8 +376,11 @@ class Consumer:
 
     @property
     def group(self) -> GroupMetadata:
-        """The membership as commits carry it. Raises ConfigError without a group_id."""
-        return self._committer.group
+        """The membership for `Producer.send_offsets`. Raises ConfigError without a group_id.
+
+        A member that was thrown out of the group has its last generation here, which the coordinator refuses.
+        """
+        return self._committer.transaction_group
 
     def delivered_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """What `commit()` commits: the next offset of each assigned partition, after the records that calls returned.
@@ -402,7 +405,7 @@ class Consumer:
         """What the group has committed for these; None where nothing is committed."""
         self._check_started(timeout_ms)
         chosen = self._user_positions.chosen(partitions)
-        return await committed(self._cluster, self.group, chosen, timeout_ms=timeout_ms)
+        return await committed(self._cluster, self._committer.group, chosen, timeout_ms=timeout_ms)
 
     # offsets and topics of the cluster
 

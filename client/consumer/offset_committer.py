@@ -54,6 +54,17 @@ class OffsetCommitter:
         return GroupMetadata(config.group_id, group_instance_id=config.group_instance_id)
 
     @property
+    def transaction_group(self) -> GroupMetadata:
+        """EO2. The same for the transaction of a producer: of a member that was thrown out the membership that it had.
+
+        As in Java. Without a generation and a member id the coordinator would take the commit for one of no member, and
+        accept it. Raises ConfigError without a group_id.
+        """
+        if self.membership is not None and self.is_subscribed:
+            return self.membership.last_group
+        return self.group
+
+    @property
     def group_or_none(self) -> GroupMetadata | None:
         """The same; None without a group_id."""
         return None if self._config.group_id is None else self.group

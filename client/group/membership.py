@@ -7,6 +7,8 @@ Laws
     A `poll` that is cancelled loses nothing; a `close` that is cancelled leaves no task and no timer behind.
     A task that is cancelled, also before its first step, is a request that failed: the machine tries again. A callback
     whose task is cancelled before its first step is run all the same.
+
+This file is longer than others because one class performs all effects, in the order in which the machine gives them.
 """
 
 from __future__ import annotations
@@ -79,6 +81,12 @@ class Membership:
     def group(self) -> GroupMetadata:
         """For commits: generation -1 and no member id when there is no membership."""
         return self._member.group
+
+    @property
+    def last_group(self) -> GroupMetadata:
+        """The same; without a membership the one that was lost last (EO2)."""
+        group = self._member.group
+        return group if group.generation_id >= 0 else self._member.last_group or group
 
     @property
     def state(self) -> str:

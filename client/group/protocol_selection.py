@@ -47,6 +47,7 @@ def classic_successor(old: EpochMember, assignors: Sequence[Assignor]) -> tuple[
     assert not old.owned
     member = new_member(old.config, assignors)
     member.tickets, member.coordinator, member.is_finding = old.tickets, old.coordinator, old.is_finding
+    member.last_group = old.last_group
     first: list[Event] = [MetadataChanged(old.metadata)]
     if old.subscription is not None:
         first.append(Subscribed(old.subscription))

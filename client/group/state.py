@@ -108,6 +108,7 @@ class Member:
     rejoin: str | None = None  # why to join (again) with the next poll
     join_reason: str | None = None  # the same, of the JoinGroup that is under way
     lost: LostGeneration | None = None  # the membership that was lost last
+    last_group: GroupMetadata | None = None  # the same, as commits carry it; it stays
     reason: str = ""  # of the next JoinGroup
     committed: bool = False  # before_rejoin has run for this rejoin
     coordinator: int | None = None
@@ -270,6 +271,7 @@ class Member:
     def lose_generation(self) -> None:
         """Leave the generation, but keep its unfinished work (see LostGeneration)."""
         if self.generation != NO_GENERATION:
+            self.last_group = self.group
             self.lost = LostGeneration(self.generation, self.owned, self.rejoin or self.join_reason)
         self.generation = NO_GENERATION
 

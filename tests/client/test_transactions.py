@@ -268,6 +268,30 @@ async def test_offsets_of_a_removed_member_are_refused(bootstrap: str) -> None:
         assert await reader.committed([TopicPartition(topic, 0)]) == {TopicPartition(topic, 0): None}
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_eo2_a_member_that_was_thrown_out_commits_no_offsets(bootstrap: str, protocol: str) -> None:
+    """It does not know it yet: it has not polled since. Its partitions are another member's by now."""
+    topic, group = create_topic(bootstrap, 1), unique("group")
+    async with (
+        producing(bootstrap) as producer,
+        committed_reader(
+            bootstrap, group_id=group, enable_auto_commit=False, group_protocol=protocol, max_poll_interval_ms=500
+        ) as reader,
+    ):
+        reader.subscribe([topic])
+        async with producer.transaction():
+            await producer.send(topic, b"a")
+        assert (await reader.getone()).value == b"a"
+        async with asyncio.timeout(PATIENCE_S):
+            while reader.state != "DOWN":
+                await asyncio.sleep(0.01)
+        await producer.begin_transaction()
+        with pytest.raises(TransactionAbortable, match="UNKNOWN_MEMBER_ID"):
+            await producer.send_offsets(reader.delivered_offsets(), reader.group)
+        await producer.abort_transaction()
+        assert await reader.committed([TopicPartition(topic, 0)]) == {TopicPartition(topic, 0): None}
+
+
 @pytest.mark.parametrize("after", [False, True], ids=["request lost", "answer lost"])
 @pytest.mark.parametrize("api", [PRODUCE, END_TXN, INIT_PRODUCER_ID, TXN_OFFSET_COMMIT])
 async def test_lost_requests_and_answers(bootstrap: str, api: int, after: bool) -> None:

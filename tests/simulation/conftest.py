@@ -18,6 +18,7 @@ CLIENT_SEEDS_FILE = Path(__file__).with_name("client_seeds.txt")
 CLIENT_SEEDS = seeds(gate=0, soak=80) or (2,)  # of worlds with real clients, which take longer; the gate reproduces 1
 EPOCH_SEEDS_FILE = Path(__file__).with_name("epoch_seeds.txt")
 EPOCH_SEEDS = seeds(gate=0, soak=80) or (3,)  # of those whose group has the consumer protocol
+COPY_SEEDS_FILE = Path(__file__).with_name("copy_seeds.txt")
 COPY_SEEDS = seeds(gate=0, soak=80) or (3,)  # of those that copy a topic; it finds the mutations
 
 CLUSTER_SEEDS_FILE = Path(__file__).with_name("cluster_seeds.txt")
@@ -87,7 +88,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("epoch_seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")
     if "copy_seed" in metafunc.fixturenames:
         given = metafunc.config.getoption("--rota-seed", default=None)
-        metafunc.parametrize("copy_seed", COPY_SEEDS if given is None else [given], ids=lambda seed: f"seed={seed}")
+        chosen = [*COPY_SEEDS, *failed_seeds(COPY_SEEDS_FILE)] if given is None else [given]
+        metafunc.parametrize("copy_seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")
     if "cluster_seed" in metafunc.fixturenames:
         given = metafunc.config.getoption("--rota-seed", default=None)
         chosen = [*CLUSTER_SEEDS, *failed_seeds(CLUSTER_SEEDS_FILE)] if given is None else [given]

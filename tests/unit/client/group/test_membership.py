@@ -17,7 +17,7 @@ from rota.client.group.assignors.strategies import resolve
 from rota.client.group.effects import Partitions
 from rota.client.group.membership import Membership
 from rota.client.network.cluster import Cluster
-from rota.client.types import TopicPartition
+from rota.client.types import GroupMetadata, TopicPartition
 from rota.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
@@ -390,7 +390,7 @@ async def test_a_session_without_an_answer_ends_the_membership(
     await member.poll()
     coordinator.broker.on(HeartbeatRequest, lambda _: None)
     await eventually(lambda: member.state == "DOWN")
-    assert member.group.generation_id == -1
+    assert (member.group.generation_id, member.last_group) == (-1, GroupMetadata("g", 1, "a"))
     coordinator.broker.on(HeartbeatRequest, lambda _: HeartbeatResponse())
     await member.poll()
     assert [what for what, _ in user.events] == ["assigned", "lost", "assigned"]

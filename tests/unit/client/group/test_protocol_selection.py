@@ -17,6 +17,7 @@ from rota.client.group.epoch_member import EpochMember
 from rota.client.group.protocol_selection import classic_successor, first_member, step, why_classic
 from rota.client.group.state import Member
 from rota.client.group.states import MemberState
+from rota.client.types import GroupMetadata
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -44,6 +45,12 @@ def successor(script: EpochScript) -> tuple[Member, list[out.Effect]]:
 
 def sent(effects: list[out.Effect]) -> list[Any]:
     return [effect.request for effect in effects if isinstance(effect, out.SendRequest)]
+
+
+def test_eo2_the_successor_knows_the_last_generation() -> None:
+    script = automatic()
+    script.m.last_group = GroupMetadata("g", 3, "a")
+    assert successor(script)[0].last_group == script.m.last_group
 
 
 # ---- the first member
