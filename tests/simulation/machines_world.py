@@ -185,6 +185,8 @@ class MachinesWorld:
         if len(self.up()) < len(BROKERS) or any(producer.in_flight for producer in self.producers):
             return False
         states = [self.state(name) for name in TOPICS]
+        if any(disk.failed for disk in self.disks.values()):
+            return False
         is_whole = all(
             len(state.isr) == len(state.replicas) and state.leader != -1 and not is_under_way(state) for state in states
         )
