@@ -4,6 +4,7 @@ Laws
     The results of a poll and its offsets are committed together or not at all: each record counts once in the results.
     After an aborted transaction its records are read and processed again, unless the group has moved their partitions.
     An abort that does not succeed in time is repeated before the next poll, for as long as the loop runs.
+    Results whose records are not the consumer's any more are aborted: it was closed, or unsubscribed, meanwhile.
     A loop that is begun again with the same consumer repeats no records whose commit succeeded after the first one
     ended.
     A fatal error of the producer, and an exception of `process` other than TransactionAbortable and TimedOut, end the
@@ -89,6 +90,7 @@ async def _transact(
         try:
             async with producer.transaction():
                 await process(records)
+                _check_assigned(consumer, records)
                 await producer.send_offsets(consumer.delivered_offsets(), consumer.group)
                 is_ending = True
         except CommitOutcomeUnknown:
@@ -105,6 +107,13 @@ async def _transact(
             rewind(consumer, records)
         raise
     return True
+
+
+def _check_assigned(consumer: Consumer, records: Records) -> None:
+    """Raises TransactionAbortable if the offsets of some of the records would not be among `delivered_offsets()`."""
+    if revoked := set(records) - consumer.assignment:
+        names = ", ".join(map(str, sorted(revoked)))
+        raise TransactionAbortable(f"the consumer gave up {names} while their records were processed")
 
 
 async def _commit_until_known(producer: Producer) -> None:

@@ -165,6 +165,7 @@ class Consumer:
         try:
             await self._membership.close(reason, before_leaving=commit_last, timeout_ms=_left(ends_ms))
         finally:
+            self._committer.left = self._committer.transaction_group
             self._membership = self._committer.membership = None
 
     # what it reads
@@ -208,7 +209,7 @@ class Consumer:
         self._positions.assign(chosen)
         self._cluster.set_topics({partition.topic for partition in chosen})
         self._cluster.request_refresh()
-        self._assigned_by_hand = True
+        self._assigned_by_hand, self._committer.left = True, None
         self._notice()
 
     async def unsubscribe(self, *, timeout_ms: int = CLOSE_MS) -> None:
@@ -378,7 +379,8 @@ class Consumer:
     def group(self) -> GroupMetadata:
         """The membership for `Producer.send_offsets`. Raises ConfigError without a group_id.
 
-        A member that was thrown out of the group has its last generation here, which the coordinator refuses.
+        A member that was thrown out of the group, or has left it, has its last generation here, which the coordinator
+        refuses.
         """
         return self._committer.transaction_group
 

@@ -32,6 +32,7 @@ JOINING: Final = ("DISCOVERING", "JOINING", "SYNCING")
 
 class OffsetCommitter:
     """`membership` is the consumer's, None without one. `is_subscribed`: the group assigns the partitions.
+    `left`: the last membership, until partitions are assigned by hand.
     `committable()`: the offsets that a commit without offsets takes. `wake()` is called after an automatic commit."""
 
     def __init__(
@@ -41,6 +42,7 @@ class OffsetCommitter:
         self.queue = CommitQueue(cluster, config, self._refused, wake)
         self.committable: Callable[[], Committable] = delivered.done
         self.membership: Membership | None = None
+        self.left: GroupMetadata | None = None
         self.is_subscribed = False
 
     @property
@@ -55,14 +57,14 @@ class OffsetCommitter:
 
     @property
     def transaction_group(self) -> GroupMetadata:
-        """EO2. The same for the transaction of a producer: of a member that was thrown out the membership that it had.
+        """EO2. The same for the transaction of a producer: of a member that was thrown out, or has left, the membership
+        that it had.
 
         As in Java. Without a generation and a member id the coordinator would take the commit for one of no member, and
         accept it. Raises ConfigError without a group_id.
         """
-        if self.membership is not None and self.is_subscribed:
-            return self.membership.last_group
-        return self.group
+        group = self.group if self.membership is None else self.membership.last_group
+        return group if group.generation_id >= 0 else self.left or group
 
     @property
     def group_or_none(self) -> GroupMetadata | None:

@@ -11,9 +11,10 @@ from tests.unit.client.producer.leader import settings
 from tests.unit.client.producer.transactional import TransactionalLeader
 
 from rota.client.consumer.consumer import Consumer
-from rota.client.errors import ConfigError, ProducerFenced, TimedOut
+from rota.client.errors import ConfigError, IllegalUse, ProducerFenced, TimedOut
 from rota.client.producer.producer import Producer
 from rota.client.read_process_write import Records, read_process_write
+from rota.client.types import GroupMetadata
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.end_txn import EndTxnRequest
 from rota.protocol.messages.produce import ProduceRequest
@@ -239,6 +240,34 @@ async def test_a_closed_consumer_ends_the_loop(loop: Loop) -> None:
     await loop.consumer.close()
     async with asyncio.timeout(10):
         await task
+
+
+@pytest.mark.parametrize("how", ["close", "close at once", "unsubscribe"])
+async def test_eo2_results_are_aborted_when_the_consumer_leaves_while_they_are_made(loop: Loop, how: str) -> None:
+    """Another member reads the records again: they had been committed without their offsets."""
+    begun, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def process(records: Records) -> None:
+        await loop.process(records)
+        begun.set()
+        await goes_on.wait()
+
+    task = asyncio.create_task(read_process_write(loop.consumer, loop.producer, process, max_records=3))
+    await begun.wait()
+    if how == "unsubscribe":
+        await loop.consumer.unsubscribe()
+    else:
+        await loop.consumer.close(timeout_ms=0 if how == "close at once" else 5_000)
+    assert loop.consumer.group == GroupMetadata("tellers", 1, "teller-1")
+    goes_on.set()
+    async with asyncio.timeout(10):
+        await asyncio.wait({task})
+    assert isinstance(task.exception(), IllegalUse if how == "unsubscribe" else type(None))
+    assert loop.leader.counted()[EndTxnRequest] == 1
+    sent = [request for request in loop.leader.requests if isinstance(request, TxnOffsetCommitRequest)]
+    assert {(request.generation_id, request.member_id) for request in sent} <= {(1, "teller-1")}
+    if how != "close at once":
+        assert (loop.leader.committed, sent) == ([], [])
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.unit.client.consumer.bookkeeper import GROUP, Bookkeeper, consuming
+from tests.unit.client.consumer.bookkeeper import GROUP, Bookkeeper, Group, consuming
 from tests.unit.client.consumer.kit import P0, P1, batch
 
 from rota.client.errors import CommitFailed, ConfigError, IllegalUse
@@ -47,6 +47,15 @@ async def test_with_manual_assignment_the_group_metadata_has_no_member() -> None
     async with consuming(feed(), group_instance_id="one") as consumer:
         consumer.assign(P0)
         assert consumer.group == GroupMetadata(GROUP, group_instance_id="one")
+    group = Group()
+    group.write(0, batch(0, 1))
+    async with consuming(group) as consumer:
+        consumer.subscribe(["orders"])
+        await asyncio.wait_for(consumer.getone(), 10)
+        await consumer.unsubscribe()
+        assert consumer.group.generation_id == 1
+        consumer.assign(P0)
+        assert consumer.group == GroupMetadata(GROUP)
 
 
 async def test_without_a_membership_nothing_is_committed_for_a_subscription() -> None:
