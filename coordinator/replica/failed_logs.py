@@ -3,6 +3,7 @@
 Laws
     R1  They leave as soon as they are found, whenever their logs are to be reopened: until then nobody else can lead
         them. A slow store is asked for many at once. Where it cannot be reached, it is tried again.
+        One that others change all the time holds up no other.
     ELR2 Which logs have failed is written down, for a start that finds less in them than there was: it would not know.
 """
 
@@ -112,6 +113,8 @@ class FailedLogs:
             self._noting = None
 
     async def _leave_isrs(self, offline: Sequence[Partition]) -> None:
+        """One that others change all the time holds up no other; where the store does not answer, the round ends."""
+        failures = list[str]()
         try:
             for begin in range(0, len(offline), AT_ONCE_MAX):
                 portion = [
@@ -119,9 +122,21 @@ class FailedLogs:
                     for partition in offline[begin : begin + AT_ONCE_MAX]
                     if partition in self._found and self._is_here(partition)
                 ]
-                await eager_tasks.gather(self.leave_isr(each.topic, each.index) for each in portion)
-            self._warning.succeeded()
-        except StoreFailed as error:
-            self._warning.failed(str(error))
+                failed = [why for why in await eager_tasks.gather(map(self._leave, portion)) if why]
+                failures += failed
+                if portion and len(failed) == len(portion):
+                    break
+            if failures:
+                self._warning.failed(failures[0])
+            else:
+                self._warning.succeeded()
         finally:
             self.task = None
+
+    async def _leave(self, partition: Partition) -> str:
+        """Return why it could not leave its ISR; "" when it has left."""
+        try:
+            await self.leave_isr(partition.topic, partition.index)
+        except StoreFailed as error:
+            return str(error)
+        return ""

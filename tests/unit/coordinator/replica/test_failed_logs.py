@@ -23,6 +23,7 @@ class World:
             partition.fail("the disk is full")
         self.left, self.found = list[int](), list[int]()
         self.is_unreachable, self.release = False, asyncio.Event()
+        self.contested = set[int]()
         self.requested = 0
         self.noted, self.cannot_write = list[list[int]](), False
         self.failed = FailedLogs(
@@ -36,6 +37,8 @@ class World:
         await self.release.wait()
         if self.is_unreachable:
             raise StoreFailed("no answer")
+        if index in self.contested:
+            raise StoreFailed("others change it all the time")
         self.left.append(index)
 
     def note(self, failed: Collection[tuple[str, int]]) -> None:
@@ -90,6 +93,20 @@ async def test_many_leave_their_isrs_at_once_however_slow_the_store_is() -> None
     assert world.failed.task is not None
     await world.failed.task
     assert world.left == list(range(failed_logs.AT_ONCE_MAX + 2))
+
+
+async def test_one_that_others_change_all_the_time_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R1. Where the store does not answer, the round ends."""
+    monkeypatch.setattr(failed_logs, "AT_ONCE_MAX", 2)
+    world = World(6)
+    world.release.set()
+    world.contested = {0}
+    with capture_logs() as lines:
+        await world.round()
+    assert (world.left, [line["reason"] for line in lines]) == ([1, 2, 3, 4, 5], ["others change it all the time"])
+    world.is_unreachable, world.requested = True, 0
+    await world.round()
+    assert world.requested == 2
 
 
 async def test_who_is_online_again_or_removed_meanwhile_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
