@@ -120,6 +120,15 @@ class Checkpoints:
         """Write the list of the logs that have failed and are not recovered. Raises StorageFailed."""
         self._write(FAILED_FILE, dict.fromkeys(sorted(partitions), 0))
 
+    def forget_failed(self) -> None:
+        """Empty that list, if there is one. Raises StorageFailed."""
+        try:
+            is_there = (self._path / FAILED_FILE).exists()
+        except OSError as error:
+            raise StorageFailed(f"cannot look for {self._path / FAILED_FILE}: {error}") from error
+        if is_there:
+            self.write_failed(())
+
     def _read(self, name: str) -> dict[TopicPartition, int]:
         """Return no offsets for a missing or damaged file: recovery then takes longer. Raises OSError."""
         try:

@@ -287,6 +287,7 @@ class LogDirectory:
             if failed is not None:
                 raise failed
             self._checkpoints.write_unrecovered(self._not_clean())
+            self._checkpoints.forget_failed()  # all are recovered: a later crash does not find them again
             self._write_file(CLEAN_FILE, b'{"version":0,"brokerEpoch":-1}', sync=True)
         finally:
             self.abandon()

@@ -895,7 +895,10 @@ def test_elr2_the_next_start_knows_which_logs_had_failed_unless_the_stop_was_cle
     assert killed.failed_logs == frozenset()
     killed.note_failed({("t", 0)})
     killed.close()
-    assert opened(tmp_path).failed_logs == frozenset(), "no log is closed in order that has failed"
+    stopped = opened(tmp_path)
+    assert stopped.failed_logs == frozenset(), "no log is closed in order that has failed"
+    stopped.abandon()
+    assert opened(tmp_path).failed_logs == frozenset(), "what had failed before a clean stop"
 
 
 def test_strays_are_renamed_with_their_records_and_not_opened_by_a_later_log_of_that_name(tmp_path: Path) -> None:
