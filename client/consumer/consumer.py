@@ -74,7 +74,7 @@ class Consumer:
         self._cluster = Cluster(config, auto_create=config.allow_auto_create_topics)
         self._positions = Positions()
         self._delivered = DeliveredRecords(self._positions)
-        self._fetcher = Fetcher(self._cluster, config, self._positions)
+        self._fetcher = Fetcher(self._cluster, config, self._positions, self._delivered.forget)
         self._committer = OffsetCommitter(self._cluster, config, self._delivered, self._notice)
         self._resolver = OffsetResolver(
             self._cluster, config, self._positions, lambda: self._committer.group_or_none, self._notice

@@ -41,10 +41,17 @@ FetchPartitions = dict[TopicPartition, FetchPartition]
 
 
 class Fetcher:
-    """`start()`, then `take` and `wait` in turn; `await close()`."""
+    """`start()`, then `take` and `wait` in turn; `await close()`. `forget(partitions)`: what was taken of them belongs
+    to a topic that was deleted."""
 
-    def __init__(self, cluster: Cluster, config: ConsumerConfig, positions: Positions) -> None:
-        self._cluster, self._config, self._positions = cluster, config, positions
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ConsumerConfig,
+        positions: Positions,
+        forget: Callable[[tuple[TopicPartition, ...]], None] = lambda _: None,
+    ) -> None:
+        self._cluster, self._config, self._positions, self._forget = cluster, config, positions, forget
         self._buffer = FetchBuffer(positions)
         self._sources = Sources(config.metadata_max_age_ms)
         self._pauses = Pauses(config.retry_backoff_ms, config.retry_backoff_max_ms)
@@ -123,6 +130,7 @@ class Fetcher:
                 policy, self._deleted_ids[partition.topic] = self._config.auto_offset_reset, before
                 _log.warning("a topic was deleted and created again", partition=str(partition), goes_on_at=policy)
                 self._positions.reset(partition, policy)
+                self._forget((partition,))
                 self._wakeup.set()
         self._send_fetches()
 

@@ -277,3 +277,20 @@ def test_properties_make_a_consumer() -> None:
     assert made.group.group_id == "tellers"
     with pytest.raises(ConfigError, match="did you mean"):
         Consumer.from_properties({"bootstrap.servers": "nowhere.invalid:1", "group.ids": "tellers"})
+
+
+async def test_c14_records_that_were_taken_of_a_deleted_topic_are_not_delivered_nor_committed_for_the_next_one() -> (
+    None
+):
+    """Their offsets counted for the new topic, whose first records the next owner of the partition passed over."""
+    keeper = Bookkeeper(1)
+    keeper.write(0, batch(0, 10))
+    async with consuming(keeper, enable_auto_commit=False) as consumer:
+        consumer.assign(P0)
+        delivered = [await first(consumer) for _ in range(3)]
+        keeper.topic_id = bytes(range(1, 17))
+        keeper.batches[0] = [batch(0, 20)]
+        await consumer._cluster.refresh()
+        assert consumer.delivered_offsets() == {}
+        delivered += [await first(consumer) for _ in range(2)]
+        assert (delivered, consumer.delivered_offsets()[P0].offset) == ([0, 1, 2, 0, 1], 2)
