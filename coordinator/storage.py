@@ -26,6 +26,10 @@ class LogOpening(Protocol):
     def log_end_offset(self) -> int:
         """The end of the log after `run`."""
 
+    @property
+    def high_watermark_before(self) -> int:
+        """The high watermark that the checkpoint has; 0 without one."""
+
     def finish(self) -> Log:
         """The log."""
 
@@ -234,6 +238,7 @@ class OpenedLog:
 
     def __init__(self, log: Log) -> None:
         self._log = log
+        self.high_watermark_before = 0
 
     def run(self) -> None:
         """Does nothing."""

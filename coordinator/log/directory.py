@@ -487,6 +487,7 @@ class LogOpening:
     ) -> None:
         self._directory, self._key, self._config, self._known = directory, key, config, known
         self._topic_id, self._now_ms, self._removal = topic_id, now_ms, removal
+        self.high_watermark_before = known.high_watermark or 0
         self._log: DiskLog | None = None
         self._is_new = False
 

@@ -563,7 +563,7 @@ class Partition:
     def failed_log_end_offset(self) -> int:
         """The end of the log when the partition went offline: recovery that finds less has lost records.
 
-        0 when the log could not be opened.
+        0 when the log could not be opened: then the checkpoint of the high watermark is what is known.
         """
         return 0 if self._log is None else self._log.log_end_offset
 

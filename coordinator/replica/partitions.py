@@ -67,6 +67,10 @@ class LogOpening(Protocol):
     def log_end_offset(self) -> int:
         """The end of the log after `run`."""
 
+    @property
+    def high_watermark_before(self) -> int:
+        """The high watermark that the checkpoint has; 0 without one."""
+
     def finish(self) -> Log:
         """The log."""
 
@@ -241,7 +245,8 @@ class Partitions:
     async def _recover(self, topic: Topic, partition: Partition, opening: LogOpening) -> None:
         """Recover the log in a thread and take the partition online. Raises StorageFailed, StoreFailed."""
         await asyncio.to_thread(opening.run)
-        lost_records = opening.log_end_offset < partition.failed_log_end_offset
+        end_before = max(partition.failed_log_end_offset, opening.high_watermark_before)
+        lost_records = opening.log_end_offset < end_before
         # a fetch in flight at the failure may have added it to the ISR again
         await self._failed.leave_isr(topic.name, partition.index, lost_records=lost_records)
         placed = (self.topics.by_id(topic.topic_id) or topic).partitions[partition.index]

@@ -901,6 +901,22 @@ def test_elr2_the_next_start_knows_which_logs_had_failed_unless_the_stop_was_cle
     assert opened(tmp_path).failed_logs == frozenset(), "what had failed before a clean stop"
 
 
+def test_elr2_an_opening_knows_where_the_log_ended_at_least(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    fill(directory.open_log("t", 0, CONFIG), 5)
+    directory.note()
+    directory.checkpoint()
+    directory.abandon()
+    segment = tmp_path / "t-0" / f"{0:020}.log"
+    os.truncate(segment, segment.stat().st_size - 1)
+    again = opened(tmp_path)
+    opening = again.begin_open("t", 0, CONFIG)
+    opening.run()
+    assert opening.log_end_offset < opening.high_watermark_before == 5
+    assert again.begin_open("new", 0, CONFIG).high_watermark_before == 0
+    again.abandon()
+
+
 def test_strays_are_renamed_with_their_records_and_not_opened_by_a_later_log_of_that_name(tmp_path: Path) -> None:
     directory = opened(tmp_path)
     for partition in range(2):

@@ -254,6 +254,30 @@ async def test_a_recovered_log_that_is_shorter_gives_up_its_place_in_the_isr(rec
     assert (any(left[:-1]), left[-1]) == (False, recovered < 3)
 
 
+@pytest.mark.parametrize("recovered", [2, 3])
+async def test_elr2_a_log_that_could_not_be_opened_has_lost_what_its_checkpoint_has(recovered: int) -> None:
+    """Where it ended is not known: at its high watermark, at least."""
+    world, left = World(), list[bool]()
+    world.broken.add(("t", 0))
+
+    def begin_open(_topic: Topic, _index: int, config: LogConfig) -> OpenedLog:
+        log = MemoryLog(config)
+        for _ in range(recovered):
+            log.append(batch(), leader_epoch=0, now_ms=NOW_MS)
+        opening = OpenedLog(log)
+        opening.high_watermark_before = 3
+        return opening
+
+    async def hand_over(_name: str, _index: int, *, lost_records: bool = False, cannot_recover: bool = False) -> None:
+        left.append(lost_records)
+
+    partitions = Partitions(world.topics, world.open_log, config_of, begin_open=begin_open, hand_over=hand_over)
+    await world.topics.create("t", 1)
+    partitions.reopen_failed(1 << 40)
+    await partitions.stop_reopening()
+    assert (any(left[:-1]), left[-1]) == (False, recovered < 3)
+
+
 class Recovering(OpenedLog):
     """Its recovery takes until the test ends."""
 
