@@ -23,7 +23,7 @@ from rota.coordinator.controller.election import (
 )
 from rota.coordinator.controller_service.state_writer import StateWriter
 from rota.coordinator.metadata import placement
-from rota.coordinator.metadata.store import StoreFailed
+from rota.coordinator.metadata.store import ChangedByOthers
 from rota.coordinator.metadata.topic import PartitionState, Refusal, Topic
 from rota.coordinator.metadata.topics import Topics
 from rota.protocol.errors import ErrorCode
@@ -145,7 +145,7 @@ class ClusterRequests:
         ]
         await StateWriter(self._topics, unwritten.append).write(decisions, again)
         if unwritten:
-            raise StoreFailed(
+            raise ChangedByOthers(
                 f"others change {len(unwritten)} partitions, such as {unwritten[0].topic.name}, all the time"
             )
         return sum(decision.after != decision.before for decision in decisions)
@@ -172,7 +172,7 @@ class ClusterRequests:
         unwritten = list[Decision]()
         written = await StateWriter(self._topics, unwritten.append).write([Decision(topic, state, after)], again)
         if unwritten:
-            raise StoreFailed(f"others change {name}-{index} all the time")
+            raise ChangedByOthers(f"others change {name}-{index} all the time")
         return written
 
 

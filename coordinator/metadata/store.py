@@ -69,6 +69,10 @@ class StoreFailed(Exception):
     """The disk or the connection to the store failed. Readers see no change; whether it is durable is not known."""
 
 
+class ChangedByOthers(StoreFailed):
+    """The store answers, but others change the same nodes each time."""
+
+
 class OutcomeUnknown(StoreFailed):
     """The connection was lost after the change was sent. It was applied as a whole or not at all; read to find out."""
 

@@ -3,7 +3,7 @@
 Laws
     R1  They leave as soon as they are found, whenever their logs are to be reopened: until then nobody else can lead
         them. A slow store is asked for many at once. Where it cannot be reached, it is tried again.
-        One that others change all the time holds up no other.
+        One that others change all the time holds up no other, and the loop does not wait for those that have left.
     ELR2 Which logs have failed is written down, for a start that finds less in them than there was: it would not know.
 """
 
@@ -19,7 +19,7 @@ import structlog
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.metadata import eager_tasks
 from rota.coordinator.metadata.repeated_warning import RepeatedWarning
-from rota.coordinator.metadata.store import StoreFailed
+from rota.coordinator.metadata.store import ChangedByOthers, StoreFailed
 from rota.coordinator.replica.partition import Partition
 
 logger = structlog.get_logger("rota.partitions")
@@ -113,8 +113,7 @@ class FailedLogs:
             self._noting = None
 
     async def _leave_isrs(self, offline: Sequence[Partition]) -> None:
-        """One that others change all the time holds up no other; where the store does not answer, the round ends."""
-        failures = list[str]()
+        contested = list[str]()
         try:
             for begin in range(0, len(offline), AT_ONCE_MAX):
                 portion = [
@@ -122,21 +121,21 @@ class FailedLogs:
                     for partition in offline[begin : begin + AT_ONCE_MAX]
                     if partition in self._found and self._is_here(partition)
                 ]
-                failed = [why for why in await eager_tasks.gather(map(self._leave, portion)) if why]
-                failures += failed
-                if portion and len(failed) == len(portion):
-                    break
-            if failures:
-                self._warning.failed(failures[0])
+                contested += filter(None, await eager_tasks.gather(map(self._leave, portion)))
+                await eager_tasks.yield_to_loop()  # those that have left wait for nothing
+            if contested:
+                self._warning.failed(contested[0])
             else:
                 self._warning.succeeded()
+        except StoreFailed as error:  # the next round, not the next portion: it would wait for the store again
+            self._warning.failed(str(error))
         finally:
             self.task = None
 
     async def _leave(self, partition: Partition) -> str:
-        """Return why it could not leave its ISR; "" when it has left."""
+        """Return why it could not leave its ISR alone; "" when it has left."""
         try:
             await self.leave_isr(partition.topic, partition.index)
-        except StoreFailed as error:
+        except ChangedByOthers as error:
             return str(error)
         return ""

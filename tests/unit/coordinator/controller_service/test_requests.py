@@ -10,7 +10,7 @@ from tests.unit.coordinator.controller_service.test_service import brief
 
 from rota.coordinator.controller_service.requests import preferred_election, unclean_election
 from rota.coordinator.metadata import znodes
-from rota.coordinator.metadata.store import BadNode, Op, StoreFailed
+from rota.coordinator.metadata.store import BadNode, ChangedByOthers, Op, StoreFailed
 from rota.coordinator.metadata.topic import Refusal
 from rota.protocol.errors import ErrorCode
 
@@ -270,7 +270,7 @@ async def test_r1_a_failed_log_that_cannot_leave_its_isr_is_not_used_again(clust
     """Its recovery is tried again."""
     await cluster.create("t", (2, 3))
     change_before_each_commit(cluster, 2)
-    with pytest.raises(StoreFailed, match="t-0"):
+    with pytest.raises(ChangedByOthers, match="t-0"):
         await cluster[2].requests.hand_over_partition("t", 0, lost_records=True)
 
 

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.log.memory import MemoryLog
-from rota.coordinator.metadata.store import StoreFailed
+from rota.coordinator.metadata.store import ChangedByOthers, StoreFailed
 from rota.coordinator.replica import failed_logs
 from rota.coordinator.replica.failed_logs import FailedLogs
 from rota.coordinator.replica.partition import Partition
@@ -23,7 +23,7 @@ class World:
             partition.fail("the disk is full")
         self.left, self.found = list[int](), list[int]()
         self.is_unreachable, self.release = False, asyncio.Event()
-        self.contested = set[int]()
+        self.contested, self.left_before = set[int](), set[int]()
         self.requested = 0
         self.noted, self.cannot_write = list[list[int]](), False
         self.failed = FailedLogs(
@@ -35,10 +35,10 @@ class World:
     ) -> None:
         self.requested += 1
         await self.release.wait()
-        if self.is_unreachable:
+        if self.is_unreachable and index not in self.left_before:
             raise StoreFailed("no answer")
         if index in self.contested:
-            raise StoreFailed("others change it all the time")
+            raise ChangedByOthers("others change it all the time")
         self.left.append(index)
 
     def note(self, failed: Collection[tuple[str, int]]) -> None:
@@ -104,9 +104,21 @@ async def test_one_that_others_change_all_the_time_holds_up_no_other(monkeypatch
     with capture_logs() as lines:
         await world.round()
     assert (world.left, [line["reason"] for line in lines]) == ([1, 2, 3, 4, 5], ["others change it all the time"])
-    world.is_unreachable, world.requested = True, 0
+    world.contested, world.is_unreachable, world.requested = set(), True, 0
+    world.left_before = {0}  # nothing is written for it
     await world.round()
     assert world.requested == 2
+
+
+async def test_the_loop_does_not_wait_for_thousands_that_have_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failed_logs, "AT_ONCE_MAX", 1)
+    world = World(4)
+    world.release.set()
+    world.failed.found(world.here)
+    for turn in range(1, 5):
+        await asyncio.sleep(0)
+        assert world.left == list(range(turn))
+    await asyncio.gather(*world.failed.tasks)
 
 
 async def test_who_is_online_again_or_removed_meanwhile_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
