@@ -107,6 +107,7 @@ class Cluster:
         self.leader_throttle = leader_throttle(self.topics, config, now_ms)
         self._registration: Registration | None = None
         self._joining: asyncio.Task[None] | None = None
+        self._remembering = asyncio.Lock()
         self._leaving = False
 
     async def open(
@@ -192,12 +193,13 @@ class Cluster:
             directory_id=self._directory_id,
             swim=f"{_of_listener(reachable, between).host}:{self._swim.address[1]}",
         )
-        await self._register()
+        epoch = await self._register()
         if self._replication is not None:
             self._replication.start()
         await self._controller.start()
         if self._guard is not None:
             self._guard.start()
+        await self._remember(epoch)
 
     @staticmethod
     def reachable(endpoint: Endpoint) -> Endpoint:
@@ -372,7 +374,7 @@ class Cluster:
         if self._swim is not None:
             await self._swim.stop()
 
-    async def _register(self) -> None:
+    async def _register(self) -> int:
         assert self._registration is not None, "join comes first"
         wait_seconds = self._config.zookeeper_session_timeout_ms / 1000
         broker_id, epoch = self._config.node_id, NOT_REGISTERED
@@ -384,9 +386,16 @@ class Cluster:
         log.info("Registered", broker=broker_id, epoch=epoch)
         self.topics.apply_registration(epoch)
         self._controller.registered()
-        await self._note_epoch(epoch)
-        wall_ms, noted = self._wall_ms(), self._noted_epoch
-        await remember(self._store, broker_id, self._registration, wall_ms=wall_ms, noted_epoch=noted)
+        return epoch
+
+    async def _remember(self, epoch: int) -> None:
+        """CM5, RG2. After its work has begun, which does not wait for a disk that hangs. Raises StoreFailed."""
+        async with self._remembering:
+            if self._registration is None or self.topics.broker_epoch != epoch:
+                return  # it was fenced meanwhile
+            await self._note_epoch(epoch)
+            wall_ms, noted = self._wall_ms(), self._noted_epoch
+            await remember(self._store, self._config.node_id, self._registration, wall_ms=wall_ms, noted_epoch=noted)
 
     async def _note_epoch(self, epoch: int) -> None:
         try:
@@ -429,7 +438,7 @@ class Cluster:
             while True:
                 try:
                     await self.topics.refresh_all(keeps_unreadable=True)
-                    await self._register()
+                    await self._remember(await self._register())
                     failure.succeeded()
                     if self.topics.broker_epoch != NOT_REGISTERED:  # else it was fenced again meanwhile
                         return

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -202,6 +203,23 @@ async def test_cm5_what_a_folder_knows_of_its_registration_is_remembered(*, is_w
         await member.close()
         timers.stop()
     assert noted == sorted(set(noted))
+
+
+async def test_cm5_a_disk_that_hangs_does_not_hold_up_a_broker_that_has_registered(cluster: Cluster) -> None:
+    written = threading.Event()
+
+    def hang() -> None:
+        written.wait()
+
+    cluster._note_registered = lambda _: hang()
+    joining = asyncio.get_running_loop().create_task(cluster.join(HERE, 0))
+    try:
+        await until(lambda: cluster._controller.is_controller)
+        assert await last_epoch(cluster.topics.store, 1) == -1
+    finally:
+        written.set()
+        await joining
+    assert await last_epoch(cluster.topics.store, 1) == cluster.topics.broker_epoch
 
 
 class SlowSession(TreeSession):
