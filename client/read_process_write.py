@@ -142,6 +142,8 @@ async def _seek_to_committed(consumer: Consumer, records: Records) -> None:
 
 def rewind(consumer: Consumer, records: Records) -> None:
     """Move the positions back to the first of the records, in the partitions that are still assigned."""
+    if consumer.state == "CLOSED":
+        return
     for partition in consumer.assignment & set(records):
         first = records[partition][0]
         consumer.seek(partition, OffsetAndMetadata(first.offset, leader_epoch=first.leader_epoch))
