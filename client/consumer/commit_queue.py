@@ -2,7 +2,8 @@
 
 Laws
     One commit is in flight at a time, in the order of the calls, retries included.
-    A commit has the membership at the time of its call: one that was queued before a rebalance is refused.
+    A commit has the membership and the topic ids (C14) of the time of its call: one that was queued before a rebalance,
+    or before its topic was created again, is refused.
     A cancelled commit, even one cancelled before its first step, does not delay later ones.
     Automatic commits block no call; a failure is logged and never raised.
 """
@@ -26,7 +27,7 @@ from rota.client.errors import (
 )
 from rota.client.log import logger
 from rota.client.network.cluster import Cluster
-from rota.client.offsets.offset_commit import commit
+from rota.client.offsets.offset_commit import commit, topic_ids
 from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from rota.protocol.dataclass import dataclass
 
@@ -137,10 +138,10 @@ class CommitQueue:
         timeout_ms: int | None,
     ) -> None:
         timeout_ms = self._config.default_api_timeout_ms if timeout_ms is None else timeout_ms
-        ends_ms = now_ms() + timeout_ms
+        ends_ms, ids = now_ms() + timeout_ms, topic_ids(self._cluster, offsets)  # C14: of now, not of when it is sent
         try:
             await self._wait_for_earlier_commits(entry, group, timeout_ms)
-            await commit(self._cluster, group, offsets, timeout_ms=max(1, int(ends_ms - now_ms())))
+            await commit(self._cluster, group, offsets, timeout_ms=max(1, int(ends_ms - now_ms())), ids=ids)
         except (CommitFailed, RebalanceInProgress, FencedInstance) as error:
             if isinstance(error.__cause__, BrokerError):
                 self._refused(group, int(error.__cause__.code))

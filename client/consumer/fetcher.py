@@ -118,9 +118,22 @@ class Fetcher:
         """End `wait` and plan the fetches again: positions, pauses or assignments have changed."""
         self._is_woken = True
         self._wakeup.set()
+        self._note_topics()
         self._send_fetches()
 
     # what to fetch
+
+    def _note_topics(self) -> None:
+        """C14. A position belongs to the topic of the time when it was set, also if it is paused and not fetched."""
+        for partition in self._positions.assigned if self._loop is not None else ():
+            position = self._positions.of(partition)
+            if position.offset is not None:
+                self._note_topic(partition, position)
+
+    def _note_topic(self, partition: TopicPartition, position: Position) -> None:
+        topic_id = self._cluster.metadata.topic_id(partition.topic)
+        if position.topic_id == UUID_ZERO and topic_id not in (None, self._deleted_ids.get(partition.topic)):
+            position.topic_id = topic_id or UUID_ZERO
 
     def _changed(self, metadata: Metadata) -> None:
         """C14. Reset the positions in a topic that was deleted and created again."""
@@ -160,6 +173,8 @@ class Fetcher:
             if place is None:
                 continue
             source, pause_ms = self._sources.of(partition, metadata, now_ms), self._pauses.left_ms(partition, now_ms)
+            if position.topic_id != UUID_ZERO and metadata.topic_id(partition.topic) not in (None, position.topic_id):
+                source = None  # C14: the metadata are those of a broker that has not read of its topic yet
             if source is None:
                 lost = True
                 if not pause_ms:
@@ -180,15 +195,13 @@ class Fetcher:
     def _fetch_partition(
         self, partition: TopicPartition, place: FetchOffset, source: Source, position: Position
     ) -> FetchPartition:
-        topic_id = self._cluster.metadata.topic_id(partition.topic) or UUID_ZERO
-        if position.topic_id == UUID_ZERO:
-            position.topic_id = topic_id
+        self._note_topic(partition, position)
         return FetchPartition(
             place.offset,
             self._config.max_partition_fetch_bytes,
             source.leader_epoch,
             place.last_epoch,
-            topic_id,
+            self._cluster.metadata.topic_id(partition.topic) or UUID_ZERO,
             position.position_epoch,
         )
 

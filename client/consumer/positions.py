@@ -21,7 +21,7 @@ from rota.protocol.wire import UUID_ZERO
 class Position:
     """One assigned partition. `offset` None: not known yet; then `reset` says how it is found, None: committed offset
     first, auto_offset_reset after it. `leader_epoch` is that of the last record before it, -1 unknown. `topic_id`: of
-    the topic that it belongs to, zero until it is fetched from."""
+    the topic that it belongs to, zero until the metadata have it."""
 
     offset: int | None = None
     leader_epoch: int = -1

@@ -8,7 +8,7 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from rota.client.network.cluster import Cluster
@@ -27,18 +27,27 @@ from rota.protocol.wire import UUID_ZERO
 TOPIC_NAME_VERSION_MAX: Final = 9  # the last version that names topics by their names
 
 
+def topic_ids(cluster: Cluster, offsets: Iterable[TopicPartition]) -> dict[str, bytes]:
+    """Return the ids of the topics that the metadata know by now, by name; zero for the others."""
+    return {
+        topic: cluster.metadata.topic_id(topic) or UUID_ZERO for topic in {partition.topic for partition in offsets}
+    }
+
+
 async def commit(
     cluster: Cluster,
     group: GroupMetadata,
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
     *,
     timeout_ms: int | None = None,
+    ids: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Commit the offsets; retries until `timeout_ms` (default_api_timeout_ms) has passed. Raises CommitFailed,
-    RebalanceInProgress, FencedInstance, BrokerError, TimedOut."""
+    """Commit the offsets; retries until `timeout_ms` (default_api_timeout_ms) has passed. `ids`: the `topic_ids` of the
+    time to which the offsets belong, by default now. Raises CommitFailed, RebalanceInProgress, FencedInstance,
+    BrokerError, TimedOut."""
     if not offsets:
         return
-    ids = {topic: cluster.metadata.topic_id(topic) or UUID_ZERO for topic in {partition.topic for partition in offsets}}
+    ids = topic_ids(cluster, offsets) if ids is None else ids
     names = {topic_id: name for name, topic_id in ids.items()}
 
     def retried_codes(response: OffsetCommitResponse) -> Iterator[int]:

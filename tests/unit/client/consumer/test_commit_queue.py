@@ -88,6 +88,18 @@ async def test_the_time_counts_while_earlier_ones_are_waited_for(queue: Queue) -
     await first
 
 
+async def test_c14_one_that_waits_belongs_to_the_topic_of_its_call(queue: Queue) -> None:
+    """The topic is created again meanwhile; the coordinator refuses the offset for its old id."""
+    queue.keeper.open.clear()
+    first, second = queue.commits.soon(MEMBER, at(1)), queue.commits.soon(MEMBER, at(2))
+    await eventually(lambda: queue.keeper.commits)
+    queue.keeper.topic_id = bytes(range(1, 17))
+    await queue.commits._cluster.refresh()
+    queue.keeper.open.set()
+    await asyncio.wait_for(asyncio.gather(first, second), 10)
+    assert queue.keeper.commits[-1] == {0: 2}, "of the old id, which the bookkeeper asserts"
+
+
 async def test_a_failed_commit_does_not_affect_the_next(queue: Queue) -> None:
     queue.keeper.refusals = [int(ErrorCode.GROUP_AUTHORIZATION_FAILED)]
     first, second = queue.commits.soon(MEMBER, at(1)), queue.commits.soon(MEMBER, at(2))

@@ -294,3 +294,21 @@ async def test_c14_records_that_were_taken_of_a_deleted_topic_are_not_delivered_
         assert consumer.delivered_offsets() == {}
         delivered += [await first(consumer) for _ in range(2)]
         assert (delivered, consumer.delivered_offsets()[P0].offset) == ([0, 1, 2, 0, 1], 2)
+
+
+@pytest.mark.parametrize("how", ["taken records are put back", "seek"])
+async def test_c14_a_position_that_is_paused_does_not_belong_to_the_next_topic_of_its_name(how: str) -> None:
+    """It had no topic until its first fetch, and was one in the new topic."""
+    keeper = Bookkeeper(1)
+    keeper.write(0, batch(0, 10))
+    async with consuming(keeper, enable_auto_commit=False) as consumer:
+        consumer.assign(P0)
+        assert [await first(consumer) for _ in range(3)] == [0, 1, 2]
+        consumer.pause(P0)
+        if how == "seek":
+            consumer.seek(P0, 5)
+        keeper.topic_id = bytes(range(1, 17))
+        keeper.batches[0] = [batch(0, 20)]
+        await consumer._cluster.refresh()
+        consumer.resume(P0)
+        assert await first(consumer) == 0

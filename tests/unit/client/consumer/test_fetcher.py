@@ -438,6 +438,10 @@ async def test_c14_a_position_does_not_belong_to_a_topic_that_is_created_again(p
         feed.topic_id = TOPIC_ID
         await its.cluster.refresh()
         assert its.positions.of(P0).offset == 20, "of a broker that has not read of it yet"
+        feed.batches[0] = [batch(0, 30)]
+        for _ in range(10):
+            await its.cluster.refresh()
+        assert its.take() == 0, "of the deleted topic, which that broker still has"
 
 
 async def test_c14_a_partition_that_is_assigned_again_belongs_to_the_topic_of_now() -> None:
