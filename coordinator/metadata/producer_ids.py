@@ -61,7 +61,7 @@ def _end_of(data: bytes) -> int:
     """Return the last id of the block that is noted in the node. Raises StoreFailed."""
     try:
         return int(json.loads(data)["block_end"])
-    except (ValueError, KeyError, TypeError) as why:
+    except (ValueError, OverflowError, KeyError, TypeError) as why:
         raise StoreFailed(
             f"{znodes.PRODUCER_IDS} has {data[:100]!r} where JSON with the number block_end is expected: "
             "write one that is greater than every producer id that was given"

@@ -64,7 +64,7 @@ def reading(path: str) -> Iterator[None]:
     """Raise UnreadableNode for what the functions of this module raise for the data of this node."""
     try:
         yield
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UnreadableNode(f"{path} cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
 
 

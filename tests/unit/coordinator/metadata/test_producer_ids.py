@@ -57,7 +57,9 @@ async def test_concurrent_producers_get_ids_of_one_block(tmp_path: Path) -> None
     await store.close()
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b'{"block_end": "x"}', b'{"block_end": null}'])
+@pytest.mark.parametrize(
+    "data", [b"", b"[]", b"{}", b"\xff", b'{"block_end": "x"}', b'{"block_end": null}', b'{"block_end": 1e999}']
+)
 def test_a_damaged_node_gives_no_id_and_stays(data: bytes) -> None:
     """A coordinator answers that it is loading, as for any failure of the store."""
     store = EmbeddedStore()

@@ -29,6 +29,7 @@ from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.metadata.tree_session import TreeSession
 
 HERE = (Endpoint("PLAINTEXT", "host-a", 9092), Endpoint("INSIDE", "::1", 9093))
+INFINITE = b'{"broker_epoch": 1e999}'  # json makes a float of it that is no integer
 
 
 def laid_out(path: Path | None = None) -> EmbeddedStore:
@@ -204,7 +205,7 @@ class RegistersMeanwhile:
 async def test_cm5_the_epoch_that_a_folder_knew_last_is_kept_with_the_registration() -> None:
     store = laid_out()
     assert await last_epoch(store, 1) == -1
-    for noted, content in ((7, None), (-1, None), (-1, b"{"), (-1, b'{"broker_epoch": null}')):
+    for noted, content in ((7, None), (-1, None), (-1, b"{"), (-1, b'{"broker_epoch": null}'), (-1, INFINITE)):
         await remember(store, 1, Registration(HERE), wall_ms=5, noted_epoch=noted)
         if content is not None:
             await store.set(znodes.last_registration_path(1), content)
