@@ -124,11 +124,18 @@ def part(cluster: NetworkedCluster, random: Random) -> Fault:
     return fault
 
 
+def leader_of_one(cluster: NetworkedCluster, random: Random) -> int:
+    """The leader of one partition, once it has one again after the fault before."""
+    partition = random.randrange(PARTITIONS)
+    until(lambda: cluster.leader(TOPIC, partition) > 0, f"partition {partition} has no leader")
+    return cluster.leader(TOPIC, partition)
+
+
 def fill_a_disk(cluster: NetworkedCluster, random: Random) -> Fault:
     """A5. Nothing that was acknowledged was only on the full disk; when there is room again the replica comes back."""
 
     def fault(_: list[Writer]) -> str:
-        broker = cluster.leader(TOPIC, random.randrange(PARTITIONS))
+        broker = leader_of_one(cluster, random)
         with cluster.full_disk(broker):
             time.sleep(random.uniform(1, 4))
         return f"the disk of {broker} was full"
@@ -170,7 +177,7 @@ def freeze(cluster: NetworkedCluster, random: Random) -> Fault:
     """CM2. It has slept through the election of another leader, with requests in its sockets."""
 
     def fault(_: list[Writer]) -> str:
-        broker = cluster.leader(TOPIC, random.randrange(PARTITIONS))
+        broker = leader_of_one(cluster, random)
         cluster.freeze(broker)
         time.sleep(random.uniform(0.3, 3))
         cluster.thaw(broker)
