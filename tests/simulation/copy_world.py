@@ -33,6 +33,7 @@ from rota.protocol.errors import ErrorCode
 COPIES = "copies"
 TRANSACTION_MS = 5_000
 LIVES_S = (5.0, 20.0, 60.0)
+CLOSES_FIRST = 0.7  # of the lives
 
 
 class Copier:
@@ -60,6 +61,9 @@ class Copier:
                     break
                 await asyncio.wait({copying}, timeout=0.5)
         finally:
+            if self.world.closes_first and self.random.random() < CLOSES_FIRST:
+                await consumer.close(timeout_ms=self.random.choice((0, 5_000)))
+                await asyncio.wait({copying}, timeout=30)
             copying.cancel()
             await asyncio.wait({copying})
         await self.close()
@@ -143,6 +147,7 @@ class CopyWorld(EpochWorld):
         super().__init__(loop, seed, log_line)
         self.auditing: asyncio.Task[None]
         self.copied: set[tuple[TopicPartition, int]] = set()
+        self.closes_first = seed % 4 == 1  # copiers may end by the close of their consumer, also while they process
 
     async def _make_topic(self, address: str) -> None:
         await super()._make_topic(address)
