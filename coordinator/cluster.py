@@ -32,6 +32,7 @@ from rota.coordinator.config.topic import usable_topic
 from rota.coordinator.controller_service.requests import ClusterRequests, live_brokers
 from rota.coordinator.controller_service.service import ControllerConfig, ControllerService
 from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.log.directory import NEVER_REGISTERED
 from rota.coordinator.membership.contract import Alive, Dead, Suspected, SwimSettings
 from rota.coordinator.membership.contract import Change as LivenessChange
 from rota.coordinator.membership.service import SwimService
@@ -59,7 +60,6 @@ log = structlog.get_logger("rota.cluster")
 
 ID_BYTES: Final = 16
 SECRET_BYTES: Final = 32
-NEVER_REGISTERED: Final = -1
 REGISTER_AGAIN_SECONDS: Final = 0.2  # after a registration that failed
 
 

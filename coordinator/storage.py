@@ -8,7 +8,7 @@ from typing import Protocol
 
 from rota.coordinator.log.checkpoints import TopicPartition
 from rota.coordinator.log.contract import Log, LogConfig, StorageFailed
-from rota.coordinator.log.directory import LogDirectory
+from rota.coordinator.log.directory import NEVER_REGISTERED, LogDirectory
 from rota.coordinator.log.files import FileSystem
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata.topic import Topic
@@ -185,12 +185,11 @@ class Memory:
     files_per_log = 0
     has_possible_data_loss = True
     failed_logs: frozenset[TopicPartition] = frozenset()
+    registered_epoch = NEVER_REGISTERED
     high_watermarks: Callable[[], Mapping[TopicPartition, int]] | None = None
 
     def identify(self, cluster_id: str) -> None:
         """Does nothing."""
-
-    registered_epoch = -1
 
     def note_registered(self, epoch: int) -> None:
         """Does nothing: the logs of the next process are new."""

@@ -69,19 +69,18 @@ def cleanable(
     inactive = [segment for segment in segments[:-1] if segment.base_offset < end and segment.size_bytes]
     dirty = sum(segment.size_bytes for segment in inactive if segment.next_offset > first_dirty)
     total = sum(segment.size_bytes for segment in inactive)
-    is_enough = dirty > total * config.min_cleanable_dirty_ratio or is_overdue(segments, config, first_dirty, now_ms)
+    is_enough = dirty > total * config.min_cleanable_dirty_ratio or has_overdue(segments, config, first_dirty, now_ms)
     if not total or not (force or (dirty and is_enough)):
         return None
     return Range(min(first_dirty, end), end)
 
 
-def is_overdue(segments: Sequence[Segment], config: LogConfig, first_dirty: int, now_ms: int) -> bool:
+def has_overdue(segments: Sequence[Segment], config: LogConfig, first_dirty: int, now_ms: int) -> bool:
     """RT4. Return whether a dirty segment that is not the active one has begun before max.compaction.lag.ms."""
     if config.max_compaction_lag_ms is None:
         return False
-    begun_ms = now_ms - config.max_compaction_lag_ms
     dirty = [segment for segment in segments[:-1] if segment.next_offset > first_dirty and segment.size_bytes]
-    return any(0 < segment.first_timestamp < begun_ms for segment in dirty)
+    return any(config.is_overdue(now_ms, segment.first_timestamp) for segment in dirty)
 
 
 def by_producer(aborted: Iterable[AbortedTransaction]) -> dict[int, list[AbortedTransaction]]:

@@ -71,6 +71,10 @@ class LogConfig:
         lag_ms = self.max_compaction_lag_ms if self.compact else None
         return self.segment_ms if lag_ms is None else min(self.segment_ms, lag_ms)
 
+    def is_overdue(self, now_ms: int, first_timestamp: int) -> bool:
+        """RT4. Return whether a dirty segment whose first batch has that timestamp, in ms, has to be compacted."""
+        return self.max_compaction_lag_ms is not None and 0 < first_timestamp < now_ms - self.max_compaction_lag_ms
+
 
 @dataclass(slots=True)  # not frozen: one is made for each append, and a frozen one takes three times as long
 class Appended:

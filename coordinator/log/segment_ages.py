@@ -96,15 +96,11 @@ def _needs(
     if config.min_compaction_lag_ms > 0:
         yield LARGEST, dirty, partial(lt, now_ms - config.min_compaction_lag_ms)
     if config.max_compaction_lag_ms is not None:
-        yield FIRST, dirty, partial(_is_overdue, now_ms - config.max_compaction_lag_ms)
+        yield FIRST, dirty, partial(config.is_overdue, now_ms)
 
 
 def _is_kept(oldest_ms: int, timestamp_ms: int) -> bool:
     return not 0 <= timestamp_ms < oldest_ms
-
-
-def _is_overdue(begun_ms: int, timestamp_ms: int) -> bool:
-    return 0 < timestamp_ms < begun_ms
 
 
 def _unknown(age: Age, segments: Iterable[Segment], is_last: IsLast) -> list[Segment]:

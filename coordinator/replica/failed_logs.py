@@ -59,12 +59,11 @@ class FailedLogs:
         """`note` writes down which logs have failed, in any thread; `noted` is what it wrote last."""
         self._hand_over, self._on_found, self._is_here = hand_over, on_found, is_here
         self._found = set[Partition]()
-        self._note, self._noted, self._noting = note, frozenset(noted), None
+        self._note, self._noted = note, frozenset(noted)
         self._note_warning = RepeatedWarning(logger, "It cannot be written down which logs have failed")
         self._warning = RepeatedWarning(logger, "Partitions that are offline cannot leave their ISRs")
         self.task: asyncio.Task[None] | None = None
-
-    _noting: asyncio.Task[None] | None
+        self._noting: asyncio.Task[None] | None = None
 
     @property
     def tasks(self) -> list[asyncio.Task[None]]:
