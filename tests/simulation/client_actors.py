@@ -70,6 +70,19 @@ async def impatient(
         raise
 
 
+def of_member(member: Any) -> dict[str, Any]:
+    """The settings that all members of the group have: with the name and the instance of this one."""
+    return {
+        "bootstrap_servers": member.world.bootstrap,
+        "client_id": member.name,
+        "group_id": "g",
+        "group_instance_id": member.instance,
+        "auto_offset_reset": "earliest",
+        "max_poll_interval_ms": POLL_MS,
+        **QUICK,
+    }
+
+
 class Writer:
     """One producer. Its records are numbered in the order in which `send` took them."""
 
@@ -158,19 +171,13 @@ class Reader:
     @property
     def config(self) -> ConsumerConfig:
         return ConsumerConfig(
-            bootstrap_servers=self.world.bootstrap,
-            client_id=self.name,
-            group_id="g",
-            group_instance_id=self.instance,
-            auto_offset_reset="earliest",
-            max_poll_interval_ms=POLL_MS,
             max_poll_records=self.random.choice((1, 10, 500)),
             enable_auto_commit=self.random.random() < 0.7,
             auto_commit_interval_ms=self.random.choice((0, 500, 3_000)),
             fetch_max_wait_ms=self.random.choice((50, 500)),
             max_partition_fetch_bytes=self.random.choice((300, 1_048_576)),
             **self.world.protocol(self.random),
-            **QUICK,
+            **of_member(self),
         )
 
     async def act(self) -> None:

@@ -71,41 +71,29 @@ def failed_seeds(path: Path = SEEDS_FILE) -> list[int]:
     return [int(line) for line in lines if line]
 
 
+# the seeds of each fixture, and the file of those that have failed
+SEEDS_OF_WORLDS = {
+    "seed": (SEEDS, SEEDS_FILE),
+    "client_seed": (CLIENT_SEEDS, CLIENT_SEEDS_FILE),
+    "epoch_seed": (EPOCH_SEEDS, EPOCH_SEEDS_FILE),
+    "copy_seed": (COPY_SEEDS, COPY_SEEDS_FILE),
+    "cluster_seed": (CLUSTER_SEEDS, CLUSTER_SEEDS_FILE),
+    "transaction_seed": (TRANSACTION_SEEDS, TRANSACTION_SEEDS_FILE),
+    "storage_seed": (STORAGE_SEEDS, STORAGE_SEEDS_FILE),
+}
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "seed" in metafunc.fixturenames:
-        given = metafunc.config.getoption("--rota-seed", default=None)
-        chosen = [*SEEDS, *failed_seeds()] if given is None else [given]
-        metafunc.parametrize("seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")
+    given = metafunc.config.getoption("--rota-seed", default=None)
     if "swim_seed" in metafunc.fixturenames:
         metafunc.parametrize("swim_seed", SWIM_SEEDS, ids=lambda seed: f"seed={seed}")
-    if "client_seed" in metafunc.fixturenames:
-        given = metafunc.config.getoption("--rota-seed", default=None)
-        chosen = [*CLIENT_SEEDS, *failed_seeds(CLIENT_SEEDS_FILE)] if given is None else [given]
-        metafunc.parametrize("client_seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")
-    if "epoch_seed" in metafunc.fixturenames:
-        given = metafunc.config.getoption("--rota-seed", default=None)
-        chosen = [*EPOCH_SEEDS, *failed_seeds(EPOCH_SEEDS_FILE)] if given is None else [given]
-        metafunc.parametrize("epoch_seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")
-    if "copy_seed" in metafunc.fixturenames:
-        given = metafunc.config.getoption("--rota-seed", default=None)
-        chosen = [*COPY_SEEDS, *failed_seeds(COPY_SEEDS_FILE)] if given is None else [given]
-        metafunc.parametrize("copy_seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")
-    if "cluster_seed" in metafunc.fixturenames:
-        given = metafunc.config.getoption("--rota-seed", default=None)
-        chosen = [*CLUSTER_SEEDS, *failed_seeds(CLUSTER_SEEDS_FILE)] if given is None else [given]
-        metafunc.parametrize("cluster_seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")
-    if "transaction_seed" in metafunc.fixturenames:
-        given = metafunc.config.getoption("--rota-seed", default=None)
-        chosen = [*TRANSACTION_SEEDS, *failed_seeds(TRANSACTION_SEEDS_FILE)] if given is None else [given]
-        metafunc.parametrize("transaction_seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")
+    for fixture, (of_world, file) in SEEDS_OF_WORLDS.items():
+        if fixture in metafunc.fixturenames:
+            chosen = [*of_world, *failed_seeds(file)] if given is None else [given]
+            metafunc.parametrize(fixture, list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")
     for fixture, (of_machines, file) in SLICES_OF_MACHINES.items():
         if fixture in metafunc.fixturenames:
-            given = metafunc.config.getoption("--rota-seed", default=None)
             slices = [of_machines[at : at + MACHINE_SLICE] for at in range(0, len(of_machines), MACHINE_SLICE)]
             slices += [range(seed, seed + 1) for seed in failed_seeds(file) if seed not in of_machines]
             chosen_slices = slices if given is None else [range(given, given + 1)]
             metafunc.parametrize(fixture, chosen_slices, ids=lambda part: f"seeds={part[0]}-{part[-1]}")
-    if "storage_seed" in metafunc.fixturenames:
-        given = metafunc.config.getoption("--rota-seed", default=None)
-        chosen = [*STORAGE_SEEDS, *failed_seeds(STORAGE_SEEDS_FILE)] if given is None else [given]
-        metafunc.parametrize("storage_seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")

@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.chaos.line import Line
 from tests.chaos.requests import create_topic
-from tests.simulation.client_actors import POLL_MS, QUICK
+from tests.simulation.client_actors import POLL_MS, QUICK, of_member
 from tests.simulation.client_world import LogLine
 from tests.simulation.epoch_world import EpochWorld
 from tests.simulation.loop import SimLoop
@@ -80,18 +80,12 @@ class Copier:
     @property
     def _consumer_config(self) -> ConsumerConfig:
         return ConsumerConfig(
-            bootstrap_servers=self.world.bootstrap,
-            client_id=self.name,
-            group_id="g",
-            group_instance_id=self.instance,
-            auto_offset_reset="earliest",
             enable_auto_commit=False,
             isolation_level="read_committed",
-            max_poll_interval_ms=POLL_MS,
             max_poll_records=self.random.choice((1, 10, 500)),
             fetch_max_wait_ms=50,
             **self.world.protocol(self.random),
-            **QUICK,
+            **of_member(self),
         )
 
     @property
